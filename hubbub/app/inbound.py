@@ -40,7 +40,7 @@ from hubbub.mods.webhooks.settings import (
     CannotRender,
     EndpointConfig,
     InboundConfig,
-    rendered,
+    render,
     verify,
 )
 from hubbub.protocol import thread_ids
@@ -169,7 +169,7 @@ def _text(endpoint: EndpointConfig, id: str, body: bytes) -> str:
         raise HttpRefused(HTTPStatus.BAD_REQUEST, "the body is no JSON") from None
     given: dict[str, JsonValue] = {"body": value, "id": id, "name": endpoint.name}
     try:
-        return rendered(endpoint.template, given)
+        return render(endpoint.template, given)
     except CannotRender as error:
         log.warning("a webhook's template fails", endpoint=endpoint.name, why=str(error))
         why = "the template of this webhook fails on it"

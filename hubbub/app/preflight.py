@@ -22,7 +22,7 @@ from hubbub.config.units import ListenAddress
 from hubbub.errors import ConfigError, UserError
 from hubbub.loading import missing_extra
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.loader import check_company, find_mod, known_mods
+from hubbub.mods.loader import check_compatible, find_mod, known_mods
 
 __all__ = [
     "check_models",
@@ -100,7 +100,7 @@ def check_mods(config: LoadedConfig) -> None:
         name, settings = (entry, None) if isinstance(entry, str) else next(iter(entry.items()))
         try:
             kind = find_mod(name, config.file.network.allow_mods).kind
-            check_company(kind, before)
+            check_compatible(kind, before)
         except UserError as error:
             problems.append(config.problem(("mods", n), str(error)))
             continue

@@ -1,11 +1,11 @@
-"""Extensions of the hub: the API of mods, what runs them, and the mods that come with Hubbub.
+"""Extensions of the hub: the API of mods, the code that runs them, and the built-in mods.
 
-    api, operation, host              what a mod is, declares, and may ask for
-    pipeline, guard                   messages pass the mods, whose code is measured
-    loader                            mods by name, with settings and tables
-    fields, repository, text_search   what several mods share
-    completions                       plain questions to models, of mods and of the hub
+    api, operation, host              the API of mods: hooks, operations, services of the hub
+    pipeline, guard                   run the hooks and measure them
+    loader                            finds mods by name, with settings and tables
+    fields, repository, text_search   code shared by several mods
+    completions                       model requests of mods and the hub
     one folder for each mod           `mod` has the class; it imports nothing of the network
 
-It may import `config` and `protocol`; the network imports it.
+This package can import `config` and `protocol`. The network imports it.
 """

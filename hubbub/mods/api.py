@@ -1,26 +1,24 @@
-"""The mod API: one class with hooks around what happens, and operations of its own.
+"""The mod API: a class with hooks and operations.
 
-    hook          called                                   answers
-    watches       for each message, at no cost             whether it may concern the mod
-    on_message    for each message before it is routed     a verdict: Pass, Replace or Reject
-    on_references before that, for one that quotes or      a verdict
-                  has attachments: may look them up
-    takes_long    before on_message                        whether that may take long: then it is
-                                                           called in a thread
-    on_wake       for each message that would wake agents  those whom it shall not wake
-    on_stored     when a message enters the log            rows to write in the same transaction
-    on_join       a participant has joined                 nothing
-    on_leave      its last connection is gone              nothing
-    on_turn       a turn has ended                         nothing
-    on_timer      at the time that the mod has asked for   nothing
-    shown         when messages are read                   the messages as they are shown
+    hook           called                                   returns
+    watches        for each message, not measured           whether the mod may handle it
+    on_message     for each message before it is routed     a verdict: Pass, Replace or Reject
+    on_references  before that, for a message with a quote  a verdict
+                   or attachments; can look them up
+    takes_long     before on_message                        whether to call that in a thread
+    on_wake        for each message that would wake agents  the agents that it must not wake
+    on_stored      when a message enters the log            rows to write in the same transaction
+    on_join        when a participant joins                 nothing
+    on_leave       when its last connection closes          nothing
+    on_turn        when a turn ends                         nothing
+    on_timer       at a time that the mod requested         nothing
+    shown          when messages are read                   the messages as they are shown
 
-A verdict is a closed union: there is no way to say nothing by accident. Hooks are plain functions
-that run inside the hub's loop: they decide from what they are given, within the mod's time limit.
-What takes longer is work for `host.spawn`, or, if the verdict depends on it, for a thread
-(`takes_long`). A hook that raises is a failure of its mod alone: the message passes or is refused
-as `on_failure` says, owners read a notice, and the hub goes on. One that is too slow three times is
-switched off (hubbub.mods.guard).
+A verdict is a closed union, so a hook cannot return nothing by accident. Hooks are plain functions
+that run in the hub's event loop and must return within the mod's time limit. Longer work belongs in
+`host.spawn`, or in a thread (`takes_long`) if the verdict depends on it. If a hook raises, only its
+mod fails: the message passes or is refused according to `on_failure`, owners get a notice, and the
+hub continues. A hook that is too slow three times is disabled (hubbub.mods.guard).
 """
 
 from __future__ import annotations
@@ -46,19 +44,19 @@ OnFailure = Literal["pass", "reject"]
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The message goes on as it is."""
+    """The message passes unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Another message goes on in its place. Sender and thread cannot be replaced."""
+    """The message is replaced by `draft`. Sender and thread cannot change."""
 
     draft: Draft
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """The message stops here; the sender gets `reason` (error code `rejected`)."""
+    """The message is refused. The sender gets `reason` with the error code `rejected`."""
 
     reason: str
 
@@ -69,117 +67,116 @@ PASS = Pass()
 
 
 class ModConfig(Documented):
-    """Base of a mod's settings in YAML: unknown keys are errors."""
+    """Base class of a mod's settings in YAML. Unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     on_failure: OnFailure = "pass"
-    """What happens to a message whose hook has failed: it passes, or is refused."""
+    """What happens to a message if a hook fails: it passes or is refused."""
     time_limit: Span = 1.0
-    """Seconds that one call of a hook may take, and one step of an operation, in which nothing
-    else runs. What is slower three times in ten minutes is switched off."""
+    """Maximum seconds for a call of a hook and for a step of an operation, which block the hub.
+    A hook or operation that exceeds this three times in ten minutes is disabled."""
     permissions: Mapping[str, Permission] = Field(default_factory=dict)
-    """Who may call its operations, by name, where that differs from what the mod says: `read` and
-    `write` are for everybody, `admin` for owners."""
+    """Permissions of operations, by name, where they differ from the mod's defaults: `read` and
+    `write` are for everyone, `admin` for owners."""
 
 
 class Mod:
     """An extension of the hub.
 
-    A subclass sets `name`, and `Config` if it has settings; overrides the hooks it needs; and lists
-    its operations. `self.host` is what it may ask of the hub: there from `start` on.
+    A subclass sets `name`, sets `Config` if it has settings, overrides the hooks it needs, and
+    declares its operations. `self.host` gives access to the hub, from `start` on.
     """
 
     name: ClassVar[str]
     Config: ClassVar[type[ModConfig]] = ModConfig
     requires: ClassVar[tuple[str, ...]] = ()
-    """Mods that must stand before it in the YAML's list."""
+    """Mods that must precede it in the YAML's list."""
     conflicts: ClassVar[tuple[str, ...]] = ()
-    """Mods that may not be in the same network."""
+    """Mods that cannot be in the same network."""
     migrations: ClassVar[str | None] = None
-    """A folder beside the module of the class with the numbered scripts of its tables
-    (0001_name.sql). All names in them begin with the mod's own: `polls_vote`."""
+    """A folder next to the module of the class with numbered SQL scripts for its tables
+    (0001_name.sql). All names in them start with the mod's name: `polls_vote`."""
     thread: ClassVar[bool] = False
-    """Whether the mod has a thread of its own, `mod.<name>`, which everybody reads."""
+    """Whether the mod has its own thread, `mod.<name>`, which everyone reads."""
 
     def __init__(self, config: ModConfig):
         self.config = config
         self.host: Host
 
     async def start(self) -> None:
-        """The hub can be asked, and no participant has joined yet. Read here what memory needs."""
+        """Called when the hub is ready, before participants join. Load state into memory here."""
 
     async def stop(self) -> None:
-        """The hub ends: no hook and no operation is called any more."""
+        """Called when the hub stops. No hooks or operations are called afterwards."""
 
     def reconfigure(self, config: ModConfig) -> None:
-        """The settings have changed while the network runs."""
+        """Called when the settings change while the network runs."""
         self.config = config
 
     def watches(self, draft: Draft) -> bool:
-        """Whether the mod may have something to say about this message; if not, neither
-        `on_message` nor `on_stored` is called with it. Asked about every message, and so not
-        measured: look at a field or two."""
+        """Whether the mod may handle this message. If not, neither `on_message` nor `on_stored` is
+        called with it. Called for every message and not measured: check only a field or two."""
         return True
 
     def on_message(self, draft: Draft) -> Verdict:
-        """A message, before the hub routes it. What a mod says from within is not shown to it."""
+        """Called before the hub routes a message, but not for messages sent from this hook."""
         return PASS
 
     short: ClassVar[int] = 0
-    """Characters up to which a text that carries nothing else never takes long: `takes_long` is not
-    even asked."""
+    """Length in characters up to which a message with only text never takes long. `takes_long` is
+    not called for it."""
 
     def takes_long(self, draft: Draft) -> bool:
-        """Whether `on_message` may take long for this one. Then it is called in a thread, beside
-        the hub's loop and perhaps beside other hooks, and has ten times the time limit; what its
-        sender says next waits for the verdict."""
+        """Whether `on_message` may take long for this message. If so, it runs in a thread,
+        concurrently with the event loop and other hooks, with ten times the time limit. Later
+        messages of the sender wait for the verdict."""
         return False
 
     async def on_references(self, draft: Draft) -> Verdict:
-        """A message that quotes another or has attachments, before `on_message`: what it refers to
-        may be looked up. It may replace these (and the rest, as `on_message` may)."""
+        """Called before `on_message` for a message with a quote or attachments. Can look them up
+        and replace them, or any field that `on_message` can replace."""
         return PASS
 
     def on_wake(self, draft: Draft, agents: Sequence[str]) -> Collection[str]:
-        """Those of the agents, whom the message would wake, that it shall not wake: it reaches them
-        all the same. Asked before limits and people are, and before the wakes are counted; never
-        about what ends a request."""
+        """The agents that the message must not wake, of those it would wake. They still receive it.
+        Called before limits and approvals are checked and before wakes are counted, and never for
+        a message that ends a request."""
         return ()
 
     async def shown(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Messages as readers see them: the same ones in the same order. Asked
-        when they are read from the log, not when they are delivered."""
+        """The messages as readers see them, same number and order. Called when messages are read
+        from the log, not when they are delivered."""
         return messages
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
-        """A message as it enters the log: what the mod writes about it, in the same transaction.
-        Asked once more, for the same message, when that has to be written anew."""
+        """Statements to write in the same transaction as the message. Called again for the same
+        message if the transaction is retried."""
         return ()
 
     def on_join(self, participant: str) -> None:
-        """A participant has joined who was not connected before."""
+        """Called when a participant joins that was not connected before."""
 
     def on_leave(self, participant: str) -> None:
-        """A participant is connected no longer."""
+        """Called when the last connection of a participant closes."""
 
     def on_turn(self, turn: Turn) -> None:
-        """A turn has ended, by its agent or by a stop. Wakes that were dropped before a turn began
-        are no turns."""
+        """Called when a turn ends, by its agent or a stop. Not called for wakes that were dropped
+        before their turn started."""
 
     def on_timer(self, key: str) -> None:
-        """The time that the mod asked for (`host.at`) under this key has come."""
+        """Called at a time requested with `host.at` or `host.after` under this key."""
 
     def operations(self) -> Sequence[Operation]:
-        """Operations that the mod adds to the network; agents find them as tools. They are the
-        methods that are declared with `@operation`."""
-        found: dict[str, Operation] = {}
+        """The operations that the mod adds to the network, which are also tools for agents: the
+        methods declared with `@operation`."""
+        operations: dict[str, Operation] = {}
         for kind in reversed(type(self).__mro__):
-            found.update((k, v) for k, v in vars(kind).items() if isinstance(v, Operation))
-        return [self._own(operation) for operation in found.values()]
+            operations.update((k, v) for k, v in vars(kind).items() if isinstance(v, Operation))
+        return [self._bound(operation) for operation in operations.values()]
 
-    def _own(self, operation: Operation) -> Operation:
-        """The operation of this very mod, with the permission that its settings give it."""
+    def _bound(self, operation: Operation) -> Operation:
+        """The operation bound to this mod, with the permission from its settings."""
         permission = self.config.permissions.get(operation.name, operation.permission)
         return replace(
             operation,

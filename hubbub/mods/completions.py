@@ -1,4 +1,4 @@
-"""Plain questions to models, of the hub itself: summaries, drafts, tests."""
+"""Model requests of the hub itself: summaries, drafts, tests."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ModelText(NamedTuple):
     tokens_in: int
     tokens_out: int
     usd: float | None
-    """By the model's price."""
+    """Computed from the model's price."""
 
 
 class Completions:
-    """One client for each endpoint, from the first question to the end."""
+    """Requests to models, with one client per endpoint, created on first use."""
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
@@ -45,21 +45,23 @@ class Completions:
             await client.close()
 
     async def ask(self, model: ModelConfig, messages: Sequence[Mapping[str, str]]) -> ModelText:
-        """What the model says to `messages` (role, content). Raises `ModelError`."""
-        await asyncio.to_thread(import_module, "openai")  # it takes longer than a step may
+        """The model's response to `messages` (role, content). Raises `ModelError`."""
+        await asyncio.to_thread(
+            import_module, "openai"
+        )  # the import takes longer than a step is allowed to
         import openai
 
         try:
             answer = await self._client(model).chat.completions.create(**_request(model, messages))
-            text = _said(answer)
+            text = _text(answer)
         except openai.APIStatusError as error:
-            raise ModelError(f"its endpoint answers {error.status_code}") from error
+            raise ModelError(f"its endpoint returned status {error.status_code}") from error
         except openai.APITimeoutError as error:
-            raise ModelError(f"its endpoint has not answered within {model.timeout:g} s") from error
+            raise ModelError(f"its endpoint did not respond within {model.timeout:g} s") from error
         except openai.APIConnectionError as error:
             raise ModelError("its endpoint cannot be reached") from error
         except (openai.OpenAIError, ValueError) as error:
-            raise ModelError("its endpoint's answer cannot be read") from error
+            raise ModelError("its endpoint's response is not valid") from error
         used = answer.usage
         read, written = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
         usd = model.price.of(read, written) if model.price and used else None
@@ -77,18 +79,18 @@ class Completions:
 
 
 def _request(model: ModelConfig, messages: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    # Any: keywords of a very wide function.
+    # Any: keyword arguments of a function with many types.
     request: dict[str, Any] = {"model": model.model, "messages": messages}
-    said = {key: getattr(model, key) for key in _SETTINGS}
-    request |= {key: value for key, value in said.items() if value not in (None, {})}
+    settings = {key: getattr(model, key) for key in _SETTINGS}
+    request |= {key: value for key, value in settings.items() if value not in (None, {})}
     if model.max_output_tokens is not None:
-        newer = "api.openai.com" in model.base_url  # where the older name is refused
+        newer = "api.openai.com" in model.base_url  # which refuses the older name
         request["max_completion_tokens" if newer else "max_tokens"] = model.max_output_tokens
     return request
 
 
-def _said(answer: object) -> str:
-    """The text of an answer. Raises `ValueError` for what an endpoint sent that is none."""
+def _text(answer: object) -> str:
+    """The text of a response. Raises `ValueError` if it has no choices."""
     choices = getattr(answer, "choices", None)
     if not choices:
         raise ValueError("no choices")

@@ -1,9 +1,9 @@
-"""Time limits for the code of mods that runs in the hub's loop: measured, reported, switched off.
+"""Time limits for the code of mods in the hub's event loop: measures, reports and disables hooks.
 
-Nothing is interrupted: an exception that is raised in the middle of other people's code leaves it
-half done. What took longer than its mod's `time_limit` keeps its answer and is reported; what does
-so again and again is not called any more. While the loop is held up, a thread writes into the
-hub's log where it hangs: mod, hook and stack.
+Nothing is interrupted, because an exception in the middle of third-party code would leave it in an
+inconsistent state. A call that exceeds its mod's `time_limit` is reported, and its result is used.
+A hook that does so repeatedly is disabled. While the loop is blocked, a thread logs the mod, the
+hook and the stack.
 """
 
 from __future__ import annotations
@@ -28,44 +28,45 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 MOST_LATE, WITHIN_S = 3, 600.0
-"""A hook that was late so often within so many seconds is switched off."""
-LOOK_EVERY_S = 0.5
-"""Between two looks at what the loop is doing."""
+"""A hook that is late this many times within this many seconds is disabled."""
+CHECK_INTERVAL_S = 0.5
+"""Seconds between two checks of the event loop."""
 _NEVER_OFF = frozenset({"shown", "start", "stop", "reconfigure", "spawn", "applied", "released"})
-"""What completes what has begun; and without `shown`, what was deleted would be seen."""
+"""Hooks that complete work already started, and `shown`, without which deleted messages would be
+visible."""
 
 
 class HookTimeout(Exception):
-    """A hook took longer than it may."""
+    """A hook exceeded its time limit."""
 
     def __init__(self, took: float, limit: float, *, off: bool):
-        more = ", for the third time: it is not called any more until the mod gets new settings"
+        more = ", for the third time; it is disabled until the mod gets new settings"
         super().__init__(f"took {took:.2g} s, longer than {limit:g} s{more if off else ''}")
         self.off = off
-        """Whether that is why it is switched off now."""
+        """Whether the hook was disabled because of this."""
 
 
 class Guard:
-    """Runs the code of the mods of one hub. What it calls may call it again."""
+    """Runs the code of the mods of one hub. Calls can be nested."""
 
     def __init__(self, late: Callable[[Mod, str, HookTimeout], None]):
         self._late = late
         self.off: set[tuple[Mod, str]] = set()
-        """Hooks and operations that are not called any more."""
+        """Disabled hooks and operations."""
         self._times: defaultdict[tuple[Mod, str], deque[float]] = defaultdict(
             lambda: deque(maxlen=MOST_LATE)
         )
         self._running: tuple[Mod, str, float, float] | None = None
-        """What runs now: mod, hook, since when, and for how long it may."""
+        """The current call: mod, hook, start time and limit."""
         self.lateness = 0.0
-        """Seconds of late calls, which are not those of their callers."""
-        self._over = threading.Event()
+        """Total seconds of late calls, which are not counted against their callers."""
+        self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
     # Measuring --------------------------------------------------------------------------------
 
     def run(self, limit: float, mod: Mod, hook: str, code: Callable[[*Ts], T], *args: *Ts) -> T:
-        """What the code answers or raises; it should within `limit` seconds."""
+        """Call the code, and report it if it takes more than `limit` seconds."""
         outer, before = self._running, self.lateness
         began = monotonic()
         self._running = mod, hook, began, limit
@@ -81,13 +82,13 @@ class Guard:
     async def steps(
         self, mod: Mod, hook: str, work: Coroutine[Any, Any, T], limit: float | None = None
     ) -> T:
-        """What the coroutine answers. It may wait for as long as it likes; each of its steps, in
-        which nothing else runs, is measured."""
-        answer: T = await _Steps(self, mod, hook, work, limit or mod.config.time_limit)
-        return answer
+        """Await a coroutine. It can wait for any time, but each of its steps, which block the event
+        loop, is measured."""
+        result: T = await _Steps(self, mod, hook, work, limit or mod.config.time_limit)
+        return result
 
     def count(self, mod: Mod, hook: str, took: float, limit: float) -> HookTimeout:
-        """Report a late call, and switch its hook off if that has been too often."""
+        """Report a late call, and disable its hook if that happened too often."""
         times, now = self._times[mod, hook], monotonic()
         times.append(now)
         often = len(times) == MOST_LATE and now - times[0] <= WITHIN_S and hook not in _NEVER_OFF
@@ -98,7 +99,7 @@ class Guard:
         return late
 
     def forgive(self, mod: Mod) -> None:
-        """Whatever of the mod was switched off is called again."""
+        """Enable all disabled hooks of the mod."""
         for each in [each for each in self._times if each[0] is mod]:
             del self._times[each]
             self.off.discard(each)
@@ -106,31 +107,31 @@ class Guard:
     # Watching ---------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """From now on write into the log where the thread that calls this hangs."""
-        self._over = threading.Event()
-        args = self._over, threading.get_ident()
-        self._thread = threading.Thread(target=self._look, args=args, name="mods", daemon=True)
+        """Start logging where the calling thread is blocked."""
+        self._stopping = threading.Event()
+        args = self._stopping, threading.get_ident()
+        self._thread = threading.Thread(target=self._watch, args=args, name="mods", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """The thread ends, which takes it no time: it only waits."""
-        self._over.set()
+        """Stop the thread, which returns quickly because it is only waiting."""
+        self._stopping.set()
         if self._thread is not None:
             self._thread.join()
 
-    def _look(self, over: threading.Event, loop: int) -> None:
-        told = None
-        while not over.wait(LOOK_EVERY_S):
+    def _watch(self, stopping: threading.Event, loop: int) -> None:
+        reported = None
+        while not stopping.wait(CHECK_INTERVAL_S):
             running = self._running
-            if running is None or running is told:
+            if running is None or running is reported:
                 continue
             mod, hook, began, limit = running
             seconds, frame = monotonic() - began, sys._current_frames().get(loop)
             if seconds > limit and frame is not None and self._running is running:
-                told = running
+                reported = running
                 where = "".join(traceback.format_stack(frame)[-8:])
                 log.error(
-                    "a mod holds up the hub",
+                    "a mod blocks the hub",
                     mod=mod.name,
                     hook=hook,
                     seconds=round(seconds, 1),
@@ -139,7 +140,7 @@ class Guard:
 
 
 class _Steps:
-    """An awaitable that measures each step of a coroutine; it is late once at most."""
+    """An awaitable that measures each step of a coroutine. It is reported as late at most once."""
 
     def __init__(
         self, guard: Guard, mod: Mod, hook: str, work: Coroutine[Any, Any, Any], limit: float
@@ -150,19 +151,19 @@ class _Steps:
     def __await__(self) -> Generator[Any, Any, Any]:
         work = self._work
         step: Callable[[Any], Any] = work.send
-        given: Any = None
+        value: Any = None
         try:
             while True:
                 try:
-                    asked = self._run(step, given)
+                    awaited = self._run(step, value)
                 except StopIteration as done:
                     return done.value
                 try:
-                    step, given = work.send, (yield asked)
+                    step, value = work.send, (yield awaited)
                 except GeneratorExit:
                     raise
-                except BaseException as error:  # noqa: BLE001  thrown in: a cancellation, mostly
-                    step, given = work.throw, error
+                except BaseException as error:  # noqa: BLE001  thrown in, usually a cancellation
+                    step, value = work.throw, error
         finally:
             self._run(work.close)
 

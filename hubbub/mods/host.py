@@ -1,4 +1,4 @@
-"""What a mod may ask of the hub: the one door through which built-in and foreign mods go."""
+"""The hub's services for mods, the same for built-in and third-party ones."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from hubbub.protocol.operations import Speech
 
 __all__ = ["Alarm", "Host", "ImportedMessage", "ModPort", "NetworkFacts", "Row"]
 
-Row = tuple[Any, ...]  # Any: SQLite's values, as the statement selects them
+Row = tuple[Any, ...]  # Any: SQLite values, as the statement selects them
 
 
 class InThread(Protocol):
-    """What a mod has in a thread: who reads that may read it."""
+    """An item of a mod that belongs to a thread, whose readers can see it."""
 
     @property
     def thread_id(self) -> str:
@@ -40,82 +40,82 @@ T = TypeVar("T", bound=InThread)
 
 
 class Latest(NamedTuple):
-    """How far a thread has come."""
+    """The end of a thread."""
 
     tseq: int
-    """How many messages it has: the position of its last one; 0 if it has none."""
+    """Position of its last message, which is also the number of messages. 0 if it has none."""
     seq: int
-    """Position of that one in the log."""
+    """Position of the last message in the log."""
 
 
 class AgentLoad(NamedTuple):
-    """How much an agent has to do."""
+    """The workload of an agent."""
 
     running: int
-    """Turns that have begun and not ended."""
+    """Number of running turns."""
     open: int
-    """Messages that have woken it and that no turn has settled: they wait, or are worked on."""
+    """Number of messages that woke it and are waiting or being worked on."""
 
 
 class ImportedMessage(NamedTuple):
-    """A message of a transcript, as it is to enter the log."""
+    """A message of a transcript, to be written into the log."""
 
     draft: Draft
-    """With `sent_at`: when it was said."""
+    """Includes `sent_at`, the original time."""
     interaction: str | None
-    """The interaction of this network that it belongs to; None: it opens one."""
+    """The interaction of this network that it belongs to. None if it opens one."""
     hop: int
     """Its distance from the opening message."""
     once: str
-    """The sender has one message under this key."""
+    """Idempotency key: the sender has at most one message with it."""
     digest: int
-    """A checksum of what it was made from: another one under the same key is an error."""
+    """A checksum of the source. A different one with the same key is an error."""
 
 
 class ReadState(NamedTuple):
-    """A thread, as it stands for a participant."""
+    """A thread from the view of a participant."""
 
     latest: Latest
     reads: bool = False
     read_upto: int = 0
-    """The position (tseq) up to which the participant has marked it as read."""
+    """Position (tseq) up to which the participant marked it as read."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
-    """What does not change while a network runs."""
+    """Facts that do not change while a network runs."""
 
     name: str
     epoch: str
     clock: Clock
     steady: Clock
     owners: Collection[str] | None
-    """By its config; None: everybody who is no agent."""
+    """From the config. None if everyone except agents is an owner."""
     models: Mapping[str, ModelConfig]
     operations: Mapping[str, Operation]
-    """By name; those of mods, whose settings may change, as they are now."""
+    """By name. Those of mods reflect their current settings."""
     mods: Sequence[object]
-    """In their order."""
+    """In the configured order."""
 
 
 class ModPort(Protocol):
-    """What only the hub itself knows or does for one mod. `Host` makes of it what mods ask.
+    """The hub's side of `Host`, for one mod.
 
-    Threads are canonical ids. A thread that there is not is an `OperationError`.
+    Threads are canonical ids. A thread that does not exist is an `OperationError`.
     """
 
     @property
     def head(self) -> int: ...
     def alarm(self, key: str, moment: float | None, *, wait: bool = False) -> None:
-        """Ring at this moment, or with `wait` after so many seconds; None: not any more."""
+        """Set the alarm to this time, or with `wait` in this many seconds. None cancels it."""
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None: ...
     def describe(self, ids: Iterable[str] | None) -> Sequence[Participant]:
-        """Those that are known; None: all."""
+        """The registered participants with these ids. None means all."""
         ...
 
     def resolve(self, call: Calling, name: str, *, speaks: bool) -> str:
-        """The thread that the caller means, to read it or to speak there."""
+        """The thread with this name, to read or (`speaks`) to post in."""
         ...
 
     def standing(self, thread: str, participant: str | None) -> ReadState:
@@ -126,37 +126,37 @@ class ModPort(Protocol):
     def workload(self, agent: str) -> AgentLoad: ...
     async def find(self, reader: Calling | str, id: str, look: bool) -> Message: ...
     async def read(self, thread: str | None, edge: int | None, limit: int) -> Sequence[Message]:
-        """The last messages of a thread before a tseq; None: the first of the log after a seq."""
+        """The last messages of a thread before a tseq, or the first ones of the log after a seq."""
         ...
 
     async def show(self, messages: Sequence[Message], to: Calling | None) -> Sequence[Message]:
-        """As mods show them, and only those that the caller, if one is named, may look at."""
+        """The messages as mods show them, without those that the caller `to` cannot see."""
         ...
 
-    def draft(self, call: Calling, said: OutgoingMessage, again: Message | None) -> Draft:
-        """A message of the caller; `again`: in place of that one, by its sender."""
+    def draft(self, call: Calling, message: OutgoingMessage, amends: Message | None) -> Draft:
+        """A message of the caller, or one by the sender of `amends` that amends it."""
         ...
 
     async def post(self, draft: Draft, once: str) -> int: ...
     def announce(self, draft: Draft, once: str) -> None:
-        """Post it; what keeps it from that is logged."""
+        """Post a message. Errors are logged."""
 
     def owners(self) -> Sequence[str]:
-        """Those who can be notified now."""
+        """The owners that can be notified now."""
         ...
 
     async def bring_in(
         self, call: Calling, messages: Sequence[ImportedMessage]
     ) -> Sequence[int]: ...
     def send(self, thread: str, frame: bytes, to: Collection[str] | None) -> None:
-        """To those who read the thread and are connected, or only these of them."""
+        """Send to the connected readers of the thread, or only to these of them."""
 
     async def select(self, sql: str, values: Sequence[Value]) -> Sequence[Row]: ...
     async def write(self, statements: Sequence[Statement]) -> None: ...
 
 
 class OutgoingMessage(NamedTuple):
-    """What a message is to say, and where."""
+    """The content of a message, and its thread."""
 
     thread: str
     content: JsonValue
@@ -165,10 +165,10 @@ class OutgoingMessage(NamedTuple):
 
 
 class Host:
-    """The hub, as one mod sees it. Everything that may take long is a coroutine.
+    """The hub, as one mod sees it. Everything that can take long is a coroutine.
 
-    Messages and threads are shown as their reader sees them: what a participant may not read is
-    an `OperationError` with the same words as if it were not there.
+    Messages and threads are shown as their reader sees them. Access to one that the participant
+    cannot read raises the same `OperationError` as if it did not exist.
     """
 
     def __init__(self, mod: str, facts: NetworkFacts, port: ModPort, folder: Path | None):
@@ -181,28 +181,28 @@ class Host:
         return self._facts.clock.now()
 
     def steady(self) -> float:
-        """The same by a clock that is never set: for waits, not for dates."""
+        """Seconds by a monotonic clock, for delays and not for dates."""
         return self._facts.steady.now()
 
     def at(self, when: float, key: str) -> None:
-        """Call `on_timer(key)` at this time, or at once if it has passed; replaces what was asked
-        for under the key. Kept in memory: ask again in `start`."""
+        """Call `on_timer(key)` at this time, or immediately if it has passed. Replaces an earlier
+        call with this key. Timers are only in memory: set them again in `start`."""
         self._port.alarm(key, when)
 
     def after(self, seconds: float, key: str) -> None:
-        """Call `on_timer(key)` when so much time has passed, whatever the clock is set to; replaces
-        what was asked for in this way under the key. Kept in memory."""
+        """Call `on_timer(key)` after this many seconds by the monotonic clock. Replaces an earlier
+        call of `after` with this key. Timers are only in memory."""
         self._port.alarm(key, seconds, wait=True)
 
     def cancel(self, key: str) -> None:
-        """Do not call it."""
+        """Cancel the timer with this key."""
         self._port.alarm(key, None)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something beside the messages. What it raises is a failure of the mod."""
+        """Run a coroutine in the background. An exception is a failure of the mod."""
         self._port.spawn(work)
 
-    # Who and where ----------------------------------------------------------------------------
+    # Participants and threads -----------------------------------------------------------------
 
     def participant(self, id: str) -> Participant | None:
         return next(iter(self._port.describe([id])), None)
@@ -211,23 +211,23 @@ class Host:
         return self._port.describe(None)
 
     def kind_of(self, id: str) -> Kind | None:
-        known = self.participant(id)
-        return None if known is None else known.kind
+        participant = self.participant(id)
+        return None if participant is None else participant.kind
 
     def owns(self, participant: str) -> bool:
-        """Whether the participant is an owner of the network, by its config: in an open one
-        everybody is who is no agent."""
+        """Whether the participant is an owner of the network. In an open network, everyone except
+        agents is."""
         owners = self._facts.owners
-        owner = owners is None or participant in owners
-        return owner and self.kind_of(participant) != "agent"
+        is_owner = owners is None or participant in owners
+        return is_owner and self.kind_of(participant) != "agent"
 
     def thread(self, call: Calling, thread: str) -> str:
-        """The canonical id of a thread that the caller may read. Raises `OperationError`."""
+        """The canonical id of a thread that the caller can read. Raises `OperationError`."""
         return self._port.resolve(call, thread, speaks=False)
 
     def place(self, call: Calling, to: str) -> str:
-        """The canonical id of the thread in which the caller would speak to this participant, or in
-        this thread. Raises `OperationError`."""
+        """The canonical id of the thread in which a message of the caller to this participant or
+        thread would be posted. Raises `OperationError`."""
         return self._port.resolve(call, to, speaks=True)
 
     def reads(self, participant: str, thread: str) -> bool:
@@ -239,65 +239,64 @@ class Host:
         return self._port.visible(participant)
 
     def threads_for(self, call: Calling, thread: str | None) -> Collection[str]:
-        """What a list is about: this thread, or all that the caller reads. Raises
-        `OperationError`."""
+        """The threads to list: this one, or all that the caller reads. Raises `OperationError`."""
         return self.threads_of(call.participant) if thread is None else [self.thread(call, thread)]
 
-    def visible(self, call: Calling, thing: T | None, id: str, see: str) -> T:
-        """The thing with an id, if the caller reads its thread. Raises `OperationError`
-        (`not_found`), in the same words whether it is not there or not for the caller."""
-        if thing is not None and self.reads(call.participant, thing.thread_id):
-            return thing
-        raise not_found(f"there is no {id} for you; see {see}")
+    def visible(self, call: Calling, item: T | None, id: str, see: str) -> T:
+        """`item` if it exists and the caller reads its thread. Otherwise raises `OperationError`
+        (`not_found`), with the same message in both cases. `see` is an operation to find items."""
+        if item is not None and self.reads(call.participant, item.thread_id):
+            return item
+        raise not_found(f"there is no {id} that you can see; use {see}")
 
     def read_upto(self, participant: str, thread: str) -> int:
-        """The position (tseq) up to which the participant has marked the thread as read."""
+        """Position (tseq) up to which the participant marked the thread as read."""
         return self._port.standing(thread, participant).read_upto
 
     def model(self, name: str) -> ModelConfig | None:
-        """An endpoint of a model that the network's YAML names in `models`."""
+        """A model from `models` in the network's YAML."""
         return self._facts.models.get(name)
 
     def busy(self, agent: str) -> AgentLoad:
-        """How much the agent has to do now; nothing for a person."""
+        """The current workload of the agent. Empty for a person."""
         return self._port.workload(agent)
 
     def latest(self, thread: str) -> Latest:
-        """How far the thread has come (canonical id): 0 if it is empty."""
+        """The end of the thread (canonical id), with zeros if it is empty."""
         return self._port.standing(thread, None).latest
 
     # Other operations -------------------------------------------------------------------------
 
     async def ask(self, call: Calling, operation: str, /, **arguments: JsonValue) -> BaseModel:
-        """Ask for an operation that only reads, of the hub or of another mod, as the caller would:
-        nothing is answered that it could not ask for itself. Raises `OperationError`."""
-        found = self._facts.operations.get(operation)
-        if found is None or found.permission != "read":
-            text = f"there is no operation {operation[:64]!r} that only reads"
+        """Call a read-only operation of the hub or another mod on behalf of the caller, with the
+        caller's permissions. Raises `OperationError`."""
+        target = self._facts.operations.get(operation)
+        if target is None or target.permission != "read":
+            text = f"there is no read-only operation {operation[:64]!r}"
             raise OperationError(ErrorCode.UNKNOWN_OPERATION, text)
         try:
-            args = found.input.model_validate(arguments)
+            args = target.input.model_validate(arguments)
         except ValidationError as error:
             raise bad_request(f"{operation}: {error}") from error
-        answer = found.handler(call, args)
-        result: BaseModel = await answer if found.is_async else answer
+        answer = target.handler(call, args)
+        result: BaseModel = await answer if target.is_async else answer
         return result
 
     def mods(self) -> Sequence[object]:
-        """All mods of the network, in their order: ask them only what they promise to others
-        (`hubbub.mods.text_search.Searchable`, for example)."""
+        """All mods of the network, in order. Use only the interfaces they offer to other mods, such
+        as `hubbub.mods.text_search.Searchable`."""
         return self._facts.mods
 
     # The log ----------------------------------------------------------------------------------
 
     @property
     def network(self) -> str:
-        """What the network is called."""
+        """The name of the network."""
         return self._facts.name
 
     @property
     def epoch(self) -> str:
-        """The incarnation of its log: no other network has the same."""
+        """The incarnation of the log, unique across networks."""
         return self._facts.epoch
 
     @property
@@ -306,36 +305,33 @@ class Host:
         return self._port.head
 
     async def message(self, reader: Calling | str, id: str, *, look: bool = False) -> Message:
-        """A message, as it is shown, that the caller reads, or a participant that does not call;
-        with `look` also one that the caller may look at: as an owner, or for the agent that it
-        speaks for. Raises `OperationError`."""
+        """A message, as shown, if the reader (the caller or a participant id) can read it. With
+        `look`, also one that the caller can see as an owner or on behalf of an agent. Raises
+        `OperationError`."""
         (message,) = await self._port.show([await self._port.find(reader, id, look)], None)
         return message
 
     async def page(self, thread: str, before: int | None, limit: int) -> Sequence[Message]:
-        """Messages of a thread as they are shown, oldest first, the last ones before this position
-        (tseq) of it."""
+        """The last messages of a thread before this position (tseq), as shown, oldest first."""
         return await self._port.show(await self._port.read(thread, before, limit), None)
 
     async def log(self, after: int, limit: int) -> Sequence[Message]:
-        """Messages of the whole log after a position, oldest first: for indexes of the mod, never
-        for answers."""
+        """Messages of the log after a position, oldest first. For indexes, not for answers."""
         return await self._port.read(None, after, limit)
 
     async def readable(
         self, call: Calling, after: int, limit: int
     ) -> tuple[Sequence[Message], int]:
-        """Of the `limit` messages of the log after a position those that the caller may look at, as
-        they are shown; and the position up to which that is all."""
-        head, found = self.head, await self.log(after, limit)
-        return await self._port.show(found, call), found[-1].seq if found else head
+        """Those of the `limit` messages of the log after a position that the caller can see, as
+        shown, and the position up to which they are complete."""
+        head, messages = self.head, await self.log(after, limit)
+        return await self._port.show(messages, call), messages[-1].seq if messages else head
 
     async def restore(self, call: Calling, messages: Sequence[ImportedMessage]) -> Sequence[int]:
-        """Bring messages of a transcript into the log, as imported ones: they wake no agent, and
-        neither ask for nor end anything. Channels that there are not are made, with the caller as
-        member. Mods judge them as any other. Returns their positions, when they are durable.
-        Raises `OperationError` for the first that is refused; those before it are in the log then.
-        """
+        """Write messages of a transcript into the log as imported ones, which wake no agent and do
+        not start or end requests. Missing channels are created, with the caller as member. Mods
+        check the messages like any other. Returns their positions when they are durable. Raises
+        `OperationError` for the first one refused; those before it stay in the log."""
         return await self._port.bring_in(call, messages)
 
     def draft(
@@ -348,7 +344,7 @@ class Host:
         mentions: Iterable[str] = (),
         cause: str | None = None,
     ) -> Draft:
-        """A message of the caller in a thread that it reads, judged like any other. Raises
+        """A message of the caller in a thread that it reads, subject to the usual checks. Raises
         `OperationError`."""
         speech = Speech(mentions=tuple(mentions), cause=cause)
         return self._port.draft(call, OutgoingMessage(thread, content, text, speech), None)
@@ -364,35 +360,35 @@ class Host:
         cause: str | None = None,
         outside: bool = False,
     ) -> Draft:
-        """What edits or deletes a message: a message in the same thread, which reaches whom that
-        one has reached and wakes no agent. Whether the caller may do so is for the mod to know. Its
-        sender is that of the message, if that is the caller or if the caller has spoken for it.
-        Raises `OperationError` for content that is too large."""
+        """A message that edits or deletes another one. It is in the same thread, has the same
+        recipients, and wakes no agent. The mod must check that the caller has permission. The
+        sender stays the same if that is the caller or an agent the caller acted for. Raises
+        `OperationError` for content that is too large."""
         speech = Speech(cause=cause or message.id, outside=outside)
         draft = self._port.draft(
             call, OutgoingMessage(message.thread_id, content, text, speech), message
         )
         purpose = Amendment(message_id=message.id, kind=kind)
-        # Whom it mentions is not called by it.
+        # An edit notifies no one, so it mentions no one.
         return draft.replace(purpose=purpose, mentions=(), unresolved=())
 
     def notice(
         self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
     ) -> None:
-        """A message of the hub, in the name of the mod: it wakes no agent. `once`: it is posted one
-        time under this key."""
-        self._port.announce(self._says(thread, text, details, to), self._once(once))
+        """Post a message of the hub on behalf of the mod, which wakes no agent. `once` is an
+        idempotency key."""
+        self._port.announce(self._notice(thread, text, details, to), self._idempotency_key(once))
 
-    async def tell(
+    async def post_notice(
         self, thread: str, text: str, details: dict[str, JsonValue], once: str, to: Iterable[str]
     ) -> None:
-        """A notice that is durable when this returns. Raises `OperationError` where a mod refuses
-        it, and `StoreUnavailable`."""
-        await self._port.post(self._says(thread, text, details, to), self._once(once))
+        """Post a notice and wait until it is durable. Raises `OperationError` if a mod rejects it,
+        and `StoreUnavailable`."""
+        await self._port.post(self._notice(thread, text, details, to), self._idempotency_key(once))
 
-    def tell_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
-        """A notice for each owner, in a direct thread of the hub with it. `once`: each gets it one
-        time under this key."""
+    def notify_owners(self, text: str, details: dict[str, JsonValue], once: str) -> None:
+        """Post a notice to each owner, in its direct thread with the hub. `once` is an idempotency
+        key per owner."""
         for owner in self._port.owners():
             self.notice(
                 thread_ids.direct((owner, "hub")), text, details, f"{once}:{owner}", (owner,)
@@ -409,23 +405,22 @@ class Host:
         once: str,
         outside: bool = False,
     ) -> int:
-        """A message of the hub that opens an interaction of its own, because a timer of `timer_of`
-        has come: with a person's budget if that is a person (or `operator`, who runs the network),
-        else with half of it. It wakes the agents, and mentions the others, of `wakes` who read the
-        thread (canonical id). `once`: it is posted one time under this key, whatever happens
-        between. Returns its position when it is durable. Raises `OperationError`,
-        `StoreUnavailable`."""
-        draft = self._says(thread, text, details, wakes)
+        """Post a message of the hub that opens a new interaction for a timer of `timer_of`. Its
+        budget is a person's if that is a person or `operator` (who runs the network), else half of
+        it. Of the participants in `wakes` who read the thread (canonical id), it wakes the agents
+        and mentions the others. `once` is an idempotency key that survives restarts. Returns the
+        position when it is durable. Raises `OperationError`, `StoreUnavailable`."""
+        draft = self._notice(thread, text, details, wakes)
         draft = draft.replace(purpose=TimerMark(timer_of), outside=outside)
-        return await self._port.post(draft, self._once(once))
+        return await self._port.post(draft, self._idempotency_key(once))
 
-    def _says(
+    def _notice(
         self, thread: str, text: str, details: dict[str, JsonValue], to: Iterable[str]
     ) -> Draft:
-        """A message of the hub that mentions those who read the thread."""
+        """A message of the hub that mentions those of `to` who read the thread."""
         facts: dict[str, JsonValue] = {"code": self._name, "mod": self._name, **details}
         members = thread_ids.members_of(thread)
-        whom = dict.fromkeys(who for who in to if who in members or self.reads(who, thread))
+        mentions = dict.fromkeys(who for who in to if who in members or self.reads(who, thread))
         return Draft(
             sender_id="hub",
             sender_kind="system",
@@ -434,38 +429,38 @@ class Host:
             content={"notice": facts["code"], **facts},
             text_representation=text,
             recipients=members,
-            mentions=tuple(whom),
+            mentions=tuple(mentions),
         )
 
-    def _once(self, key: str) -> str:
+    def _idempotency_key(self, key: str) -> str:
         return f"mod:{self._name}:{key}"
 
     def signal(
         self, thread: str, kind: str, data: JsonValue, *, to: Collection[str] | None = None
     ) -> None:
-        """Tell those who read the thread, and are connected, something of the moment: a signal of
-        the type `mod.<name>` with `kind` and `data`. `to`: only these of them."""
-        said = {"kind": kind, "data": data}
-        signal = Signal(type=f"mod.{self._name}", sender="hub", thread_id=thread, data=said)
+        """Send a transient signal to the connected readers of the thread, or only to those in `to`.
+        It has the type `mod.<name>`, with `kind` and `data`."""
+        payload = {"kind": kind, "data": data}
+        signal = Signal(type=f"mod.{self._name}", sender="hub", thread_id=thread, data=payload)
         self._port.send(thread, signal.encoded(), to)
 
     # Rows -------------------------------------------------------------------------------------
 
     async def rows(self, sql: str, *values: Value) -> Sequence[Row]:
-        """Rows of the mod's own tables, as they are durable."""
+        """Durable rows of the mod's own tables."""
         return await self._port.select(sql, values)
 
-    async def keep(self, statements: Sequence[Statement]) -> None:
-        """Write rows outside any operation, all or none. Raises `StoreUnavailable`, and `conflict`
-        (`OperationError`)."""
+    async def write(self, statements: Sequence[Statement]) -> None:
+        """Execute statements outside of an operation, all or none. Returns when they are durable.
+        Raises `StoreUnavailable`, and `OperationError` (`conflict`)."""
         await self._port.write(statements)
 
     @property
     def folder(self) -> Path:
-        """A folder of the mod's own beside the store, made when it is first asked for."""
+        """A folder for the mod's own files next to the store, created on first access."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix=f"hubbub-{self._name}-"))
-            # The store is in memory: what lies beside it goes with it.
+            # The store is in memory, so files are deleted with it.
             finalize(self, rmtree, self._folder, ignore_errors=True)
         self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder.mkdir(mode=0o700, exist_ok=True)
@@ -473,9 +468,9 @@ class Host:
 
 
 class Alarm:
-    """Rings once, as the mod's `on_timer(key)`, at the earliest of the moments that it was given.
+    """A timer for the earliest of several times. It calls the mod's `on_timer(key)` once.
 
-    The mod then deals with all that has come (`rung` first), and names the next moment.
+    The mod then calls `rung`, handles everything that is due, and sets the next time.
     """
 
     def __init__(self, host: Host, key: str):
@@ -483,11 +478,11 @@ class Alarm:
         self._next: float | None = None
 
     def at(self, moment: float | None) -> None:
-        """Ring at this moment, too, in seconds since the epoch. None: there is none."""
+        """Add a time, in seconds since the epoch. None is ignored."""
         if moment is not None and (self._next is None or moment < self._next):
             self._next = moment
             self._host.at(moment, self.key)
 
     def rung(self) -> None:
-        """It has rung: no moment is known any more."""
+        """Reset the alarm after it rang."""
         self._next = None

@@ -1,8 +1,8 @@
-"""Mods by name: the built-in ones, those that installed packages register, and files.
+"""Finds mods by name: built-in ones, ones registered by installed packages, and files.
 
-A package registers its mods with the entry point group `hubbub.mods`, under their names. A file is
-named as `mods/thanks.py:Thanks`. A mod runs only when the network's YAML names it, and is imported
-only then; `allow_mods` may narrow down which can be named at all.
+A package registers its mods under their names in the entry point group `hubbub.mods`. A file is
+given as `mods/thanks.py:Thanks`. A mod is imported and run only if the network's YAML lists it.
+`allow_mods` can restrict which mods can be listed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "BUILT_IN",
     "NAME",
     "ListedMod",
-    "check_company",
+    "check_compatible",
     "check_permissions",
     "docs_of",
     "find_mod",
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def settings_of(kind: type[Mod], settings: Mapping[str, JsonValue]) -> ModConfig:
-    """The settings as the mod's model. Raises `UserError` with the place of the first mistake."""
+    """The settings as the mod's model. Raises `UserError` with the place of the first error."""
     try:
         return kind.Config.model_validate(dict(settings))
     except ValidationError as error:
@@ -56,32 +56,34 @@ def settings_of(kind: type[Mod], settings: Mapping[str, JsonValue]) -> ModConfig
 
 
 def check_permissions(mod: Mod, config: ModConfig) -> None:
-    """Raises `UserError` if the settings give a permission to an operation that there is not."""
+    """Raises `UserError` if the settings have a permission for an unknown operation."""
     names = [operation.name for operation in mod.operations()]
     for name in config.permissions:
         if name not in names:
             hint = did_you_mean(name, names)
-            raise UserError(f"mods.{mod.name}.permissions: it has no operation {name!r}{hint}")
+            raise UserError(f"mods.{mod.name}.permissions: there is no operation {name!r}{hint}")
 
 
 _NUMBERED = re.compile(r"[0-9]{4}_[a-z0-9_]+\.sql")
 
 
 def table_prefix(mod: str) -> str:
-    """What all names in a mod's part of the database begin with."""
+    """The prefix of all names in a mod's part of the database."""
     return f"{mod.replace('-', '_')}_"
 
 
 def scripts_of(kind: type[Mod]) -> Mapping[int, str]:
-    """The scripts of a mod's tables by number, from 1 without gaps; empty if it has none.
+    """The scripts of a mod's tables by number, from 1 without gaps. Empty if it has none.
 
-    Raises `UserError` for a folder that is not there, or whose numbers have gaps.
+    Raises `UserError` if the folder is missing or its numbers have gaps.
     """
     if kind.migrations is None:
         return {}
     folder = Path(inspect.getfile(kind)).parent / kind.migrations
     if not folder.is_dir():
-        raise UserError(f"the mod {kind.name} has no folder {folder}; its `migrations` names it")
+        raise UserError(
+            f"the mod {kind.name}: there is no folder {folder}, which `migrations` names"
+        )
     names = sorted(file.name for file in folder.iterdir() if _NUMBERED.fullmatch(file.name))
     numbers = list(range(1, len(names) + 1))
     if not names or [int(name[:4]) for name in names] != numbers:
@@ -114,15 +116,15 @@ BUILT_IN: Mapping[str, str] = {
 ENTRY_POINTS = "hubbub.mods"
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
-"""What a mod may be called."""
+"""Pattern for names of mods."""
 
 Entry = str | Mapping[str, Mapping[str, JsonValue] | None]
-"""Of the YAML's list: a name, or a name with its settings."""
+"""An entry of the YAML's list: a name, or a name with settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownMod:
-    """A mod that can be named, and where it comes from."""
+    """An available mod, and where it comes from."""
 
     name: str
     origin: str
@@ -133,7 +135,7 @@ class KnownMod:
 
 @dataclass(frozen=True, slots=True)
 class ListedMod:
-    """A mod of the YAML's list."""
+    """A mod in the YAML's list."""
 
     kind: type[Mod]
     origin: str
@@ -141,17 +143,17 @@ class ListedMod:
 
 
 def known_mods() -> Mapping[str, KnownMod]:
-    """All mods that can be named by their name alone. Nothing is imported."""
-    found = {name: _built_in(name) for name in sorted(BUILT_IN)}
+    """All mods available by name, without importing them."""
+    mods = {name: _built_in(name) for name in sorted(BUILT_IN)}
     for entry in _registered():
-        if entry.name not in found:  # a package cannot take a built-in one's place
-            found[entry.name] = KnownMod(entry.name, _package(entry), entry.load)
-    return found
+        if entry.name not in mods:  # a package cannot replace a built-in mod
+            mods[entry.name] = KnownMod(entry.name, _package(entry), entry.load)
+    return mods
 
 
 @cache
 def _registered() -> Sequence[EntryPoint]:
-    """Read once: it opens a file of each installed package."""
+    """Cached, because this opens a file of each installed package."""
     return tuple(entry_points(group=ENTRY_POINTS))
 
 
@@ -169,25 +171,24 @@ def _attribute(module: str, name: str) -> object:
 
 
 def find_mod(name: str, allowed: Collection[str] | None = None) -> ListedMod:
-    """The mod that the YAML means: by name, or `file.py:Class`. Without settings.
+    """The mod with this name or `file.py:Class`, without settings.
 
-    Raises `UserError` for one that there is not, that is not allowed, that cannot be imported, or
-    that is no mod.
+    Raises `UserError` if it does not exist, is not allowed, cannot be imported, or is not a mod.
     """
-    found = _find(name)
-    if allowed is not None and found.name not in allowed and found.origin != "built in":
+    known = _find(name)
+    if allowed is not None and known.name not in allowed and known.origin != "built in":
         raise UserError(
-            f"mods: {name!r} ({found.origin}) is not among network.allow_mods; it would run inside "
-            f"the hub with all of its rights: add {found.name!r} there if you trust it"
+            f"mods: {name!r} ({known.origin}) is not in network.allow_mods. It would run inside "
+            f"the hub with full privileges; add {known.name!r} there if you trust it"
         )
     try:
-        kind = found.load()
+        kind = known.load()
     except UserError:
         raise
-    except Exception as exc:  # a module of others may raise anything
-        text = f"mods: {name!r} ({found.origin}) cannot be imported: {told(exc)}"
+    except Exception as exc:  # a third-party module can raise anything
+        text = f"mods: {name!r} ({known.origin}) cannot be imported: {told(exc)}"
         raise UserError(text) from exc
-    return ListedMod(_checked(name, found.origin, kind), found.origin, {})
+    return ListedMod(_checked(name, known.origin, kind), known.origin, {})
 
 
 def _find(name: str) -> KnownMod:
@@ -195,82 +196,81 @@ def _find(name: str) -> KnownMod:
     if spec is not None:
         return KnownMod(spec[1], str(spec[0]), partial(load_attribute, name, Path()))
     if name in BUILT_IN:
-        return _built_in(name)  # without looking through all packages
+        return _built_in(name)  # without reading the entry points of all packages
     known = known_mods()
     if name in known:
         return known[name]
-    hint = did_you_mean(name, known, f"; there are: {', '.join(sorted(known))}")
+    hint = did_you_mean(name, known, f"; available: {', '.join(sorted(known))}")
     raise UserError(f"mods: there is no mod {name!r}{hint}")
 
 
 def _checked(name: str, origin: str, kind: object) -> type[Mod]:
     if not (isinstance(kind, type) and issubclass(kind, Mod)):
-        raise UserError(f"mods: {name!r} ({origin}) is no class that derives from hubbub's Mod")
+        raise UserError(f"mods: {name!r} ({origin}) is not a subclass of hubbub's Mod")
     own = getattr(kind, "name", None)
     if not isinstance(own, str) or not NAME.fullmatch(own):
         raise UserError(
             f"mods: {name!r} ({origin}) needs a `name` of lower-case letters, digits and _"
         )
     if own != name and split_spec(name) is None:
-        raise UserError(f"mods: {name!r} ({origin}) calls itself {own!r}; the two must be the same")
+        raise UserError(f"mods: {name!r} ({origin}) has the name {own!r}; the two must be equal")
     scripts_of(kind)
     return kind
 
 
 def named(entries: Sequence[Entry], allowed: Collection[str] | None = None) -> list[ListedMod]:
-    """The mods of a YAML list, in its order. Raises `UserError`, also for lists that do not fit
-    together: one named twice, one that another needs and that does not stand before it, two that
-    cannot live in one network."""
+    """The mods of a YAML list, in order. Raises `UserError`, also for a mod listed twice, a missing
+    requirement, or two mods that conflict."""
     mods: list[ListedMod] = []
     for entry in entries:
         pairs = {entry: None} if isinstance(entry, str) else entry
         for name, settings in pairs.items():
-            found = find_mod(name, allowed)
+            listed = find_mod(name, allowed)
             try:
-                check_company(found.kind, [mod.kind for mod in mods])
+                check_compatible(listed.kind, [mod.kind for mod in mods])
             except UserError as error:
                 raise UserError(f"mods: {error}") from None
-            mods.append(ListedMod(found.kind, found.origin, settings or {}))
+            mods.append(ListedMod(listed.kind, listed.origin, settings or {}))
     return mods
 
 
-def check_company(kind: type[Mod], before: Sequence[type[Mod]]) -> None:
-    """Raises `UserError` if a mod cannot join those that stand before it."""
+def check_compatible(kind: type[Mod], before: Sequence[type[Mod]]) -> None:
+    """Raises `UserError` if a mod is not compatible with those listed before it."""
     names = [other.name for other in before]
     if kind.name in names:
         raise UserError(f"the mod {kind.name!r} is listed twice")
     for needed in kind.requires:
         if needed not in names:
-            raise UserError(f"{kind.name!r} needs {needed!r}, which must stand before it")
+            raise UserError(f"{kind.name!r} needs {needed!r}, which must be listed before it")
     for other in before:
         if other.name in kind.conflicts or kind.name in other.conflicts:
             raise UserError(f"{kind.name!r} and {other.name!r} cannot be in one network")
-        if _begins(kind.name, other.name) or _begins(other.name, kind.name):
+        if _shares_prefix(kind.name, other.name) or _shares_prefix(other.name, kind.name):
             raise UserError(
-                f"{kind.name!r} and {other.name!r} cannot be in one network: tables are told apart "
-                "by what their names begin with"
+                f"{kind.name!r} and {other.name!r} cannot be in one network, because the names of "
+                "their tables would have the same prefix"
             )
 
 
-def _begins(one: str, other: str) -> bool:
-    """Whether tables of the mod `one` may have names that belong to `other`."""
+def _shares_prefix(one: str, other: str) -> bool:
+    """Whether names of tables of the mod `one` start with the prefix of `other`."""
     return one.startswith(table_prefix(other))
 
 
 def load_mods(entries: Sequence[Entry], allowed: Collection[str] | None = None) -> list[Mod]:
-    """The mods of a YAML list, made with their settings. Raises `UserError` as `named`, and for
-    wrong settings."""
-    return [_make(mod) for mod in named(entries, allowed)]
+    """The mods of a YAML list, created with their settings. Raises `UserError` like `named`, and
+    for invalid settings."""
+    return [_create(mod) for mod in named(entries, allowed)]
 
 
-def _make(mod: ListedMod) -> Mod:
-    made = mod.kind(settings_of(mod.kind, mod.settings))
-    check_permissions(made, made.config)
-    return made
+def _create(listed: ListedMod) -> Mod:
+    mod = listed.kind(settings_of(listed.kind, listed.settings))
+    check_permissions(mod, mod.config)
+    return mod
 
 
 def operations_of(file: NetworkFile) -> Sequence[Operation]:
-    """The operations that the mods of a config add. Raises `UserError` as `load_mods`."""
+    """The operations that the mods of a config add. Raises `UserError` like `load_mods`."""
     mods = load_mods(file.mods, file.network.allow_mods)
     return [operation for mod in mods for operation in mod.operations()]
 

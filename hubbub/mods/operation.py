@@ -1,12 +1,13 @@
-"""Operations: what a participant may ask of the hub, each declared once.
+"""Operations that participants can call on the hub, each declared once.
 
     @operation(permission="write")
     def post_to_channel(call: Calling, args: PostToChannel) -> Draft:
         '''Post a text message to a channel you are a member of.'''
 
-From the declaration come the wire call, the agents' tool, the CLI's help and the reference page.
-The docstring's first paragraph is the description that models read. Core and mods declare theirs
-the same way. What a handler writes (`Statement`) and raises (`bad_request`) is here, too.
+The wire call, the agents' tool, the CLI's help and the reference page are derived from the
+declaration. The first paragraph of the docstring is the description that models read. The core and
+mods declare operations in the same way. This module also has what handlers return (`Statement`)
+and raise (`bad_request`).
 """
 
 from __future__ import annotations
@@ -54,38 +55,38 @@ def _refusal(code: ErrorCode) -> Callable[..., OperationError]:
 
 
 bad_request = _refusal(ErrorCode.BAD_REQUEST)
-"""The arguments are wrong."""
+"""The arguments are not valid."""
 conflict = _refusal(ErrorCode.CONFLICT)
-"""It was changed meanwhile, or is not in a state for that."""
+"""The item changed concurrently, or its state does not allow the call."""
 forbidden = _refusal(ErrorCode.FORBIDDEN)
-"""The caller may not do that."""
+"""The caller does not have the permission."""
 not_found = _refusal(ErrorCode.NOT_FOUND)
-"""There is none, for the caller."""
+"""The item does not exist, or the caller cannot see it."""
 over_limit = _refusal(ErrorCode.LIMIT)
-"""There are as many as there may be."""
+"""A limit on the number of items is reached."""
 too_large = _refusal(ErrorCode.TOO_LARGE)
-"""It has more bytes, characters or lines than it may."""
+"""The content has too many bytes, characters or lines."""
 
 
 Value = str | bytes | int | float | None
-"""What SQLite keeps."""
+"""Types that SQLite can store."""
 
 
 class Statement(NamedTuple):
-    """One statement on tables of the mod."""
+    """An SQL statement on tables of the mod."""
 
     sql: str
     values: Sequence[Value] = ()
     rows: int | None = None
-    """How many rows it must change; another number is a conflict, and nothing of what belongs
-    together is written. None: any."""
+    """Number of rows it must change. Any other number is a conflict, and nothing of the commit is
+    written. None allows any number."""
 
 
 R = TypeVar("R", default=Statement)
 
 
 class Calling(Protocol):
-    """Who calls, and with what: the first parameter of every handler."""
+    """The caller: the first parameter of every handler."""
 
     @property
     def participant(self) -> str: ...
@@ -95,44 +96,45 @@ class Calling(Protocol):
 
     @property
     def owner(self) -> bool:
-        """Whether it is an owner of the network."""
+        """Whether the participant is an owner of the network."""
         ...
 
 
 @dataclass(slots=True)
 class Commit(Generic[R]):
-    """A handler's answer that says: write these records, all or none of them, then answer this.
+    """Returned by a handler to write records, all or none of them, and then answer.
 
-    It is handed to the log before the next frame of the same socket is read, so writes keep the
-    order in which they were asked for. Nothing of it holds before it is durable: where it cannot be
-    written there is nothing to undo.
+    It is passed to the log before the next frame of the same socket is read, so writes keep the
+    order of the calls. It takes effect only when it is durable, so a failed write leaves nothing to
+    undo.
     """
 
     records: Sequence[R] | Callable[[int], Sequence[R]]
-    """Statements on tables of the mod, or what the hub itself keeps. A function is called when the
-    batch is formed, with the last position of the log before it."""
+    """Statements on tables of the mod, or records of the hub. A function is called when the batch
+    is formed, with the last position of the log before it."""
     answer: BaseModel | Callable[[], Coroutine[Any, Any, BaseModel]]
-    """The output, or what makes it after the commit."""
+    """The output, or a function that creates it after the commit."""
     applied: Callable[[], None] | None = None
-    """Called when it is durable: takes it over into memory."""
+    """Called when the commit is durable, to update state in memory."""
     released: Callable[[], None] | None = None
-    """Called in the end, durable or not: gives back what was held meanwhile."""
+    """Called at the end, durable or not, to release what was held."""
     messages: Sequence[Draft] = ()
-    """Said when it is durable. One that is refused undoes nothing."""
+    """Posted when the commit is durable. If one is refused, the commit stands."""
     conflict: OperationError | None = None
-    """What is answered when a statement changed other than its `rows`; left out: the error
-    `conflict`, which says to read again."""
+    """The error if a statement changed a different number of rows than `rows`. Default: `conflict`
+    with the advice to read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """A declared operation.
 
-    `handler(call, args)` returns the output, a `Commit`, a `Draft` (to be said, and answered with
-    its place in the log), or a coroutine of one of them. It raises `OperationError` to refuse.
+    `handler(call, args)` returns the output, a `Commit`, a `Draft` (which is posted, and answered
+    with its position in the log), or a coroutine of one of them. It raises `OperationError` to
+    refuse the call.
 
-    `idempotent` says that repeating the call changes nothing, so that its `cid` need not be stored.
-    `cost` is what a call takes of the caller's rate limit.
+    `idempotent` means that repeating the call changes nothing, so its `cid` need not be stored.
+    `cost` is how much a call uses of the caller's rate limit.
     """
 
     name: str
@@ -143,64 +145,65 @@ class Operation:
     cost: float
     input: type[Input]
     output: type[BaseModel]
-    # Sync or async, of any subtype of Calling: checked at declaration. It is not compared, since
-    # every hub of a process binds its own, and what is told of an operation is made once.
+    # Sync or async, with any subtype of Calling, checked at declaration. Not compared, because each
+    # hub of a process binds its own, and descriptions of operations are cached.
     handler: Callable[..., Any] = field(compare=False)
     is_async: bool
     mod: str = ""
-    """The mod that adds it; empty: it is the hub's own."""
+    """The mod that adds it. Empty for operations of the hub itself."""
 
     def info(self) -> OperationInfo:
-        """What the hub tells of it."""
-        taken, answered = _taken(self.input), _answered(self.output)
+        """The description that the hub sends to clients."""
+        input_schema = _input_schema(self.input)
+        output_schema = _output_schema(self.output)
         return OperationInfo(
             name=self.name,
             description=self.description,
             permission=self.permission,
             tool=self.tool,
-            schemas=sha256(to_json([taken, answered])).hexdigest()[:16],
-            input_schema=taken,
-            output_schema=answered,
+            schemas=sha256(to_json([input_schema, output_schema])).hexdigest()[:16],
+            input_schema=input_schema,
+            output_schema=output_schema,
         )
 
 
 @lru_cache(maxsize=256)
-def _taken(model: type[Input]) -> dict[str, Any]:  # Any: a JSON Schema, as pydantic gives it
+def _input_schema(model: type[Input]) -> dict[str, Any]:  # Any: a JSON Schema from pydantic
     return _shipped().get(model_key(model)) or model.model_json_schema()
 
 
 @lru_cache(maxsize=256)
-def _answered(model: type[BaseModel]) -> dict[str, Any]:
+def _output_schema(model: type[BaseModel]) -> dict[str, Any]:
     return _shipped().get(model_key(model)) or answer_schema(model)
 
 
 @cache
 def _shipped() -> Mapping[str, dict[str, Any]]:
-    """The schemas of the operations that come with Hubbub, by model. They stand in `schemas.json`,
-    which `make docs` writes from the models: making them takes longer than all else that a hub does
-    until its first message."""
-    found: dict[str, dict[str, Any]] = from_json(
+    """The schemas of the built-in operations, by model, from `schemas.json`. `make docs` generates
+    that file, because creating the schemas takes longer than the rest of a hub's start."""
+    schemas: dict[str, dict[str, Any]] = from_json(
         files("hubbub.mods").joinpath("schemas.json").read_bytes()
     )
-    return found
+    return schemas
 
 
 def model_key(model: type[BaseModel]) -> str:
-    """What a model is called in `schemas.json`."""
+    """The key of a model in `schemas.json`."""
     return f"{model.__module__}:{model.__qualname__}"
 
 
 def answer_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """What an answer looks like: fields without a value are left out of it."""
+    """The schema of an answer. Fields without a value are omitted from answers."""
     schema = model.model_json_schema(mode="serialization")
     for each in (schema, *schema.get("$defs", {}).values()):
         fields = each.get("properties", {})
-        each["required"] = [name for name in each.get("required", ()) if not _empty(fields[name])]
+        required = each.get("required", ())
+        each["required"] = [name for name in required if not _is_nullable(fields[name])]
     return schema
 
 
-def _empty(schema: dict[str, Any]) -> bool:
-    """Whether a field may be without a value."""
+def _is_nullable(schema: dict[str, Any]) -> bool:
+    """Whether a field can be null."""
     return any(each.get("type") == "null" for each in schema.get("anyOf", ()))
 
 
@@ -215,8 +218,8 @@ def operation(
 ) -> Callable[[Callable[..., Any]], Operation]:
     """Declare a handler as an operation; input and output come from its annotations.
 
-    `output` is named explicitly where the handler returns a `Commit` or a `Draft`. Raises TypeError
-    at import when the docstring or an annotation is missing.
+    `output` is required if the handler returns a `Commit` or a `Draft`. Raises TypeError at import
+    if the docstring or an annotation is missing.
     """
 
     def declare(handler: Callable[..., Any]) -> Operation:
@@ -225,10 +228,12 @@ def operation(
         models = [h for h in hints.values() if isinstance(h, type) and issubclass(h, Input)]
         result = output or returned
         if len(models) != 1 or not (isinstance(result, type) and issubclass(result, BaseModel)):
-            raise TypeError(f"{handler.__name__}: needs one Input parameter and a model as output")
+            raise TypeError(f"{handler.__name__}: needs one Input parameter and an output model")
         description = " ".join((inspect.getdoc(handler) or "").split("\n\n")[0].split())
         if not description:
-            raise TypeError(f"{handler.__name__}: needs a docstring, it is what models read")
+            raise TypeError(
+                f"{handler.__name__}: needs a docstring, which is the description for models"
+            )
         return Operation(
             name=name or handler.__name__,
             description=description,

@@ -1,18 +1,18 @@
-"""What people type into a search field, and mods whose things can be searched.
+"""Search queries as typed by people, and the interface for mods with searchable items.
 
-A mod with things to be found (documents, files) keeps a full-text table of its own and is a
-`Searchable`; the mod `search` asks all of them and merges what they find. Tables are made so:
+A mod with searchable items (documents, files) has its own full-text table and is a `Searchable`.
+The mod `search` queries all of them and merges the hits. Create tables like this:
 
     CREATE VIRTUAL TABLE notes_text USING fts5(title, text,
         tokenize = "unicode61 remove_diacritics 2");
 
-What is written into them passes `indexable` first, and `Words.match` is what MATCH is given: it
-has no syntax errors, whatever somebody types.
+Pass texts through `indexable` before writing them, and use `Words.match` as the argument of MATCH.
+It never has syntax errors, whatever the user types.
 
-    budget report         both words must be there, in any order
+    budget report         both words, in any order
     "annual report"       these words in this order
-    -draft -"old plan"    not that
-    transl*               words that begin so
+    -draft -"old plan"    excluded
+    transl*               words with this prefix
 """
 
 from __future__ import annotations
@@ -44,73 +44,72 @@ __all__ = [
 Findable = Literal["messages", "documents", "files"]
 
 LONGEST_QUERY = 500
-"""Characters."""
+"""Maximum length of a query in characters."""
 MOST_WORDS = 20
-"""Words and phrases of one query."""
+"""Maximum number of words and phrases in a query."""
 SNIPPET = 200
-"""Characters of a piece of text that shows where the words stand."""
-LOOKED_AT = 200_000
-"""Characters of a text in which that place is looked for; behind it, the text's beginning is shown.
-"""
+"""Length of a snippet in characters."""
+SEARCHED = 200_000
+"""Characters of a text searched for the snippet. Without a match there, the beginning is shown."""
 SHORT_TEXT = 5_000
-"""Characters of a text that is looked through at once."""
+"""Characters of a text that is searched without a thread."""
 
 
 class SearchHit(NamedTuple):
-    """Something that was found."""
+    """An item that matches a query."""
 
     kind: Findable
     id: str
-    """Of the message (m42), the document (d7) or the file."""
+    """Id of the message (m42), document (d7) or file."""
     thread: str
-    """Canonical id of the thread that it belongs to."""
+    """Canonical id of its thread."""
     by: str
     at: float
     """Seconds since the epoch."""
     snippet: str
-    """Where the words stand in it: `Words.snippet` makes it."""
+    """The text around the match, from `Words.snippet`."""
     title: str
     score: float
-    """How well it fits, higher is better: `-bm25(table)`."""
+    """The rank, higher is better: `-bm25(table)`."""
     outside: bool = False
     """Whether it carries content from outside the network."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchQuery:
-    """What is looked for, and where its asker may look."""
+    """A query, and the threads that its author can read."""
 
     words: Words
     threads: Sequence[str]
-    """Canonical ids of the threads to look in: all of them are the asker's to read. A statement
-    takes them as JSON: `thread IN (SELECT value FROM json_each(?))`."""
+    """Canonical ids of the threads to search, all of which the caller can read. A statement takes
+    them as JSON: `thread IN (SELECT value FROM json_each(?))`."""
     by: str | None
-    """Only what this participant has said, written or brought."""
+    """Only items by this participant."""
     after: float | None
-    """Only what is from this time on, seconds since the epoch."""
+    """Only items from this time on, in seconds since the epoch."""
     before: float | None
-    """Only what is from before this time."""
+    """Only items before this time."""
     skip: int
-    """So many of the best hits were given before."""
+    """Number of best hits to skip, because they were returned before."""
     limit: int
-    """How many at most."""
+    """Maximum number of hits."""
 
     def conditions(self, by: str, at: str) -> tuple[str, Sequence[str | float]]:
-        """What `by`, `after` and `before` ask of these columns: conditions, each with AND before
-        it, and their values."""
-        asked = ((f"{by} = ?", self.by), (f"{at} >= ?", self.after), (f"{at} < ?", self.before))
-        given = [(sql, value) for sql, value in asked if value is not None]
+        """SQL conditions for `by`, `after` and `before` on these columns, each preceded by AND, and
+        their values."""
+        filters = ((f"{by} = ?", self.by), (f"{at} >= ?", self.after), (f"{at} < ?", self.before))
+        given = [(sql, value) for sql, value in filters if value is not None]
         return "".join(f" AND {sql}" for sql, _ in given), [value for _, value in given]
 
 
 @runtime_checkable
 class Searchable(Protocol):
-    """A mod whose things can be searched by their text."""
+    """A mod with items that can be searched by text."""
 
     finds: ClassVar[Findable]
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
-        """The best hits first; equal ones in an order that stays."""
+        """The hits, best first. Ties must have a stable order."""
         ...
 
 
@@ -122,26 +121,26 @@ class Word(NamedTuple):
 
     text: str
     prefix: bool
-    """Whether words that begin so are meant."""
+    """Whether it matches words with this prefix."""
     excluded: bool
 
     @property
     def quoted(self) -> str:
-        """As a string of FTS5's query language, which nothing can end early."""
-        text = indexable(self.text).translate(_ENDS)
+        """As a quoted string of FTS5's query language."""
+        text = indexable(self.text).translate(_NOT_IN_STRING)
         return f'"{text}"*' if self.prefix else f'"{text}"'
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A query, understood."""
+    """A parsed query."""
 
     wanted: tuple[Word, ...]
     excluded: tuple[Word, ...]
 
     @property
     def match(self) -> str:
-        """For MATCH: all wanted ones, and none of the excluded."""
+        """For MATCH: all wanted words, and none of the excluded."""
         match = " AND ".join(word.quoted for word in self.wanted)
         if self.excluded:
             match = f"({match}) NOT ({' OR '.join(word.quoted for word in self.excluded)})"
@@ -149,15 +148,14 @@ class Words:
 
     @property
     def any(self) -> str:
-        """For MATCH: at least one of those that are wanted."""
+        """For MATCH: at least one of the wanted words."""
         return " OR ".join(word.quoted for word in self.wanted)
 
     def snippet(self, text: str) -> str:
-        """A piece of the text, in one line, from a little before the first place where a wanted
-        word stands."""
+        """A piece of the text in one line, starting shortly before the first wanted word."""
         at = next(self._places(text), 0)
         start = max(0, at - SNIPPET // 4)
-        if start:  # not in the middle of a word, if one ends nearby
+        if start:  # start at a word if there is a space nearby
             space = text.find(" ", start, at)
             start = space + 1 if space >= 0 else start
         piece = " ".join(text[start : start + SNIPPET * 2].split())
@@ -167,12 +165,12 @@ class Words:
 
     def _places(self, text: str) -> Iterator[int]:
         wanted = [(folded(tokens(w.text)[0]), w) for w in self.wanted]
-        for found in _TOKEN.finditer(text, 0, LOOKED_AT):
-            token = folded(found[0])
+        for match in _TOKEN.finditer(text, 0, SEARCHED):
+            token = folded(match[0])
             for first, word in wanted:
                 begins = word.prefix and len(tokens(word.text)) == 1
                 if token.startswith(first) if begins else token == first:
-                    yield found.start()
+                    yield match.start()
 
 
 _CJK = (
@@ -180,42 +178,42 @@ _CJK = (
     "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
     "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
-"""Letters of Chinese, Japanese and Korean, which write many words without spaces."""
+"""Letters of Chinese, Japanese and Korean, which are often written without spaces."""
 _LETTERS = re.compile(f"[{_CJK}]+")
 _TOKEN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
-"""What the tokenizer sees as one word."""
+"""A token, as in FTS5."""
 _PART = re.compile(r'(?P<no>-?)(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<word>[^\s"]+))')
-_ENDS = str.maketrans('"\0', "  ")
-"""What ends a string of FTS5."""
+_NOT_IN_STRING = str.maketrans('"\0', "  ")
+"""Characters that would end a string of FTS5."""
 _QUOTES = str.maketrans("“”„«»", '"""""')
 SHORTEST_PREFIX = 2
-"""Letters before a `*`: fewer would mean nearly everything."""
+"""Minimum number of letters before a `*`. Fewer would match nearly everything."""
 
 
 def indexable(text: str) -> str:
-    """The text as the tokenizer takes it: letters of languages without spaces one by one, so that
-    any part of such a text is a phrase that can be found."""
-    return text if text.isascii() else _LETTERS.sub(_apart, text)
+    """The text for the index: letters of languages without spaces are separated, so that any part
+    of such a text can be found as a phrase."""
+    return text if text.isascii() else _LETTERS.sub(_separated, text)
 
 
-def _apart(found: re.Match[str]) -> str:
-    return f" {' '.join(found[0])} "
+def _separated(match: re.Match[str]) -> str:
+    return f" {' '.join(match[0])} "
 
 
 async def snippet_of(words: Words, text: str) -> str:
-    """`Words.snippet`, of texts of any length: long ones hold the hub up in no step."""
+    """`Words.snippet` for texts of any length, without blocking the event loop."""
     if len(text) <= SHORT_TEXT:
         return words.snippet(text)
     return await asyncio.to_thread(words.snippet, text)
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text, as the tokenizer sees them."""
+    """The tokens of a text."""
     return _TOKEN.findall(text)
 
 
 def folded(token: str) -> str:
-    """Without case and accents."""
+    """The token without case and accents."""
     if token.isascii():
         return token.lower()
     letters = unicodedata.normalize("NFKD", token.lower())
@@ -223,28 +221,28 @@ def folded(token: str) -> str:
 
 
 def words_of(query: str) -> Words:
-    """Understand what somebody typed. Raises `OperationError` (`bad_request`) if there is no word
-    to look for in it, or too many."""
-    found = [word for word in map(_word, _PART.finditer(query.translate(_QUOTES))) if word]
-    wanted = tuple(word for word in found if not word.excluded)
+    """Parse a query. Raises `OperationError` (`bad_request`) if it has no word to search for, or
+    too many."""
+    words = [word for word in map(_word, _PART.finditer(query.translate(_QUOTES))) if word]
+    wanted = tuple(word for word in words if not word.excluded)
     if not wanted:
         raise bad_request(
-            "query: needs a word to look for" + (", not only some to leave out" * bool(found))
+            "query: needs a word to search for" + (" besides excluded ones" * bool(words))
         )
-    if len(found) > MOST_WORDS:
-        raise bad_request(f"query: at most {MOST_WORDS} words and phrases, this has {len(found)}")
-    for word in found:
+    if len(words) > MOST_WORDS:
+        raise bad_request(f"query: has {len(words)} words and phrases; the limit is {MOST_WORDS}")
+    for word in words:
         if word.prefix and len(tokens(word.text)[-1]) < SHORTEST_PREFIX:
             raise bad_request(
                 f"query: {word.text}* needs at least {SHORTEST_PREFIX} letters before the *"
             )
-    return Words(wanted, tuple(word for word in found if word.excluded))
+    return Words(wanted, tuple(word for word in words if word.excluded))
 
 
 def _word(part: re.Match[str]) -> Word | None:
     text = part["word"] if part["phrase"] is None else part["phrase"]
-    found = tokens(text)
-    if not found:
+    parts = tokens(text)
+    if not parts:
         return None
-    prefix = part["phrase"] is None and text.endswith("*") and not _LETTERS.match(found[-1])
+    prefix = part["phrase"] is None and text.endswith("*") and not _LETTERS.match(parts[-1])
     return Word(text.removesuffix("*") if prefix else text, prefix, bool(part["no"]))

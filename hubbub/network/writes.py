@@ -97,7 +97,7 @@ class Writes:
         try:
             if refers:
                 entry.draft = await self._pipeline.referred(entry.draft)
-            entry.draft = await self._pipeline.run_beside(entry.draft)
+            entry.draft = await self._pipeline.run_in_thread(entry.draft)
             if self._join_pending(entry):
                 return
             later = self._judge(entry)
@@ -204,7 +204,7 @@ class Writes:
         assert isinstance(entry.draft.purpose, TranscriptMark), "it says when it was said"
         if self._join_pending(entry):
             return
-        draft = entry.draft = await self._pipeline.run_beside(entry.draft)
+        draft = entry.draft = await self._pipeline.run_in_thread(entry.draft)
         if self._join_pending(entry):
             return
         limit = max(hop, self._router.hop_limit(draft.sender_kind))

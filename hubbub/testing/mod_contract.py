@@ -25,7 +25,14 @@ from hubbub.config.models import Limits, NetworkConfig, NetworkFile
 from hubbub.errors import OperationError, UserError
 from hubbub.field_docs import descriptions
 from hubbub.mods.api import Mod
-from hubbub.mods.loader import BUILT_IN, NAME, check_company, scripts_of, settings_of, table_prefix
+from hubbub.mods.loader import (
+    BUILT_IN,
+    NAME,
+    check_compatible,
+    scripts_of,
+    settings_of,
+    table_prefix,
+)
 from hubbub.mods.operation import Operation
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.protocol.codes import ErrorCode
@@ -197,7 +204,7 @@ def check_declaration(kind: type[Mod]) -> None:
     assert BUILT_IN.get(name, place) == place, f"name: {name!r} is a built-in mod's"
     assert (kind.__doc__ or "").strip(), "it needs a docstring: `hubbub mods list` shows it"
     try:
-        check_company(kind, [])
+        check_compatible(kind, [])
     except UserError:
         assert kind.requires, "without `requires` it stands alone"
     assert name not in (*kind.requires, *kind.conflicts), "it neither needs nor excludes itself"

@@ -13,7 +13,7 @@ from hypothesis.stateful import rule
 from hubbub.mods.api import Mod
 from hubbub.mods.documents.mod import DocumentsConfig, DocumentsMod
 from hubbub.mods.documents.schemas import LineEdit
-from hubbub.mods.documents.text import applied
+from hubbub.mods.documents.text import apply_edits
 from tests.interaction.peers import Frame
 from tests.stateful.mod_life import FAILING, ModMachine, as_test
 
@@ -99,7 +99,7 @@ class DocumentsMachine(ModMachine):
         new = [f"line {self.new + n}" for n in range(change.lines)]
         self.new += change.lines
         edit = {"first": first, "last": last, "text": "\n".join(new)}
-        text = applied(lines, [LineEdit(**edit)])
+        text = apply_edits(lines, [LineEdit(**edit)])
         name, how = "write_document", dict[str, Any](text="\n".join(text))
         if change.at % 2:
             name, how = "edit_document", {"edits": [edit]}

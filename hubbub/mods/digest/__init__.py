@@ -1,6 +1,6 @@
-"""The mod `digest`: what happened since the last visit.
+"""The mod `digest`: new activity since the last visit.
 
-mod      operations: news of threads, what waits, what was decided
+mod      operations: new messages, waiting items, decisions
 schemas  inputs and outputs
-writer   summaries by a model, within a budget of a day
+writer   summaries by a model, within a daily budget
 """

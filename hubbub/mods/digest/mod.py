@@ -1,4 +1,4 @@
-"""The mod `digest`: what happened since the last visit, thread by thread.
+"""The mod `digest`: a summary of new activity since the last visit, by thread.
 
 mods:
   - digest: {model: small}
@@ -48,38 +48,38 @@ log = get_logger(__name__)
 
 class DigestConfig(ModConfig):
     model: Annotated[str | ModelConfig | None, Field(union_mode="left_to_right")] = None
-    """What summarises threads: a name from `models`, or an endpoint (`{model: …, base_url: …,
-    api_key: …}`). Left out: no summaries."""
+    """The model that summarizes threads: a name from `models`, or an endpoint (`{model: …,
+    base_url: …, api_key: …}`). Default: no summaries."""
     characters: Size = 12_000
-    """Of one thread's messages that the model reads, the last ones."""
+    """Maximum number of characters per thread that the model reads, the latest messages first."""
     timeout: Span = 20.0
-    """For all summaries of one digest; what is not there by then is left out."""
+    """Seconds for all summaries of one digest. Later ones are left out."""
     daily: Annotated[int, Field(ge=0)] = 200
-    """Requests to the model in one day (UTC), of the whole network."""
+    """Maximum number of model requests per day (UTC) for the whole network."""
 
 
-SHORT = 200
-"""Characters of a message that a digest shows."""
-MOST_SPEAKERS = 10
+MAX_EXCERPT = 200
+"""Characters of a message shown in a digest."""
+MAX_SPEAKERS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadMessages:
-    """What is new in a thread; at least one message of others."""
+    """The new messages of a thread, at least one of them from others."""
 
     messages: Sequence[Message]
-    """Those of others, oldest first."""
-    said: Sequence[Message]
-    """All of them, the reader's own, too."""
+    """New messages from others, oldest first."""
+    with_own: Sequence[Message]
+    """All new messages, including the reader's own."""
     counted: bool
-    """Whether these are all of them."""
-    spoke: bool
-    """Whether the reader has said something after them."""
+    """Whether these are all new messages of the thread."""
+    answered: bool
+    """Whether the last message is the reader's own."""
 
 
-def summary_of(new: UnreadMessages, reader: str) -> ThreadDigest:
+def thread_digest(new: UnreadMessages, reader: str) -> ThreadDigest:
     messages = new.messages
-    speakers = Counter(message.sender_id for message in messages).most_common(MOST_SPEAKERS)
+    speakers = Counter(message.sender_id for message in messages).most_common(MAX_SPEAKERS)
     return ThreadDigest(
         thread_id=messages[0].thread_id,
         type=messages[0].type,
@@ -97,19 +97,19 @@ def line(message: Message) -> Line:
         id=message.id,
         by=message.sender_id,
         at=message.sent_at,
-        text=in_short(message.text),
+        text=excerpt(message.text),
         outside=message.outside,
     )
 
 
-def in_short(text: str) -> str:
-    """The beginning, in one line."""
-    return shortened(" ".join(text[: SHORT * 2].split()), SHORT)
+def excerpt(text: str) -> str:
+    """The beginning of a text, in one line."""
+    return shortened(" ".join(text[: MAX_EXCERPT * 2].split()), MAX_EXCERPT)
 
 
 def question(new: UnreadMessages, reader: str) -> WaitingItem | None:
-    """The last of the messages that asks the reader something, if it has said nothing since."""
-    if new.spoke:
+    """The last message that asks the reader a question, if the reader has not answered."""
+    if new.answered:
         return None
     for message in reversed(new.messages):
         to_reader = message.type == "direct" or reader in message.mentions
@@ -119,23 +119,23 @@ def question(new: UnreadMessages, reader: str) -> WaitingItem | None:
                 id=message.id,
                 thread_id=message.thread_id,
                 by=message.sender_id,
-                text=in_short(message.text),
+                text=excerpt(message.text),
             )
     return None
 
 
 PAGE = 100
-MOST_MESSAGES = 300
-"""Messages of a thread that are looked at."""
-MOST_THREADS = 50
-"""Threads with news among which the most important ones are chosen."""
-MOST_LOOKED = 1_000
-"""Threads that are looked at, the most recently active ones."""
-MOST_WAITING = 50
-MOST_NEWS = 20
-"""Things of one kind that one other mod tells."""
-WORTH = 400
-"""Characters of messages below which nothing is summed up: the digest shows as much by itself."""
+MAX_MESSAGES = 300
+"""Messages read per thread."""
+MAX_THREADS = 50
+"""Threads with new messages from which the most important ones are chosen."""
+MAX_CHECKED = 1_000
+"""Threads checked for new messages, the most recently active ones."""
+MAX_WAITING = 50
+MAX_ITEMS = 20
+"""Items of one kind from one other mod."""
+MIN_SUMMARIZED = 400
+"""Threads with fewer characters are not summarized, because the digest itself shows that much."""
 
 _VISIT = """
 INSERT INTO digest_visit VALUES (?, ?, ?)
@@ -144,13 +144,13 @@ ON CONFLICT (participant) DO UPDATE SET seq = max(seq, excluded.seq), at = exclu
 
 
 @dataclass(frozen=True, slots=True)
-class _Begin:
-    """From where on everything is new."""
+class _Start:
+    """The point after which messages count as new."""
 
     seq: int = 0
-    """Behind this position of the log."""
+    """Messages after this log position are new."""
     at: float | None = None
-    """From this time on, in place of what the reader has read."""
+    """Messages from this time on are new, regardless of read markers."""
 
     def includes(self, message: Message) -> bool:
         if self.at is not None:
@@ -159,11 +159,11 @@ class _Begin:
 
 
 class DigestMod(Mod):
-    """What happened since the reader's last visit: thread by thread, who spoke, who mentioned the
-    reader, what waits for it and what was decided; with summaries, if there is a model for them.
+    """A summary of activity since the reader's last visit: new messages by thread, mentions of the
+    reader, items waiting for the reader, and decisions. With a model, threads are summarized.
 
-    A last visit is what the reader has marked as read in a thread, or the last digest that it
-    marked with `mark_visit`, whichever is later.
+    The last visit is the reader's read marker in a thread or the last digest marked with
+    `mark_visit`, whichever is later.
     """
 
     name = "digest"
@@ -204,126 +204,127 @@ class DigestMod(Mod):
 
     @operation(cost=3.0)
     async def digest(self, call: Calling, args: DigestFor) -> Digest:
-        """Tell what happened since your last visit: the new messages of each of your threads in
-        short, what waits for you, and what was decided. mark_visit remembers that you have had
-        it."""
+        """Summarize activity since your last visit: the new messages in each of your threads, the
+        items waiting for you, and recent decisions. Call mark_visit afterwards, so that the next
+        digest starts here."""
         upto = self.host.head
-        begin, since = await self._begin(call, args)
-        found, more = await self._news(call, args, begin)
-        found.sort(key=lambda each: _weight(each, call.participant))
-        chosen = found[: args.limit]
-        threads = [summary_of(new, call.participant) for new in chosen]
-        threads, note = await self._summed_up(args, threads, chosen)
-        waiting, decided, failed = await self._waiting(call, found, since)
+        start, since = await self._start(call, args)
+        unread, more = await self._unread(call, args, start)
+        unread.sort(key=lambda each: _sort_key(each, call.participant))
+        chosen = unread[: args.limit]
+        threads = [thread_digest(new, call.participant) for new in chosen]
+        threads, note = await self._with_summaries(args, threads, chosen)
+        waiting, decided, failed = await self._items(call, unread, since)
         if failed:
-            left_out = f"without what these mods know, for they have failed: {', '.join(failed)}"
-            note = "; ".join(filter(None, (note, left_out)))
+            missing = f"without contributions of mods that failed: {', '.join(failed)}"
+            note = "; ".join(filter(None, (note, missing)))
         if args.threads:
             named = {self.host.thread(call, thread) for thread in args.threads}
             waiting = [each for each in waiting if each.thread_id in named]
             decided = [each for each in decided if each.thread in named]
         return Digest(
             threads=tuple(threads),
-            more=more or len(found) > len(chosen),
-            waiting=tuple(waiting[:MOST_WAITING]),
-            decided=tuple(in_short(each.text) for each in decided[:MOST_WAITING]),
+            more=more or len(unread) > len(chosen),
+            waiting=tuple(waiting[:MAX_WAITING]),
+            decided=tuple(excerpt(each.text) for each in decided[:MAX_WAITING]),
             since=since,
             upto=upto,
             note=note,
-            outside=any(message.outside for new in found for message in new.said),
+            outside=any(message.outside for new in unread for message in new.with_own),
         )
 
     @operation(permission="write", output=Visit, idempotent=True)
     def mark_visit(self, call: Calling, args: MarkVisit) -> Commit:
-        """Remember that you have had the digest up to here: your next one begins behind it. Threads
-        are not marked as read by it."""
+        """Mark a digest as read: your next digest starts after it. This does not mark threads as
+        read."""
         if args.upto > self.host.head:
             raise bad_request(
-                f"upto: the log ends at {self.host.head}, not at {args.upto}; say what digest gave"
+                f"upto: {args.upto} is after the end of the log; use `upto` of a digest"
             )
         values = (call.participant, args.upto, self.host.now())
         return Commit([Statement(_VISIT, values)], Visit(upto=args.upto))
 
-    async def _begin(self, call: Calling, args: DigestFor) -> tuple[_Begin, datetime | None]:
-        """From where on, and the time of that if it is known."""
+    async def _start(self, call: Calling, args: DigestFor) -> tuple[_Start, datetime | None]:
+        """Where the digest starts, and the time of that if known."""
         if isinstance(args.since, datetime):
-            return _Begin(at=args.since.timestamp()), args.since
+            return _Start(at=args.since.timestamp()), args.since
         sql = "SELECT seq, at FROM digest_visit WHERE participant = ?"
         rows = await self.host.rows(sql, call.participant)
         if not rows:
-            return _Begin(), None
-        return _Begin(seq=rows[0][0]), time_of(rows[0][1])
+            return _Start(), None
+        return _Start(seq=rows[0][0]), time_of(rows[0][1])
 
     # Messages -----------------------------------------------------------------------------
 
-    async def _news(
-        self, call: Calling, args: DigestFor, begin: _Begin
+    async def _unread(
+        self, call: Calling, args: DigestFor, start: _Start
     ) -> tuple[list[UnreadMessages], bool]:
-        """What is new in the threads, and whether there may be more than was looked at."""
+        """The new messages by thread, and whether there may be more than were checked."""
         named = dict.fromkeys(self.host.thread(call, thread) for thread in args.threads)
-        found: list[UnreadMessages] = []
+        unread: list[UnreadMessages] = []
         if named:
             for thread in named:
-                new = await self._new(call.participant, thread, begin)
-                found += [new] if new is not None else []
-            return found, False
-        async for thread in self._active(call, begin):
-            if len(found) == MOST_THREADS:
-                return found, True
-            new = await self._new(call.participant, thread, begin)
-            found += [new] if new is not None else []
-        return found, False
+                new = await self._unread_in(call.participant, thread, start)
+                unread += [new] if new is not None else []
+            return unread, False
+        async for thread in self._active(call, start):
+            if len(unread) == MAX_THREADS:
+                return unread, True
+            new = await self._unread_in(call.participant, thread, start)
+            unread += [new] if new is not None else []
+        return unread, False
 
-    async def _active(self, call: Calling, begin: _Begin) -> AsyncIterator[str]:
-        """The caller's threads that were active since, the last active first."""
+    async def _active(self, call: Calling, start: _Start) -> AsyncIterator[str]:
+        """The caller's threads with activity since then, the last active first."""
         before: int | None = None
-        for _ in range(0, MOST_LOOKED, PAGE):
+        for _ in range(0, MAX_CHECKED, PAGE):
             page = await self.host.ask(call, "list_threads", before=before, limit=PAGE)
             assert isinstance(page, ThreadList)
             for thread in page.threads:
-                if not begin.includes(thread.messages[-1]):
+                if not start.includes(thread.messages[-1]):
                     return
-                if begin.at is not None or thread.head > thread.read:
+                if start.at is not None or thread.head > thread.read:
                     yield thread.id
             if not page.more:
                 return
             before = page.threads[-1].last_seq
 
-    async def _new(self, reader: str, thread: str, begin: _Begin) -> UnreadMessages | None:
-        """What is new in a thread; None if others have said nothing."""
-        read = 0 if begin.at is not None else self.host.read_upto(reader, thread)
-        said: list[Message] = []
+    async def _unread_in(self, reader: str, thread: str, start: _Start) -> UnreadMessages | None:
+        """The new messages of a thread. None if there are none from others."""
+        read = 0 if start.at is not None else self.host.read_upto(reader, thread)
+        messages: list[Message] = []
         before: int | None = None
-        looked, whole = 0, False
-        while looked < MOST_MESSAGES and not whole:
+        checked, complete = 0, False
+        while checked < MAX_MESSAGES and not complete:
             page = await self.host.page(thread, before, PAGE)
-            fresh = [m for m in page if m.tseq > read and begin.includes(m)]
-            said[:0] = [m for m in fresh if m.amends is None and m.amended != "deleted"]
-            looked += len(page)
-            whole = len(fresh) < len(page) or not page or page[0].tseq == 1
+            fresh = [m for m in page if m.tseq > read and start.includes(m)]
+            messages[:0] = [m for m in fresh if m.amends is None and m.amended != "deleted"]
+            checked += len(page)
+            complete = len(fresh) < len(page) or not page or page[0].tseq == 1
             before = page[0].tseq if page else None
-        others = [message for message in said if message.sender_id != reader]
+        others = [message for message in messages if message.sender_id != reader]
         if not others:
             return None
-        return UnreadMessages(others, said, counted=whole, spoke=said[-1].sender_id == reader)
+        answered = messages[-1].sender_id == reader
+        return UnreadMessages(others, messages, counted=complete, answered=answered)
 
-    # What waits ---------------------------------------------------------------------------
+    # Items --------------------------------------------------------------------------------
 
-    async def _waiting(
-        self, call: Calling, found: Sequence[UnreadMessages], since: datetime | None
+    async def _items(
+        self, call: Calling, unread: Sequence[UnreadMessages], since: datetime | None
     ) -> tuple[list[WaitingItem], list[DigestItem], list[str]]:
-        """What waits for the caller, what was decided, and the mods that could not tell."""
-        waiting = await self._asked(call)
-        asked = {each.id for each in waiting}
-        questions = (question(new, call.participant) for new in found)
-        waiting += [each for each in questions if each is not None and each.id not in asked]
+        """Items waiting for the caller, decisions, and the names of mods that failed."""
+        waiting = await self._approvals_and_requests(call)
+        ids = {each.id for each in waiting}
+        questions = (question(new, call.participant) for new in unread)
+        waiting += [each for each in questions if each is not None and each.id not in ids]
         after = 0.0 if since is None else since.timestamp()
-        others, failed = await items_of(self.host.mods(), call, after, MOST_NEWS)
-        waiting += [_other(each) for each in others if each.kind == "waiting"]
+        others, failed = await items_of(self.host.mods(), call, after, MAX_ITEMS)
+        waiting += [_waiting_item(each) for each in others if each.kind == "waiting"]
         return waiting, [each for each in others if each.kind == "decided"], failed
 
-    async def _asked(self, call: Calling) -> list[WaitingItem]:
-        """Tool calls that the caller may decide about, and work that it was asked for."""
+    async def _approvals_and_requests(self, call: Calling) -> list[WaitingItem]:
+        """Pending approvals that the caller can decide, and open requests to the caller."""
         approvals = await self.host.ask(call, "list_approvals", state="pending", limit=200)
         requests = await self.host.ask(call, "list_requests", state="open", limit=200)
         assert isinstance(approvals, Approvals)
@@ -339,61 +340,60 @@ class DigestMod(Mod):
             if r.worker == call.participant
         ]
         return [
-            WaitingItem(kind=kind, id=id, thread_id=thread, by=by, text=in_short(text))
+            WaitingItem(kind=kind, id=id, thread_id=thread, by=by, text=excerpt(text))
             for kind, id, thread, by, text in waiting
         ]
 
     # Summaries ----------------------------------------------------------------------------
 
-    async def _summed_up(
-        self, args: DigestFor, threads: Sequence[ThreadDigest], news: Sequence[UnreadMessages]
+    async def _with_summaries(
+        self, args: DigestFor, threads: Sequence[ThreadDigest], unread: Sequence[UnreadMessages]
     ) -> tuple[list[ThreadDigest], str]:
         if self._writer is None or not args.summaries:
             return list(threads), ""
         config = self.config
         limits = SummaryLimits(config.characters, config.timeout, config.daily)
-        worth: Mapping[str, Sequence[Message]] = {
-            new.messages[0].thread_id: new.said
-            for new in news
-            if sum(len(message.text) for message in new.said) >= WORTH
+        long: Mapping[str, Sequence[Message]] = {
+            new.messages[0].thread_id: new.with_own
+            for new in unread
+            if sum(len(message.text) for message in new.with_own) >= MIN_SUMMARIZED
         }
-        written = await self._writer.summaries(worth, limits)
-        summed_up = [
+        written = await self._writer.summaries(long, limits)
+        summarized = [
             thread.model_copy(update={"summary": written.summaries.get(thread.thread_id, "")})
             for thread in threads
         ]
-        return summed_up, written.note
+        return summarized, written.note
 
 
 async def items_of(
     mods: Sequence[object], call: Calling, after: float, limit: int
 ) -> tuple[list[DigestItem], list[str]]:
-    """The news of all mods that have some, and the names of those that have failed: one mod's
-    failure is no reason to tell nothing of the others. Raises `OperationError` and
-    `StoreUnavailable`, which are no failures of a mod."""
-    told: list[DigestItem] = []
+    """The items of all mods, and the names of mods that failed. Raises `OperationError` and
+    `StoreUnavailable`, which are not failures of a mod."""
+    items: list[DigestItem] = []
     failed: list[str] = []
     for mod in mods:
         if not isinstance(mod, DigestSource):
             continue
         try:
-            told += [DigestItem(*each) for each in await mod.news(call, after, limit)]
+            items += [DigestItem(*each) for each in await mod.news(call, after, limit)]
         except (OperationError, StoreUnavailable):
             raise
-        except Exception:  # a mod of others may raise anything
-            log.exception("a mod has no news for a digest", failed=mod.name)
+        except Exception:  # a third-party mod can raise anything
+            log.exception("a mod failed to contribute to a digest", failed=mod.name)
             failed.append(mod.name)
-    return told, failed
+    return items, failed
 
 
-def _weight(new: UnreadMessages, reader: str) -> tuple[bool, bool, int]:
-    """What is smaller comes first: mentions of the reader, direct threads, the last active."""
+def _sort_key(new: UnreadMessages, reader: str) -> tuple[bool, bool, int]:
+    """Mentions of the reader first, then direct threads, then the last active."""
     last = new.messages[-1]
     mentioned = any(reader in message.mentions for message in new.messages)
     return not mentioned, last.type != "direct", -last.seq
 
 
-def _other(news: DigestItem) -> WaitingItem:
+def _waiting_item(item: DigestItem) -> WaitingItem:
     return WaitingItem(
-        kind="other", id=news.id, thread_id=news.thread, by="", text=in_short(news.text)
+        kind="other", id=item.id, thread_id=item.thread, by="", text=excerpt(item.text)
     )

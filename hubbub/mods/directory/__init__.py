@@ -1,5 +1,5 @@
-"""The mod `directory`: who can do what.
+"""The mod `directory`: finds agents by their capabilities.
 
-mod      operations; what of a card is searched, and who fits a need
+mod      operations, and the search of cards
 schemas  inputs and outputs
 """

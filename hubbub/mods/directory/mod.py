@@ -279,6 +279,6 @@ class DirectoryMod(Mod):
                     put("directory_entry", "participant", participant=name, known=digest)
                 )
                 statements.append(Statement(_TEXT, (*text, name)))
-            await self.host.keep(statements)
+            await self.host.write(statements)
             batch = changed[start : start + BATCH]
             self._indexed.update((name, digest) for name, _, digest in batch)

@@ -2,5 +2,5 @@
 
 mod      operations; tables of versions, comments, full text
 schemas  inputs and outputs
-text     edits by line, differences and merges; pure
+text     edits by line, diffs and merges; pure
 """

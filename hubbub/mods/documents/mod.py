@@ -1,4 +1,4 @@
-"""The mod `documents`: shared Markdown that several people and agents write at the same time.
+"""The mod `documents`: shared Markdown that people and agents edit concurrently.
 
 mods:
   - documents: {max_size: 1MB}
@@ -40,7 +40,7 @@ from hubbub.mods.documents.schemas import (
     ResolveComment,
     WriteDocument,
 )
-from hubbub.mods.documents.text import Conflict, applied, differences, merged, numbered
+from hubbub.mods.documents.text import Conflict, apply_edits, merge, number_lines, unified_diff
 from hubbub.mods.fields import number_before, number_of, time_of
 from hubbub.mods.operation import (
     Calling,
@@ -81,23 +81,23 @@ class DocumentRepository(Repository):
     async def of_threads(
         self, threads: Collection[str], before: int, limit: int
     ) -> tuple[tuple[Document, ...], bool]:
-        """Documents of these threads with lower numbers than `before`, the latest first."""
+        """Documents of these threads with numbers below `before`, latest first."""
         sql = f"{_DOCUMENTS} thread {AMONG} AND id < ? ORDER BY id DESC LIMIT ?"
         return await self.page(_document, sql, listed(threads), before, limit=limit)
 
     async def text(self, document: Document, version: int) -> str:
-        """One version. Raises `OperationError` if there is none."""
+        """The text of a version. Raises `OperationError` if it does not exist."""
         sql = "SELECT text FROM documents_version WHERE document = ? AND version = ?"
         rows = await self._host.rows(sql, number_of(document.id), version)
         if not rows:
             latest = document.version
-            raise not_found(f"{document.id} has no version {version}; its latest is {latest}")
+            raise not_found(f"{document.id} has no version {version}; the latest is {latest}")
         return zlib.decompress(rows[0][0]).decode()
 
     async def versions(
         self, id: str, before: int, limit: int
     ) -> tuple[tuple[DocumentVersion, ...], bool]:
-        """Versions before this one, the latest first."""
+        """Versions before this one, latest first."""
         sql = (
             f"SELECT {columns(DocumentVersion)} FROM documents_version "
             "WHERE document = ? AND version < ? ORDER BY version DESC LIMIT ?"
@@ -110,24 +110,24 @@ class DocumentRepository(Repository):
     async def comments(
         self, document: str, after: int, limit: int, *, resolved: bool
     ) -> tuple[tuple[Comment, ...], bool]:
-        """Comments after this one, oldest first; with `resolved` those that are done with, too."""
+        """Comments after this one, oldest first. `resolved` includes resolved ones."""
         sql = f"{_COMMENTS} AND id > ? AND (resolved_by IS NULL OR ?) ORDER BY id LIMIT ?"
-        of = number_of(document), after, int(resolved)
-        return await self.page(_comment, sql, *of, limit=limit)
+        values = number_of(document), after, int(resolved)
+        return await self.page(_comment, sql, *values, limit=limit)
 
     # Full text ---------------------------------------------------------------------------------
 
     async def catch_up(self) -> None:
-        """Make documents findable that were written when none were. One at a time: texts may be
-        large. Raises `StoreUnavailable`; the next start goes on."""
+        """Index documents written before there was an index, one at a time because texts can be
+        large. Raises `StoreUnavailable`; the next start continues."""
         last = 0
-        while (found := await self.one(_document, _NOT_FINDABLE, last)) is not None:
-            text, last = await self.text(found, found.version), number_of(found.id)
-            values = (last, indexable(found.title), indexable(text))
-            await self._host.keep([Statement(_FINDABLE_FIRST, values)])
+        while (document := await self.one(_document, _NOT_INDEXED, last)) is not None:
+            text, last = await self.text(document, document.version), number_of(document.id)
+            values = (last, indexable(document.title), indexable(text))
+            await self._host.write([Statement(_INDEX_ONCE, values)])
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
-        """`Searchable.found`. Who has written the latest version, and when, counts."""
+        """`Searchable.found`. Author and time are those of the latest version."""
         more, values = search.conditions("v.author", "v.at")
         sql = _FOUND.format(among=AMONG, more=more)
         where = search.words.match, listed(search.threads), *values
@@ -151,72 +151,72 @@ class DocumentRepository(Repository):
         return hits
 
     async def _text(self, document: Document, place: int) -> str:
-        """The text where the words were found."""
+        """The text that matched: the document's or a comment's."""
         if place > 0:
             return await self.text(document, document.version)
         comment = await self.comment(document.id, -place)
         return "" if comment is None else comment.text
 
 
-def created(document: Document, text: str) -> Sequence[Statement]:
+def insert_document(document: Document, text: str) -> Sequence[Statement]:
     at = document.created_at.timestamp()
-    made = insert(
+    row = insert(
         "documents_document",
         id=number_of(document.id),
         thread=document.thread_id,
         created_at=at,
         **document.model_dump(include={"title", "version", "created_by"}),
     )
-    return [made, *_written(document, 0, document.created_by, at, "created", text)]
+    return [row, *_insert_version(document, 0, document.created_by, at, "created", text)]
 
 
-def saved(
+def save_version(
     document: Document, base: int, author: str, at: float, note: str, text: str
 ) -> Sequence[Statement]:
-    """The document's next version, if the one before is still the latest."""
+    """Store the next version, if the previous one is still the latest."""
     number, version = number_of(document.id), document.version
-    moved = update("documents_document", {"version": version}, id=number, version=version - 1)
-    return [moved, *_written(document, base, author, at, note, text)]
+    bump = update("documents_document", {"version": version}, id=number, version=version - 1)
+    return [bump, *_insert_version(document, base, author, at, note, text)]
 
 
-def _written(
+def _insert_version(
     document: Document, base: int, author: str, at: float, note: str, text: str
 ) -> Sequence[Statement]:
-    """A version, by which the document is found from now on."""
+    """Store a version and index it in place of the previous one."""
     number, packed = number_of(document.id), zlib.compress(text.encode())
     lines = text.count("\n") + 1
     values = (number, document.version, base, author, at, note, lines, packed)
     return [
         Statement("INSERT INTO documents_version VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values),
-        _findable(number, document.title, text),
+        _index(number, document.title, text),
     ]
 
 
-def _findable(row: int, title: str, text: str) -> Statement:
+def _index(row: int, title: str, text: str) -> Statement:
     sql = "INSERT OR REPLACE INTO documents_found (rowid, title, text) VALUES (?, ?, ?)"
     return Statement(sql, (row, indexable(title), indexable(text)))
 
 
-def commented(document: str, comment: Comment) -> Sequence[Statement]:
+def insert_comment(document: str, comment: Comment) -> Sequence[Statement]:
     values = comment.model_dump(exclude={"at", "resolved_by"})
     values |= {"document": number_of(document), "at": comment.at.timestamp()}
-    return [insert("documents_comment", **values), _findable(-comment.id, "", comment.text)]
+    return [insert("documents_comment", **values), _index(-comment.id, "", comment.text)]
 
 
-def resolved(comment: int, by: str) -> Sequence[Statement]:
+def resolve_comment(comment: int, by: str) -> Sequence[Statement]:
     return [update("documents_comment", {"resolved_by": by}, id=comment, resolved_by=None)]
 
 
-_FINDABLE_FIRST = """
+_INDEX_ONCE = """
 INSERT INTO documents_found (rowid, title, text)
 SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM documents_found WHERE rowid = ?1)
 """
-_NOT_FINDABLE = f"""
+_NOT_INDEXED = f"""
 {_DOCUMENTS}
 id > ? AND id NOT IN (SELECT rowid FROM documents_found) ORDER BY id LIMIT 1
 """
 
-# A document counts once, by the best of its text and its comments.
+# Each document is listed once, with the best score of its text and comments.
 _FOUND = """
 WITH f AS MATERIALIZED (
     SELECT rowid AS r, bm25(documents_found, 4.0, 1.0) AS score
@@ -234,26 +234,26 @@ GROUP BY d.id ORDER BY score, d.id DESC LIMIT ? OFFSET ?
 
 class DocumentsConfig(ModConfig):
     max_size: Size = 1_000_000
-    """Bytes of one text."""
+    """Maximum size of a document in bytes."""
     max_lines: Annotated[int, Field(ge=1)] = 20_000
-    """Lines of one text."""
+    """Maximum number of lines of a document."""
 
 
-PART = 60_000
-"""Characters of a text or a difference that one answer has; at least one line."""
-MOST_CONFLICTS = 20
-SHORT = 2_000
+MAX_CHARACTERS = 60_000
+"""Characters of a text or diff per answer, but at least one line."""
+MAX_CONFLICTS = 20
+MAX_CONFLICT_TEXT = 2_000
 """Characters of each text of a conflict."""
 
 
-def fitting(lines: Sequence[str]) -> Sequence[str]:
-    """As many of the first lines as one answer has room for."""
+def within_max_characters(lines: Sequence[str]) -> Sequence[str]:
+    """The first lines, as many as fit into one answer."""
     ends = accumulate(len(line) + 1 for line in lines)
-    return lines[: max(1, len(list(takewhile(lambda end: end <= PART, ends))))]
+    return lines[: max(1, len(list(takewhile(lambda end: end <= MAX_CHARACTERS, ends))))]
 
 
 def conflict_answer(document: Document, conflicts: Sequence[Conflict]) -> DocumentEdited:
-    more = len(conflicts) - MOST_CONFLICTS
+    more = len(conflicts) - MAX_CONFLICTS
     return DocumentEdited(
         status="conflict",
         document=document,
@@ -262,15 +262,15 @@ def conflict_answer(document: Document, conflicts: Sequence[Conflict]) -> Docume
             EditConflict(
                 first=c.first,
                 last=c.first + len(c.ours) - 1,
-                was=shortened("\n".join(c.base), SHORT),
-                now=shortened("\n".join(c.ours), SHORT),
-                yours=shortened("\n".join(c.theirs), SHORT),
+                was=shortened("\n".join(c.base), MAX_CONFLICT_TEXT),
+                now=shortened("\n".join(c.ours), MAX_CONFLICT_TEXT),
+                yours=shortened("\n".join(c.theirs), MAX_CONFLICT_TEXT),
             )
-            for c in conflicts[:MOST_CONFLICTS]
+            for c in conflicts[:MAX_CONFLICTS]
         ),
         advice=(
-            "nothing was saved. For each of `conflicts`, decide what lines `first` to `last` of "
-            f"version {document.version} should be; then send your whole change again with "
+            "nothing was saved. For each conflict, decide on the new text for lines `first` to "
+            f"`last` of version {document.version}. Then send your whole change again with "
             f"base_version {document.version} and the line numbers of that version (read_document)"
             + (f". {more} more conflicts are not shown" if more > 0 else "")
         ),
@@ -278,13 +278,13 @@ def conflict_answer(document: Document, conflicts: Sequence[Conflict]) -> Docume
 
 
 class DocumentsMod(Mod):
-    """Shared Markdown documents with versions: edits by line, joined where they touch different
-    places, comments, history and differences.
+    """Shared Markdown documents with versions: edits by line with automatic merging, comments,
+    history and diffs.
 
-    A document belongs to a thread: who reads the thread may read and change it. Every accepted
-    edit is a version of its own and stays readable. Edits name the version that their author has
-    read; what was changed elsewhere since is merged, and what was changed in the same place is
-    told as a conflict, with nothing saved.
+    A document belongs to a thread, whose readers can read and change it. Each accepted edit creates
+    a version, and all versions stay readable. An edit names the version that its author read.
+    Changes that others made elsewhere since then are merged; changes to the same lines are reported
+    as conflicts, and nothing is saved.
     """
 
     name = "documents"
@@ -306,35 +306,35 @@ class DocumentsMod(Mod):
         self.host.spawn(self._store.catch_up())
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
-        """What the mod `search` asks."""
+        """`Searchable.found`, for the mod `search`."""
         return await self._store.found(search)
 
     async def _find(self, call: Calling, id: str) -> Document:
         """The document, if the caller reads its thread. Raises `OperationError`."""
-        found = await self._store.document(id)
-        return self.host.visible(call, found, f"document {id}", "list_documents")
+        document = await self._store.document(id)
+        return self.host.visible(call, document, f"document {id}", "list_documents")
 
     # Reading ----------------------------------------------------------------------------------
 
     @operation()
     async def list_documents(self, call: Calling, args: ListDocuments) -> Documents:
-        """List the shared documents that you may read."""
+        """List the shared documents that you can read."""
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
         documents, more = await self._store.of_threads(threads, before, args.limit)
         return Documents(documents=documents, more=more)
 
     @operation()
     async def read_document(self, call: Calling, args: ReadDocument) -> DocumentText:
-        """Read a shared document, or some of its lines, with line numbers for edits."""
+        """Read a shared document or a range of its lines, with line numbers for edits."""
         document = await self._find(call, args.id)
         version = args.version or document.version
         lines = (await self._store.text(document, version)).split("\n")
         first = min(args.first or 1, len(lines))
-        part = fitting(lines[first - 1 : args.last or len(lines)])
+        part = within_max_characters(lines[first - 1 : args.last or len(lines)])
         return DocumentText(
             document=document,
             version=version,
-            text="\n".join(numbered(part, first) if args.numbers else part),
+            text="\n".join(number_lines(part, first) if args.numbers else part),
             first=first,
             last=first + len(part) - 1,
             lines=len(lines),
@@ -342,7 +342,7 @@ class DocumentsMod(Mod):
 
     @operation()
     async def document_history(self, call: Calling, args: ReadHistory) -> DocumentHistory:
-        """List the versions of a shared document: who wrote them, when and why."""
+        """List the versions of a shared document with author, time and note."""
         document = await self._find(call, args.id)
         before = args.before or document.version + 1
         versions, more = await self._store.versions(document.id, before, args.limit)
@@ -350,13 +350,13 @@ class DocumentsMod(Mod):
 
     @operation()
     async def diff_document(self, call: Calling, args: DiffDocument) -> DocumentDiff:
-        """Show what changed in a shared document between two versions."""
+        """Show the changes between two versions of a shared document."""
         document = await self._find(call, args.id)
         versions = args.old, args.new or document.version
         old, new = [(await self._store.text(document, each)).split("\n") for each in versions]
         names = [f"{document.title} (version {version})" for version in versions]
-        diff = await asyncio.to_thread(list, differences(old, new, *names))
-        part = fitting(diff)
+        diff = await asyncio.to_thread(list, unified_diff(old, new, *names))
+        part = within_max_characters(diff)
         return DocumentDiff(
             document=document,
             old=versions[0],
@@ -369,11 +369,11 @@ class DocumentsMod(Mod):
 
     @operation(permission="write", output=Document)
     def create_document(self, call: Calling, args: CreateDocument) -> Commit:
-        """Create a shared Markdown document for those who read a thread."""
+        """Create a shared Markdown document for the readers of a thread."""
         thread = self.host.thread(call, args.thread)
         self._check_size(args.text)
         self._last += 1
-        made = Document(
+        document = Document(
             id=f"d{self._last}",
             title=args.title,
             thread_id=thread,
@@ -381,35 +381,37 @@ class DocumentsMod(Mod):
             created_by=call.participant,
             created_at=time_of(self.host.now()),
         )
-        tell = partial(self._changed, made, "created", call.participant)
-        return Commit(created(made, args.text), made, applied=tell)
+        signal = partial(self._signal, document, "created", call.participant)
+        return Commit(insert_document(document, args.text), document, applied=signal)
 
     @operation(permission="write", output=DocumentEdited)
     async def edit_document(self, call: Calling, args: EditDocument) -> Commit:
-        """Replace lines of a shared document, by the line numbers of the version that you have
-        read. What others changed elsewhere meanwhile is merged; where they changed the same lines,
-        nothing is saved and you are told what stands there."""
+        """Replace lines of a shared document, by the line numbers of the version that you read.
+        Changes that others made elsewhere since then are merged. If they changed the same lines,
+        nothing is saved and you get the conflicts."""
         base = await self._store.text(await self._find(call, args.id), args.base_version)
-        return await self._save(call, args, base, "\n".join(applied(base.split("\n"), args.edits)))
+        return await self._save(
+            call, args, base, "\n".join(apply_edits(base.split("\n"), args.edits))
+        )
 
     @operation(permission="write", output=DocumentEdited)
     async def write_document(self, call: Calling, args: WriteDocument) -> Commit:
-        """Replace the whole text of a shared document; what others changed since the version that
-        you have read is merged as in edit_document."""
+        """Replace the whole text of a shared document. Changes that others made since the version
+        that you read are merged, as in edit_document."""
         base = await self._store.text(await self._find(call, args.id), args.base_version)
         return await self._save(call, args, base, args.text)
 
     async def _save(self, call: Calling, args: ChangeDocument, base: str, text: str) -> Commit:
-        """A new version with the text in it, unless it conflicts with what stands by now."""
+        """Save a new version with this text, unless it conflicts with the latest version."""
         self._check_size(text)
         async with self._queues.turn(args.id) as until:
             document = await self._find(call, args.id)
-            now = await self._store.text(document, document.version)
-            both = await asyncio.to_thread(merged, *(t.split("\n") for t in (base, now, text)))
-            if both.conflicts:
-                return until(Commit((), conflict_answer(document, both.conflicts)))
-            result, before = "\n".join(both.lines), document.version
-            if result == now:
+            latest = await self._store.text(document, document.version)
+            merged = await asyncio.to_thread(merge, *(t.split("\n") for t in (base, latest, text)))
+            if merged.conflicts:
+                return until(Commit((), conflict_answer(document, merged.conflicts)))
+            result, before = "\n".join(merged.lines), document.version
+            if result == latest:
                 same = DocumentEdited(status="unchanged", document=document, version=before)
                 return until(Commit((), same))
             self._check_size(result)
@@ -418,22 +420,22 @@ class DocumentsMod(Mod):
             author, at = call.participant, self.host.now()
             return until(
                 Commit(
-                    saved(document, args.base_version, author, at, args.note, result),
+                    save_version(document, args.base_version, author, at, args.note, result),
                     DocumentEdited(status=status, document=document, version=document.version),
-                    applied=partial(self._changed, document, "edited", author),
+                    applied=partial(self._signal, document, "edited", author),
                 )
             )
 
     def _check_size(self, text: str) -> None:
         size, limit = len(text.encode()), self.config.max_size
         if size > limit:
-            raise too_large(f"text: at most {limit} bytes, this has {size}")
+            raise too_large(f"text: has {size} bytes; the limit is {limit}")
         lines, most = text.count("\n") + 1, self.config.max_lines
         if lines > most:
-            raise too_large(f"text: at most {most} lines, this has {lines}")
+            raise too_large(f"text: has {lines} lines; the limit is {most}")
 
-    def _changed(self, document: Document, what: str, by: str) -> None:
-        """Those who have it open are told."""
+    def _signal(self, document: Document, what: str, by: str) -> None:
+        """Signal a change to the readers of the thread."""
         data: JsonValue = {"by": by, **document.model_dump(include={"id", "title", "version"})}
         self.host.signal(document.thread_id, what, data)
 
@@ -441,12 +443,12 @@ class DocumentsMod(Mod):
 
     @operation(permission="write", output=Comment)
     async def comment_on_document(self, call: Calling, args: CommentOn) -> Commit:
-        """Comment on a shared document, or on one line of it."""
+        """Comment on a shared document or on one of its lines."""
         document = await self._find(call, args.id)
         if args.line is not None:
             lines = (await self._store.text(document, document.version)).count("\n") + 1
             if args.line > lines:
-                raise bad_request(f"line: {args.id} has {lines} lines, not {args.line}")
+                raise bad_request(f"line: {args.line} is out of range; {args.id} has {lines} lines")
         self._last_comment += 1
         comment = Comment(
             id=self._last_comment,
@@ -456,14 +458,16 @@ class DocumentsMod(Mod):
             at=time_of(self.host.now()),
             text=args.text,
         )
-        tell = partial(self._changed, document, "commented", call.participant)
-        return Commit(commented(document.id, comment), comment, applied=tell)
+        signal = partial(self._signal, document, "commented", call.participant)
+        return Commit(insert_comment(document.id, comment), comment, applied=signal)
 
     @operation()
     async def read_document_comments(self, call: Calling, args: ReadComments) -> Comments:
         """Read the comments on a shared document."""
-        document, all_ = await self._find(call, args.id), args.resolved
-        comments, more = await self._store.comments(args.id, args.after, args.limit, resolved=all_)
+        document, resolved = await self._find(call, args.id), args.resolved
+        comments, more = await self._store.comments(
+            args.id, args.after, args.limit, resolved=resolved
+        )
         return Comments(document=document, comments=comments, more=more)
 
     @operation(permission="write", output=Comment)
@@ -476,6 +480,6 @@ class DocumentsMod(Mod):
                 raise not_found(f"{args.id} has no comment {args.comment}")
             if comment.resolved_by is not None:
                 return until(Commit((), comment))
-            done = comment.model_copy(update={"resolved_by": by})
-            tell = partial(self._changed, document, "commented", by)
-            return until(Commit(resolved(comment.id, by), done, applied=tell))
+            updated = comment.model_copy(update={"resolved_by": by})
+            signal = partial(self._signal, document, "commented", by)
+            return until(Commit(resolve_comment(comment.id, by), updated, applied=signal))

@@ -1,4 +1,4 @@
-"""Texts of documents, line by line: edits, differences, and two edits of one text joined. Pure."""
+"""Line-based operations on the text of documents: edits, diffs and three-way merges. Pure."""
 
 from __future__ import annotations
 
@@ -12,35 +12,34 @@ from typing import NamedTuple
 from hubbub.mods.documents.schemas import LineEdit
 from hubbub.mods.operation import bad_request
 
-__all__ = ["Conflict", "applied", "differences", "matches", "merged", "numbered"]
+__all__ = ["Conflict", "apply_edits", "matches", "merge", "number_lines", "unified_diff"]
 
 Lines = Sequence[str]
 
-MOST_PAIRS = 3_000_000
-"""Pairs of equal lines that are looked at: about a second. What is left then counts as one
-changed place: a few thousand lines that repeat each other would take minutes."""
+MAX_PAIRS = 3_000_000
+"""Limit on the pairs of equal lines compared, about a second of work. The rest then counts as one
+change: a few thousand repeated lines would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A place that both have changed. Line numbers are from 1; an empty range ends before it
-    begins."""
+    """A range of lines that both sides changed."""
 
     base: tuple[str, ...]
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
     first: int
-    """The first line of the place in `ours`."""
+    """The first line of the range in `ours`, counted from 1."""
 
 
 class Merged(NamedTuple):
     lines: tuple[str, ...]
-    """With both in them; where they conflict, `ours`."""
+    """With the changes of both sides. Conflicting ranges have the lines of `ours`."""
     conflicts: tuple[Conflict, ...]
 
 
 class _Run(NamedTuple):
-    """Lines that stand in all three texts: where they begin in each, and how many they are."""
+    """Lines common to all three texts: their start in each, and their number."""
 
     base: int
     ours: int
@@ -48,8 +47,8 @@ class _Run(NamedTuple):
     size: int
 
 
-def merged(base: Lines, ours: Lines, theirs: Lines) -> Merged:
-    """The text with what both have changed."""
+def merge(base: Lines, ours: Lines, theirs: Lines) -> Merged:
+    """A three-way merge."""
     lines: list[str] = []
     conflicts: list[Conflict] = []
     at = _Run(0, 0, 0, 0)
@@ -70,7 +69,7 @@ def merged(base: Lines, ours: Lines, theirs: Lines) -> Merged:
 
 
 def _common(base: Lines, ours: Lines, theirs: Lines) -> Iterator[_Run]:
-    """The runs that stand in all three, in order; the last one is the empty end of all."""
+    """The runs common to all three texts, in order. The last one is empty, at the end of each."""
     mine, other = matches(base, ours), matches(base, theirs)
     i = j = 0
     while i < len(mine) and j < len(other):
@@ -88,53 +87,53 @@ def _common(base: Lines, ours: Lines, theirs: Lines) -> Iterator[_Run]:
 
 
 def matches(base: Lines, text: Lines) -> list[tuple[int, int, int]]:
-    """Where runs of `base` stand in `text`: both places, and how many lines."""
-    before = _same(base, text)
-    shorter = min(len(base), len(text)) - before
-    behind = _same(base[len(base) - shorter :][::-1], text[len(text) - shorter :][::-1])
-    old, new = base[before : len(base) - behind], text[before : len(text) - behind]
-    found = [(0, 0, before)]
-    found += [
-        (a + before, b + before, size) for a, b, size in _Matcher(old, new).get_matching_blocks()
+    """The runs common to `base` and `text`: the start in each, and the number of lines."""
+    prefix = _common_prefix(base, text)
+    shorter = min(len(base), len(text)) - prefix
+    suffix = _common_prefix(base[len(base) - shorter :][::-1], text[len(text) - shorter :][::-1])
+    old, new = base[prefix : len(base) - suffix], text[prefix : len(text) - suffix]
+    blocks = [(0, 0, prefix)]
+    blocks += [
+        (a + prefix, b + prefix, size) for a, b, size in _Matcher(old, new).get_matching_blocks()
     ]
-    found.append((len(base) - behind, len(text) - behind, behind))
-    return [block for block in found if block[2]]
+    blocks.append((len(base) - suffix, len(text) - suffix, suffix))
+    return [block for block in blocks if block[2]]
 
 
-def _same(one: Lines, other: Lines) -> int:
-    """How many lines both begin with."""
+def _common_prefix(one: Lines, other: Lines) -> int:
+    """The number of equal lines at the start."""
     pairs = zip(one, other, strict=False)
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 class _Matcher(SequenceMatcher[str]):
-    """Finds runs of lines that stand in both texts, within so much work."""
+    """Finds runs of lines common to both texts, with a limit on the work."""
 
     def __init__(self, old: Lines, new: Lines):
         super().__init__(None, old, new, autojunk=False)
-        often = Counter(new)
-        self._pairs = [0, *accumulate(often[line] for line in old)]
-        self._left = MOST_PAIRS
+        counts = Counter(new)
+        self._pairs = [0, *accumulate(counts[line] for line in old)]
+        self._remaining = MAX_PAIRS
 
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
     ) -> Match:
-        """It is looked for between what was found before, again and again: each time every pair of
-        equal lines there is looked at."""
-        self._left -= self._pairs[-1 if ahi is None else ahi] - self._pairs[alo]
-        if self._left < 0:
+        """Called for each gap between matches. Each call compares all pairs of equal lines in the
+        gap."""
+        self._remaining -= self._pairs[-1 if ahi is None else ahi] - self._pairs[alo]
+        if self._remaining < 0:
             return Match(alo, blo, 0)
         return super().find_longest_match(alo, ahi, blo, bhi)
 
 
-def differences(old: Lines, new: Lines, was: str, now: str) -> Iterator[str]:
-    """The lines of the diff; none if nothing changed. `was` and `now` are the texts' names.
+def unified_diff(old: Lines, new: Lines, old_name: str, new_name: str) -> Iterator[str]:
+    """The lines of the diff, none if the texts are equal.
 
-    As `difflib.unified_diff`, which takes minutes for texts whose lines repeat each other.
+    Replaces `difflib.unified_diff`, which takes minutes for texts with many repeated lines.
     """
     for count, group in enumerate(_Matched(old, new).get_grouped_opcodes()):
         if not count:
-            yield from (f"--- {was}", f"+++ {now}")
+            yield from (f"--- {old_name}", f"+++ {new_name}")
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
         for tag, a, b, c, d in group:
@@ -146,55 +145,56 @@ def differences(old: Lines, new: Lines, was: str, now: str) -> Iterator[str]:
 
 
 class _Matched(SequenceMatcher[str]):
-    """Knows where the lines of one text stand in the other."""
+    """Gives difflib the matches that `matches` finds."""
 
     def __init__(self, old: Lines, new: Lines):
         super().__init__(None, old, new, autojunk=False)
-        self._found = _joined(old, new)
+        self._blocks = _joined(old, new)
 
     def get_matching_blocks(self) -> list[Match]:
-        return self._found
+        return self._blocks
 
 
 def _joined(old: Lines, new: Lines) -> list[Match]:
-    """Runs that follow each other as one, and the empty one at the end."""
-    found: list[Match] = []
+    """The matches with adjacent runs joined, and the empty one at the end."""
+    blocks: list[Match] = []
     for a, b, size in matches(old, new):
-        last = found[-1] if found else Match(0, 0, 0)
-        if found and (last.a + last.size, last.b + last.size) == (a, b):
-            found[-1] = Match(last.a, last.b, last.size + size)
+        last = blocks[-1] if blocks else Match(0, 0, 0)
+        if blocks and (last.a + last.size, last.b + last.size) == (a, b):
+            blocks[-1] = Match(last.a, last.b, last.size + size)
         else:
-            found.append(Match(a, b, size))
-    return [*found, Match(len(old), len(new), 0)]
+            blocks.append(Match(a, b, size))
+    return [*blocks, Match(len(old), len(new), 0)]
 
 
 def _range(start: int, stop: int) -> str:
-    """As diff writes it: from 1, and an empty range begins before it."""
+    """In diff notation: counted from 1; an empty range starts one line earlier."""
     size = stop - start
     return f"{start + 1}" if size == 1 else f"{start + (1 if size else 0)},{size}"
 
 
-def numbered(lines: Sequence[str], first: int) -> Iterator[str]:
-    """`12| text`, as edits name lines."""
+def number_lines(lines: Sequence[str], first: int) -> Iterator[str]:
+    """Prefix each line with its number: `12| text`."""
     width = len(str(first + len(lines)))
     return (f"{n:>{width}}| {line}" for n, line in enumerate(lines, first))
 
 
-def applied(lines: Sequence[str], edits: Sequence[LineEdit]) -> list[str]:
-    """The lines after all edits, whose numbers are those of `lines`.
+def apply_edits(lines: Sequence[str], edits: Sequence[LineEdit]) -> list[str]:
+    """The lines after all edits. Line numbers in edits refer to `lines`.
 
-    Raises `OperationError` for edits that overlap or lie outside.
+    Raises `OperationError` for edits that overlap or are out of range.
     """
-    made: list[str] = []
+    result: list[str] = []
     done = 0
     for edit in sorted(edits, key=lambda edit: (edit.first, edit.last)):
         if edit.last > len(lines) or edit.first > len(lines) + 1 or edit.last < edit.first - 1:
             raise bad_request(
-                f"edits: this version has {len(lines)} lines, not {edit.first} to {edit.last}"
+                f"edits: lines {edit.first} to {edit.last} are out of range; "
+                f"this version has {len(lines)} lines"
             )
         if edit.first <= done:
-            raise bad_request(f"edits: two of them touch line {edit.first}")
-        made += lines[done : edit.first - 1]
-        made += edit.text.split("\n") if edit.text else []
+            raise bad_request(f"edits: two edits overlap at line {edit.first}")
+        result += lines[done : edit.first - 1]
+        result += edit.text.split("\n") if edit.text else []
         done = edit.last
-    return [*made, *lines[done:]]
+    return [*result, *lines[done:]]

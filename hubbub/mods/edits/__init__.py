@@ -1,4 +1,4 @@
-"""The mod `edits`: authors change and delete what they have said.
+"""The mod `edits`: authors edit and delete their messages.
 
 mod      operations, how messages are shown, the table of amendments
 schemas  inputs and outputs

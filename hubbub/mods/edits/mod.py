@@ -189,7 +189,7 @@ class EditsMod(Mod):
     # Permissions ------------------------------------------------------------------------------
 
     async def _amendable(self, call: Calling, id: str, verb: str) -> Message:
-        """The message as shown, if the caller may amend it. Raises `OperationError`."""
+        """The message as shown, if the caller can amend it. Raises `OperationError`."""
         message = await self.host.message(call, id, look=True)
         _check_original(message)
         author = _is_author(call, message)

@@ -1,10 +1,10 @@
-"""The mod `files`: what belongs to messages and is kept beside the log.
+"""The mod `files`: files attached to messages and stored next to the log.
 
 mod          operations, attachments of messages
 schemas      inputs and outputs
 uploads      settings; uploads in parts, within quotas
-repository   tables, who may read what, and contents in a folder, by their checksums
-media_types  names and types that are true
-reader       text of a file, packed and office files within limits
-pdf_worker   text of a PDF, in a process of its own
+repository   tables, permissions, and contents in a folder, by checksum
+media_types  validation of names and types
+reader       text of files, with limits for archives and office documents
+pdf_worker   text of a PDF, in a separate process
 """

@@ -1,8 +1,8 @@
-"""Media types: what a file claims to be, what its first bytes say, and what a network takes. Pure.
+"""Validation of file names, and detection of media types. Pure.
 
-A name or a type that a sender gives is a claim. What the bytes say decides: a picture that is
-another kind of picture gets its true type, and what claims to be a picture or a document and is a
-program or a text is refused.
+The name and type that a sender gives are claims, and the bytes decide. A picture of a different
+kind than claimed gets its true type. A program or text that claims to be a picture or document is
+refused.
 """
 
 from __future__ import annotations
@@ -25,64 +25,64 @@ __all__ = [
     "OPEN_DOCUMENT",
     "TYPE_RULE",
     "checked_name",
+    "is_accepted",
     "is_text_type",
     "suffix_of",
-    "takes",
     "true_type",
 ]
 
 LONGEST = 255
-"""Bytes of a name in UTF-8: what common file systems take."""
+"""Maximum length of a name in bytes of UTF-8, as in common file systems."""
 
 _DEVICES = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³])", re.IGNORECASE)
-"""What Windows takes for a device, whatever follows after a dot."""
+"""Names of devices on Windows, with any suffix."""
 _FORBIDDEN = frozenset('/\\:*?"<>|')
 _JOINERS = frozenset("\u200c\u200d")
-"""Invisible, but part of how words and emoji are written."""
+"""Invisible, but required in some words and emoji."""
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-"""Categories of characters that a reader does not see, or that turn the text around."""
+"""Categories of characters that are invisible or change the direction of text."""
 
 
 def checked_name(name: str) -> str:
-    """The name in its composed form (NFC). Raises `OperationError` for one that is not safe."""
-    why = _wrong(name)
-    if why is not None:
-        raise bad_request(f"name: {why}")
+    """The name in composed form (NFC). Raises `OperationError` if it is not safe."""
+    problem = _problem(name)
+    if problem is not None:
+        raise bad_request(f"name: {problem}")
     return unicodedata.normalize("NFC", name)
 
 
-def _wrong(name: str) -> str | None:
+def _problem(name: str) -> str | None:
     if len(name) > LONGEST or len(name.encode(errors="replace")) > LONGEST:
-        return f"at most {LONGEST} bytes"
+        return f"is longer than {LONGEST} bytes"
     for character in name:
         if character not in _JOINERS and unicodedata.category(character) in _UNSEEN:
-            return f"the character U+{ord(character):04X} cannot be seen, or hides others"
-    # What looks like a separator to whoever simplifies the name later is one here, too.
+            return f"the character U+{ord(character):04X} is invisible or hides others"
+    # Characters that other programs normalize to separators are treated as separators.
     plain = unicodedata.normalize("NFKC", name)
     if plain.strip(". ") == "":
-        return "a name needs more than dots and spaces"
+        return "has only dots and spaces"
     for character in plain:
         if character in _FORBIDDEN:
-            return f"only the file's own name, without a path: {character!r} cannot be in it"
+            return f"must not have a path or the character {character!r}"
     if name != name.strip() or plain != plain.strip() or plain.endswith("."):
-        return "it may not begin or end with a space, nor end with a dot"
+        return "must not start or end with a space, or end with a dot"
     if _DEVICES.fullmatch(plain.partition(".")[0].rstrip()):
-        return f"{plain[:20]!r} is a device on some machines; call it something else"
+        return f"{plain[:20]!r} is the name of a device on some systems; use a different one"
     return None
 
 
 def suffix_of(name: str) -> str:
-    """What a name ends with, in lower case: `.md`; empty without one."""
+    """The suffix of a name in lower case, such as `.md`, or an empty string."""
     stem, dot, suffix = name.rpartition(".")
     return f".{suffix.lower()}" if dot and stem else ""
 
 
 HEAD = 65_536
-"""Bytes from the beginning that are looked at."""
+"""Bytes at the start of a file used to detect its type."""
 OCTETS = "application/octet-stream"
 MEDIA_TYPE = r"^[a-z0-9][a-z0-9!#$&^_.+-]{0,62}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$"
 TYPE_RULE = r"^(\.[a-z0-9][a-z0-9.+_-]{0,30}|[a-z0-9.+_-]{1,63}/(\*|[a-z0-9!#$&^_.+-]{1,127}))$"
-"""Of the settings: `.md`, `image/*`, `application/pdf`."""
+"""Pattern for a type in the settings: `.md`, `image/*`, `application/pdf`."""
 
 OFFICE = "application/vnd.openxmlformats-officedocument"
 OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
@@ -135,7 +135,7 @@ _OLE = frozenset(
 )
 
 _SIGNS: tuple[tuple[int, bytes, str, Collection[str]], ...] = (
-    # offset, bytes, the type that they mean, other types that are made of the same
+    # offset, bytes, media type, other types with the same bytes
     (0, b"\x89PNG\r\n\x1a\n", "image/png", ()),
     (0, b"\xff\xd8\xff", "image/jpeg", ("image/jpg",)),
     (0, b"GIF87a", "image/gif", ()),
@@ -183,7 +183,7 @@ _PROGRAM_TYPES = frozenset(
     | {kind for _, kind in _PROGRAMS}
 )
 _SIGNED = frozenset({kind for _, _, kind, _ in _SIGNS}).union(*(also for *_, also in _SIGNS))
-"""Types whose contents are known by how they begin."""
+"""Types with a signature at the start of the file."""
 _TEXTUAL = frozenset(
     f"application/{name}"
     for name in ("json", "jsonl", "xml", "yaml", "x-yaml", "toml", "sql", "javascript", "x-sh",
@@ -193,26 +193,26 @@ _C0 = re.compile(rb"[\x00-\x06\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def is_text_type(media_type: str) -> bool:
-    """Whether files of the type are text that can be read as it stands."""
+    """Whether files of the type are plain text."""
     structured = media_type.endswith(("+json", "+xml", "+yaml"))
     return media_type.startswith("text/") or media_type in _TEXTUAL or structured
 
 
 def true_type(name: str, claimed: str | None, head: bytes) -> str:
-    """The media type of a file that begins with `head`. Raises `OperationError` for one that is not
-    what it claims to be."""
+    """The media type of a file that starts with `head`. Raises `OperationError` if its content does
+    not match its claimed type."""
     claim = _BY_SUFFIX.get(suffix_of(name)) or claimed
     program = next((kind for sign, kind in _PROGRAMS if _is_program(head, sign)), None)
     if program is not None:
         if claim is None or claim in _PROGRAM_TYPES:
             return program
-        raise _masked(name, claim, "a program")
+        raise _mismatch(name, claim, "a program")
     signs = [(kind, also) for at, sign, kind, also in _SIGNS if head[at : at + len(sign)] == sign]
     if claim is not None and any(claim == kind or claim in also for kind, also in signs):
         return claim
     if _is_text(head):
         if claim in _SIGNED or claim in _PROGRAM_TYPES - {OCTETS}:
-            raise _masked(name, claim or "", "HTML" if _HTML.match(head) else "text")
+            raise _mismatch(name, claim or "", "HTML" if _HTML.match(head) else "text")
         return "text/plain" if claim is None or claim == OCTETS else claim
     if signs:
         return signs[0][0]
@@ -224,7 +224,7 @@ _HTML = re.compile(rb"\s*<(!doctype\s+html|html|head|body|script|svg|iframe)\b",
 
 
 def _is_program(head: bytes, sign: bytes) -> bool:
-    # Two letters may begin a text, too; a program has zero bytes soon.
+    # A text can start with the same two letters, but a program has zero bytes early.
     return head.startswith(sign) and (len(sign) > 2 or b"\x00" in head[:256])
 
 
@@ -236,20 +236,20 @@ def _is_text(head: bytes) -> bool:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
-        # An older encoding: mostly letters that all of them share.
+        # An older encoding, if most bytes are ASCII.
         return sum(byte < 128 for byte in head) >= 0.7 * len(head)
     return True
 
 
-def _masked(name: str, claim: str, content: str) -> OperationError:
+def _mismatch(name: str, claim: str, content: str) -> OperationError:
     return OperationError(
         ErrorCode.REJECTED,
-        f"files: {name!r} is no {claim}: its content is {content}; give it its true name",
+        f"files: the content of {name!r} is {content}, not {claim}; correct its name or type",
     )
 
 
-def takes(rules: Collection[str], name: str, media_type: str) -> bool:
-    """Whether the settings take such a file; no rules take all."""
+def is_accepted(rules: Collection[str], name: str, media_type: str) -> bool:
+    """Whether the settings accept the file. Without rules, all files are accepted."""
     if not rules:
         return True
     suffix = suffix_of(name)

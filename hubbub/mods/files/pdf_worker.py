@@ -1,9 +1,9 @@
-"""The text of one PDF, on standard output: a program of its own, because pypdf can be kept busy or
-made to need any amount of memory by a document that is made so.
+"""Writes the text of a PDF to standard output. A separate process, because a malicious document can
+make pypdf use any amount of time or memory.
 
     python -I pdf_worker.py FILE CHARACTERS
 
-Exit codes: 0 read, 3 encrypted. Anything else: it could not be read.
+Exit codes: 0 success, 3 encrypted, anything else failure.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pypdf import PdfReader
 __all__ = []
 
 SECONDS, BYTES = 10, 1_500_000_000
-"""Of the processor and of memory, where the system knows such limits."""
+"""Limits on CPU time and memory, on systems that support them."""
 ENCRYPTED = 3
 
 
 def limit() -> None:
-    """From here on the system ends this process when it takes too much."""
+    """Let the system end this process if it exceeds the limits."""
     try:
         import resource
-    except ImportError:  # Windows: only the time limit of who waits
+    except ImportError:  # Windows: only the timeout of the parent applies
         return
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))

@@ -1,8 +1,7 @@
-"""One file that has come in: whether it may stay, and what it says.
+"""Checks an uploaded file and extracts its text.
 
-Of office documents (XML in ZIP archives), one that defines entities is refused: no office program
-writes any, and they are how a few bytes of XML become gigabytes, or name files of the machine that
-reads them.
+Office documents (XML in ZIP archives) that define XML entities are refused. Office programs do not
+write any, and they can expand a few bytes to gigabytes or refer to files of this machine.
 """
 
 from __future__ import annotations
@@ -35,34 +34,34 @@ __all__ = [
     "FileRefused",
     "NoText",
     "ReadLimits",
-    "inspected",
+    "extract_text",
     "text_of_html",
     "way_to_read",
 ]
 
 
 class NoText(Exception):
-    """The file can be kept, but no text can be read from it; says why."""
+    """The file is accepted but has no readable text, for the reason given."""
 
 
 class FileRefused(Exception):
-    """The file is made to harm whoever opens it; says how."""
+    """The file is malicious, for the reason given."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """How much is read, and how much a packed file may become."""
+    """Limits on the extracted text and on the unpacked size."""
 
     characters: int
-    """Of a text; what is longer is cut."""
+    """Maximum length of the text, which is then truncated."""
     unpacked: int
-    """Bytes that a packed file may become in all."""
+    """Maximum unpacked size in bytes."""
     ratio: int = 200
-    """How many times its size a packed file may become, if that is more than `small`."""
+    """Maximum compression ratio, for unpacked sizes above `small`."""
     small: int = 10_000_000
-    """Bytes up to which the ratio does not matter: short and dull files pack well."""
+    """Unpacked size in bytes up to which any ratio is allowed: uniform data compresses well."""
     entries: int = 5_000
-    """Files in an archive."""
+    """Maximum number of files in an archive."""
 
     def check(self, packed: int, unpacked: int) -> None:
         """Raises `FileRefused` for a decompression bomb."""
@@ -76,7 +75,7 @@ _BLOCK = 1 << 16
 _END = b"PK\x05\x06"
 _END_RECORD = struct.Struct("<4s4H2LH")
 _DIRECTORY = 2_000_000
-"""Bytes that the list of an archive may have: it is read into memory."""
+"""Maximum size of an archive's directory in bytes, because it is read into memory."""
 
 
 _STREAMS: dict[str, type[GzipFile | BZ2File | LZMAFile]] = {
@@ -89,12 +88,12 @@ _STREAMS: dict[str, type[GzipFile | BZ2File | LZMAFile]] = {
 
 
 def check_stream(path: Path, media_type: str, limits: ReadLimits) -> None:
-    """Raises `FileRefused` if a compressed file would become too large. A damaged one harms
-    nobody."""
+    """Raises `FileRefused` if a compressed file is too large when unpacked. Damaged files are
+    ignored, because they do no harm."""
     if media_type not in _STREAMS:
         return
     packed, size = path.stat().st_size, 0
-    damaged = (zlib.error, LZMAError, OSError, EOFError, MemoryError)  # xz may ask for gigabytes
+    damaged = (zlib.error, LZMAError, OSError, EOFError, MemoryError)  # xz can request gigabytes
     with suppress(*damaged), _STREAMS[media_type](path) as file:
         while piece := file.read(_BLOCK):
             size += len(piece)
@@ -102,8 +101,8 @@ def check_stream(path: Path, media_type: str, limits: ReadLimits) -> None:
 
 
 def open_zip(path: Path, limits: ReadLimits) -> zipfile.ZipFile:
-    """The archive, after a look at what it says of itself. Raises `FileRefused` for a bomb,
-    `NoText` for a damaged one."""
+    """Open an archive after checking its directory. Raises `FileRefused` for a bomb, `NoText` for a
+    damaged archive."""
     _check_directory(path, limits)
     try:
         archive = zipfile.ZipFile(path)
@@ -111,7 +110,7 @@ def open_zip(path: Path, limits: ReadLimits) -> zipfile.ZipFile:
         raise NoText("the archive is damaged") from error
     try:
         if len(archive.filelist) > limits.entries:
-            raise FileRefused(f"it has more than {limits.entries} files in it")
+            raise FileRefused(f"it has more than {limits.entries} files")
         limits.check(path.stat().st_size, sum(each.file_size for each in archive.filelist))
     except BaseException:
         archive.close()
@@ -120,7 +119,7 @@ def open_zip(path: Path, limits: ReadLimits) -> zipfile.ZipFile:
 
 
 def _check_directory(path: Path, limits: ReadLimits) -> None:
-    """Look at the end record before the list it speaks of is read into memory."""
+    """Check the end record before the directory is read into memory."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         file.seek(max(0, size - 65_557))
@@ -130,17 +129,17 @@ def _check_directory(path: Path, limits: ReadLimits) -> None:
         raise NoText("the archive is damaged")
     _, _, _, _, entries, length, _, _ = _END_RECORD.unpack_from(tail, at)
     if entries == 0xFFFF or entries > limits.entries:
-        raise FileRefused(f"it has more than {limits.entries} files in it")
+        raise FileRefused(f"it has more than {limits.entries} files")
     if length > _DIRECTORY:
-        raise FileRefused(f"the list of its files has more than {_DIRECTORY} bytes")
+        raise FileRefused(f"its directory has more than {_DIRECTORY} bytes")
 
 
 def unpacked(archive: zipfile.ZipFile, name: str, limits: ReadLimits) -> Iterator[bytes]:
-    """A file of the archive, piece by piece. What it says of its size is not believed."""
+    """The content of a file in the archive, in pieces. The declared size is not trusted."""
     try:
         info = archive.getinfo(name)
     except KeyError:
-        raise NoText(f"there is no {name} in it") from None
+        raise NoText(f"it has no {name}") from None
     if info.flag_bits & 1:
         raise NoText("it is encrypted")
     size = 0
@@ -154,17 +153,17 @@ def unpacked(archive: zipfile.ZipFile, name: str, limits: ReadLimits) -> Iterato
         raise NoText("the archive is damaged") from error
 
 
-MOST_XML = 16_000_000
-"""Bytes of one file of a document that are looked at."""
+MAX_XML = 16_000_000
+"""Bytes that are parsed per file of a document."""
 _NUMBER = re.compile(r"(\d+)\.xml$")
 
 
 class _TextLimitReached(Exception):
-    """As much text as is kept."""
+    """The limit on the text is reached."""
 
 
 class _Collector:
-    """The text between some elements of an XML file, with line ends after others."""
+    """Collects the text of some elements of an XML file, with newlines after others."""
 
     def __init__(
         self, room: int, text: frozenset[str], lines: frozenset[str], tabs: frozenset[str]
@@ -197,30 +196,30 @@ class _Collector:
 
 
 def _parse(pieces: Iterator[bytes], collector: _Collector) -> None:
-    """Raises `FileRefused` for entities, `NoText` for what is no XML, `_TextLimitReached`."""
+    """Parse XML. Raises `FileRefused` for entities, `NoText` if invalid, `_TextLimitReached`."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = _refuse_doctype
     parser.StartElementHandler = collector.start
     parser.EndElementHandler = collector.end
     parser.CharacterDataHandler = collector.data
-    data, whole = _first(pieces)
+    data, complete = _read_pieces(pieces)
     try:
-        # At once: a parser that is fed a long tag piece by piece begins anew with each of them.
-        parser.Parse(data, whole)
+        # In one call: given a long tag in pieces, the parser rescans it for each piece.
+        parser.Parse(data, complete)
     except expat.ExpatError as error:
         raise NoText("the document is damaged") from error
-    if not whole:
+    if not complete:
         raise _TextLimitReached
 
 
-def _first(pieces: Iterator[bytes]) -> tuple[bytes, bool]:
-    """As much of a file as is parsed, and whether that is all."""
-    taken = bytearray()
+def _read_pieces(pieces: Iterator[bytes]) -> tuple[bytes, bool]:
+    """The beginning of a file, up to `MAX_XML` bytes, and whether it is complete."""
+    data = bytearray()
     for piece in pieces:
-        taken += piece
-        if len(taken) > MOST_XML:
-            return bytes(taken), False
-    return bytes(taken), True
+        data += piece
+        if len(data) > MAX_XML:
+            return bytes(data), False
+    return bytes(data), True
 
 
 def _refuse_doctype(*_: object) -> None:
@@ -243,7 +242,7 @@ def _texts(
     make: Callable[[int], _Collector],
     limits: ReadLimits,
 ) -> Iterator[str]:
-    """What collectors, each made for so many characters, find in these files of an archive."""
+    """The text of these files of an archive. `make` creates a collector with a limit."""
     room = limits.characters
     for name in names:
         collector = make(room)
@@ -266,13 +265,13 @@ _Reader = Callable[[zipfile.ZipFile, ReadLimits], Iterator[str]]
 
 
 def _numbered(archive: zipfile.ZipFile, prefix: str) -> list[str]:
-    """The files `prefix1.xml`, `prefix2.xml` of an archive, in this order."""
-    found = [
+    """The files `prefix1.xml`, `prefix2.xml` and so on of an archive, in order."""
+    numbered = [
         (int(number[1]), name)
         for name in archive.namelist()
         if name.startswith(prefix) and (number := _NUMBER.search(name))
     ]
-    return [name for _, name in sorted(found)]
+    return [name for _, name in sorted(numbered)]
 
 
 class _SharedStrings(_Collector):
@@ -318,7 +317,9 @@ class _Cells(_Collector):
 def _sheets(archive: zipfile.ZipFile, limits: ReadLimits) -> Iterator[str]:
     shared = _SharedStrings(limits.characters)
     if "xl/sharedStrings.xml" in archive.namelist():
-        with suppress(_TextLimitReached):  # cells that refer to later ones show their number
+        with suppress(
+            _TextLimitReached
+        ):  # cells that refer to strings beyond the limit show a number
             _parse(unpacked(archive, "xl/sharedStrings.xml", limits), shared)
     names = _numbered(archive, "xl/worksheets/sheet")
     return _texts(archive, names, lambda room: _Cells(room, shared.texts), limits)
@@ -354,21 +355,21 @@ _BLANK = re.compile(r"[ \t\r\n\f\u00a0]+")
 
 
 def text_of_html(source: str) -> str:
-    """What a reader of the page sees, line by line; scripts and styles are left out."""
+    """The visible text of a page in lines, without scripts and styles."""
     pieces: list[str] = []
     at, end = 0, len(source)
     while at < end:
         start = source.find("<", at)
-        pieces.append(_said(source[at : start if start >= 0 else end]))
+        pieces.append(_unescaped(source[at : start if start >= 0 else end]))
         if start < 0:
             break
-        at = _past(source, start, pieces)
+        at = _skip_markup(source, start, pieces)
     lines = (line.strip() for line in "".join(pieces).split("\n"))
     return "\n".join(line for line in lines if line)
 
 
-def _past(source: str, start: int, pieces: list[str]) -> int:
-    """Where the text goes on after what begins with `<` here."""
+def _skip_markup(source: str, start: int, pieces: list[str]) -> int:
+    """The position after the markup that starts with `<` at `start`."""
     end = len(source)
     if source.startswith("<!--", start):
         return _after(source.find("-->", start + 4), 3, end)
@@ -389,30 +390,30 @@ def _past(source: str, start: int, pieces: list[str]) -> int:
     return _after(source.find(">", tag.end()), 1, end)
 
 
-def _after(found: int, length: int, end: int) -> int:
-    return end if found < 0 else found + length
+def _after(position: int, length: int, end: int) -> int:
+    return end if position < 0 else position + length
 
 
-def _said(text: str) -> str:
+def _unescaped(text: str) -> str:
     return _BLANK.sub(" ", unescape(text)) if text else ""
 
 
 WAIT_S = 20.0
-"""Seconds that reading may take, whatever else the machine does."""
+"""Timeout in seconds for reading a PDF."""
 _WORKER = Path(__file__).with_name("pdf_worker.py")
 _ENCRYPTED = 3
 
 
 def text_of_pdf(path: Path, limits: ReadLimits) -> str:
-    """Raises `NoText`."""
+    """The text of a PDF. Raises `NoText`."""
     if find_spec("pypdf") is None:
-        raise NoText("to read PDF the hub needs pypdf: install hubbub[pdf]")
+        raise NoText("the hub needs pypdf to read PDF; install hubbub[pdf]")
     command = [sys.executable, "-I", str(_WORKER), str(path.absolute()), str(limits.characters)]
     try:
-        # No shell, nothing of the hub's environment, and nothing of what it prints is trusted.
+        # No shell and an empty environment. The output is not trusted.
         run = subprocess.run(command, capture_output=True, env={}, timeout=WAIT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise NoText("reading it takes too long") from None
+        raise NoText("reading it took too long") from None
     if run.returncode == _ENCRYPTED:
         raise NoText("it is encrypted")
     if run.returncode != 0:
@@ -421,7 +422,7 @@ def text_of_pdf(path: Path, limits: ReadLimits) -> str:
 
 
 LONGEST_LINE = 2_000
-"""Characters; longer lines are broken, so that each part of a text fits into an answer."""
+"""Characters. Longer lines are wrapped, so that any line fits into an answer."""
 
 _WAYS = {
     "text/html": "html",
@@ -438,29 +439,29 @@ _LINE_ENDS = re.compile("\r\n|[\r\u2028\u2029\x85\x0c]")
 
 
 class FileReading(NamedTuple):
-    """What was read from a file."""
+    """The text extracted from a file."""
 
     text: str = ""
     lines: int = 0
     cut: bool = False
-    """Whether there is more than was kept."""
+    """Whether the text was truncated."""
     no_text: str = ""
-    """Why nothing was."""
+    """Why there is no text."""
 
 
 def way_to_read(media_type: str) -> str | None:
-    """How text is read from files of a type; None: not at all."""
+    """The method to extract text from files of a type. None if there is none."""
     return _WAYS.get(media_type) or ("plain" if is_text_type(media_type) else None)
 
 
-def inspected(path: Path, media_type: str, limits: ReadLimits) -> FileReading:
-    """What the file says. Raises `FileRefused` for one that must not stay, `NoText`."""
+def extract_text(path: Path, media_type: str, limits: ReadLimits) -> FileReading:
+    """Check a file and extract its text. Raises `FileRefused` for a malicious file, `NoText`."""
     check_stream(path, media_type, limits)
     if media_type in _ZIPS:
         open_zip(path, limits).close()
     how = way_to_read(media_type)
     if how is None:
-        raise NoText(f"no text can be read from {media_type}")
+        raise NoText(f"text cannot be extracted from {media_type}")
     if how in ("plain", "html"):
         text, cut = _decoded(path, limits.characters)
         if how == "html":
@@ -470,28 +471,28 @@ def inspected(path: Path, media_type: str, limits: ReadLimits) -> FileReading:
         cut = len(text) > limits.characters
     lines = _lines(text[: limits.characters])
     if not any(lines):
-        raise NoText("there is no text in it")
+        raise NoText("it has no text")
     return FileReading("\n".join(lines), len(lines), cut)
 
 
 def _decoded(path: Path, characters: int) -> tuple[str, bool]:
-    """The beginning of a text file, and whether it goes on."""
+    """The beginning of a text file, and whether it was truncated."""
     with path.open("rb") as file:
         data = file.read(characters * 4 + 4)
-        goes_on = bool(file.read(1))
+        truncated = bool(file.read(1))
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = data.decode("utf-16", errors="replace")
     else:
         try:
-            # A character that the end cuts in two is no error.
+            # A character split at the end is not an error.
             text = codecs.getincrementaldecoder("utf-8-sig")().decode(data)
         except UnicodeDecodeError:
             text = data.decode("cp1252", errors="replace")
-    return text, goes_on or len(text) > characters
+    return text, truncated or len(text) > characters
 
 
 def _lines(text: str) -> list[str]:
-    """Without what cannot be seen, and no line too long."""
+    """The lines without invisible characters, wrapped at `LONGEST_LINE`."""
     clean = _CONTROLS.sub("", _LINE_ENDS.sub("\n", text)).rstrip()
     lines: list[str] = []
     for line in clean.split("\n"):

@@ -1,5 +1,5 @@
-"""What the mod `files` stores: tables of files, of who may read them and of their words, and
-contents in a folder."""
+"""The storage of the mod `files`: tables of files, permissions and full text, and a folder of
+contents."""
 
 from __future__ import annotations
 
@@ -31,31 +31,34 @@ __all__ = [
     "FileRepository",
     "StorageUsage",
     "StoredFile",
-    "added",
-    "deleted",
-    "granted",
+    "delete_file",
+    "grant",
+    "insert_file",
 ]
 
 
 class StoredFile(File):
-    """A file, whoever looks at it; `thread` is where it was brought."""
+    """A file, independent of its reader. `thread` is the thread it was uploaded to."""
 
     cut: bool = False
-    """Whether it has more text than is kept."""
+    """Whether it has more text than is stored."""
     threads: Texts = ()
-    """Root threads whose readers may read it."""
+    """Root threads whose readers can read it."""
 
     def for_reader(self, thread: str | None) -> File:
-        """The file for somebody who finds it in `thread`."""
+        """The file for a reader who has access through `thread`."""
         return File.model_validate({**dict(self), "thread": thread})
 
 
 class StorageUsage(NamedTuple):
-    """Bytes and numbers. A content counts once for the network, for its uploaders each time."""
+    """The storage used. Equal contents count once for the network, but each time for uploaders."""
 
     of_one: int
+    """Bytes of one participant."""
     total: int
+    """Bytes of the network."""
     files: int
+    """Number of files of the network."""
 
 
 _GRANTS = "(SELECT json_group_array(thread) FROM files_grant WHERE file = files_file.id)"
@@ -63,53 +66,53 @@ _FILES = "SELECT {} FROM files_file WHERE".format(
     columns(StoredFile, id="'f' || id", threads=_GRANTS)
 )
 _MAY_READ = f"(uploaded_by = ? OR id IN (SELECT file FROM files_grant WHERE thread {AMONG}))"
-_THERE = "deleted_at IS NULL"
-_PAGE = f"AND {_THERE} AND id < ? ORDER BY id DESC LIMIT ?"
+_EXISTS = "deleted_at IS NULL"
+_PAGE = f"AND {_EXISTS} AND id < ? ORDER BY id DESC LIMIT ?"
 _file = from_row(StoredFile)
 
 
 class FileRepository(Repository):
     async def file(self, id: str) -> StoredFile | None:
-        """Also one that was deleted."""
+        """The file, even if deleted."""
         return await self.one(_file, f"{_FILES} id = ?", number_of(id))
 
-    async def there(self, ids: Iterable[str]) -> dict[str, StoredFile]:
-        """Those of the files that are there."""
+    async def existing(self, ids: Iterable[str]) -> dict[str, StoredFile]:
+        """Those of the files that are not deleted, by id."""
         numbers = listed(map(number_of, ids))
-        found = await self.all(_file, f"{_FILES} id {AMONG} AND {_THERE}", numbers)
-        return {each.id: each for each in found}
+        files = await self.all(_file, f"{_FILES} id {AMONG} AND {_EXISTS}", numbers)
+        return {each.id: each for each in files}
 
     async def of_thread(
         self, thread: str, before: int, limit: int
     ) -> tuple[tuple[StoredFile, ...], bool]:
-        """Files of a root thread that came before this one, the latest first."""
+        """Files of a root thread with numbers below `before`, latest first."""
         sql = f"{_FILES} id IN (SELECT file FROM files_grant WHERE thread = ?) {_PAGE}"
         return await self.page(_file, sql, thread, before, limit=limit)
 
     async def of_reader(
         self, who: str, roots: Collection[str], before: int, limit: int
     ) -> tuple[tuple[StoredFile, ...], bool]:
-        """Files that somebody may read, the latest first; `roots` are all root threads it reads."""
+        """Files that a participant can read, latest first. `roots` are its root threads."""
         sql = f"{_FILES} {_MAY_READ} {_PAGE}"
         return await self.page(_file, sql, who, listed(roots), before, limit=limit)
 
     async def usage(self, who: str) -> StorageUsage:
-        """What this participant has, and the network."""
-        once = f"SELECT DISTINCT sha256, size FROM files_file WHERE {_THERE}"
+        """The storage used by this participant and the network."""
+        once = f"SELECT DISTINCT sha256, size FROM files_file WHERE {_EXISTS}"
         sql = (
             "SELECT coalesce(sum(size) FILTER (WHERE uploaded_by = ?), 0), coalesce("
-            f"(SELECT sum(size) FROM ({once})), 0), count(*) FROM files_file WHERE {_THERE}"
+            f"(SELECT sum(size) FROM ({once})), 0), count(*) FROM files_file WHERE {_EXISTS}"
         )
         return (await self.all(StorageUsage, sql, who))[0]
 
     async def contents(self) -> set[str]:
-        """Checksums of all that files have."""
-        sql = f"SELECT DISTINCT sha256 FROM files_file WHERE {_THERE}"
+        """The checksums of the contents of all files."""
+        sql = f"SELECT DISTINCT sha256 FROM files_file WHERE {_EXISTS}"
         return set(await self.all(str, sql))
 
     async def has(self, sha256: str) -> bool:
         """Whether a file has this content."""
-        sql = f"SELECT 1 FROM files_file WHERE sha256 = ? AND {_THERE} LIMIT 1"
+        sql = f"SELECT 1 FROM files_file WHERE sha256 = ? AND {_EXISTS} LIMIT 1"
         return bool(await self._host.rows(sql, sha256))
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
@@ -135,7 +138,7 @@ class FileRepository(Repository):
         ]
 
 
-# A file that several of the threads have is found once, in the one that is named first.
+# A file shared with several threads is listed once, in the first of them.
 _FOUND = """
 WITH f AS MATERIALIZED (
     SELECT rowid AS id, text, bm25(files_found, 4.0, 1.0) AS score
@@ -148,28 +151,28 @@ GROUP BY d.id ORDER BY f.score, d.id DESC LIMIT ? OFFSET ?
 """
 
 
-def added(file: StoredFile, text: str) -> Sequence[Statement]:
-    """A file, and the beginning of its text, by which it is found."""
+def insert_file(file: StoredFile, text: str) -> Sequence[Statement]:
+    """Insert a file, and index the beginning of its text."""
     number, own = number_of(file.id), {"id", "at", "threads", "deleted_by", "deleted_at"}
-    found = {"name": indexable(file.name.replace("_", " ")), "text": indexable(text)}
+    indexed = {"name": indexable(file.name.replace("_", " ")), "text": indexable(text)}
     values = file.model_dump(exclude=own)
     return [
         insert("files_file", id=number, at=file.at.timestamp(), **values),
         *(insert("files_grant", file=number, thread=thread) for thread in file.threads),
-        insert("files_found", rowid=number, **found),
+        insert("files_found", rowid=number, **indexed),
     ]
 
 
-def granted(id: str, thread: str, who: str, roots: Collection[str]) -> Statement:
-    """Readers of this thread may read the file, if it is there and its giver may read it."""
+def grant(id: str, thread: str, who: str, roots: Collection[str]) -> Statement:
+    """Share a file with the readers of a thread, if it exists and `who` can read it."""
     sql = (
         "INSERT OR IGNORE INTO files_grant "
-        f"SELECT id, ? FROM files_file WHERE id = ? AND {_THERE} AND {_MAY_READ}"
+        f"SELECT id, ? FROM files_file WHERE id = ? AND {_EXISTS} AND {_MAY_READ}"
     )
     return Statement(sql, (thread, number_of(id), who, listed(roots)))
 
 
-def deleted(file: File, by: str, at: float) -> Sequence[Statement]:
+def delete_file(file: File, by: str, at: float) -> Sequence[Statement]:
     number = number_of(file.id)
     return [
         update("files_file", {"deleted_by": by, "deleted_at": at}, id=number, deleted_at=None),
@@ -178,29 +181,29 @@ def deleted(file: File, by: str, at: float) -> Sequence[Statement]:
 
 
 BLOCK = 1 << 20
-"""Bytes that are read at once."""
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # where it is missing, links are found by `lstat`
+"""Bytes per read."""
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)  # if it is missing, `lstat` detects links
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
 class ContentStore:
-    """Contents of files in one folder. What the disk refuses is `StoreUnavailable`."""
+    """A folder with the contents of files. Errors of the disk are raised as `StoreUnavailable`."""
 
     def __init__(self, folder: Path):
         self.folder = folder
         self._uploads, self._objects = folder / "uploads", folder / "objects"
         self._texts = folder / "texts"
 
-    # Beginning --------------------------------------------------------------------------------
+    # Start ------------------------------------------------------------------------------------
 
     def prepare(self, wanted: Collection[str]) -> Set[str]:
-        """Make the folders, and remove what an end in the middle has left: uploads, and contents
-        that are not among the `wanted`. Returns those that are missing. Raises `UserError` where a
-        link stands for a folder."""
+        """Create the folders, and remove leftovers of a crash: uploads, and contents that are not
+        in `wanted`. Returns the contents of `wanted` that are missing. Raises `UserError` if a
+        folder is a symbolic link."""
         for place in (self.folder, self._uploads, self._objects, self._texts):
             if place.is_symlink() or (place.exists() and not place.is_dir()):
                 raise UserError(
-                    f"{place} must be a folder, and no link to one: files are kept there"
+                    f"{place} must be a folder and not a link, because files are stored there"
                 )
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._sweep(self._uploads, ())
@@ -215,10 +218,10 @@ class ContentStore:
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.path)
 
-    # Coming in --------------------------------------------------------------------------------
+    # Uploads ----------------------------------------------------------------------------------
 
     def write(self, upload: str, offset: int, data: bytes) -> None:
-        """Write a part of an upload; the first one makes it."""
+        """Write a part of an upload, which the first part creates."""
         with _disk(), _opened(self._uploads / upload, os.O_WRONLY | os.O_CREAT) as file:
             os.lseek(file, offset, os.SEEK_SET)
             rest = memoryview(data)
@@ -226,18 +229,18 @@ class ContentStore:
                 rest = rest[os.write(file, rest) :]
 
     def part(self, upload: str, offset: int, size: int) -> bytes:
-        """What has come in there."""
+        """Bytes of an upload."""
         with _disk(), _opened(self._uploads / upload, os.O_RDONLY) as file:
             return _read(file, offset, size)
 
     def drop(self, upload: str) -> None:
-        """An upload comes to nothing."""
+        """Delete an upload."""
         with _disk():
             for name in (upload, _text_of(upload)):
                 (self._uploads / name).unlink(missing_ok=True)
 
-    def flushed(self, upload: str) -> tuple[str, int]:
-        """Checksum and size of an upload, which is on the disk from here on."""
+    def flush(self, upload: str) -> tuple[str, int]:
+        """Flush an upload to the disk. Returns its checksum and size."""
         digest, size = hashlib.sha256(), 0
         with _disk(), _opened(self._uploads / upload, os.O_RDWR) as file:
             while block := os.read(file, BLOCK):
@@ -247,12 +250,12 @@ class ContentStore:
         return digest.hexdigest(), size
 
     def upload_path(self, upload: str) -> Path:
-        """Where an upload lies, for whoever reads text from it."""
+        """The path of an upload, for text extraction."""
         return self._uploads / upload
 
     def keep(self, upload: str, sha256: str) -> None:
-        """The upload becomes a content: in one step, and for good when this returns. A content that
-        is there already is replaced by the same bytes."""
+        """Turn an upload into a content, atomically and durably. An existing content is replaced by
+        the same bytes."""
         with _disk():
             self._check_folder(self._objects)
             os.replace(self._uploads / upload, self._objects / sha256)
@@ -261,15 +264,15 @@ class ContentStore:
     # Contents ---------------------------------------------------------------------------------
 
     def read(self, sha256: str, size: int, offset: int, most: int) -> bytes:
-        """Bytes of a content of this size. Raises `OperationError` if it is not there as it was."""
+        """Bytes of a content of this size. Raises `OperationError` if it is missing or damaged."""
         self._check_folder(self._objects)
         with _disk(), _opened(self._objects / sha256, os.O_RDONLY) as file:
             if os.fstat(file).st_size != size:
-                raise _damaged("it has another size")
+                raise _damaged("its size has changed")
             return _read(file, offset, most)
 
     def remove(self, sha256: str) -> None:
-        """Nobody refers to the content any more."""
+        """Delete a content that is no longer used."""
         with _disk():
             self._check_folder(self._objects)
             (self._objects / sha256).unlink(missing_ok=True)
@@ -280,21 +283,21 @@ class ContentStore:
     # Texts ------------------------------------------------------------------------------------
 
     def keep_text(self, upload: str, sha256: str, how: str, text: str) -> None:
-        """Keep what was read from a content."""
-        made = self._uploads / _text_of(upload)
+        """Store the text extracted from a content."""
+        temporary = self._uploads / _text_of(upload)
         with _disk():
             self._check_folder(self._texts)
-            with _opened(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
+            with _opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as file:
                 rest = memoryview(text.encode())
                 while rest:
                     rest = rest[os.write(file, rest) :]
                 os.fsync(file)
-            os.replace(made, self._texts / f"{sha256}.{how}")
+            os.replace(temporary, self._texts / f"{sha256}.{how}")
             _sync_folder(self._texts)
 
     def text(self, sha256: str, how: str, most: int | None = None) -> str:
-        """The text that was read from a content, or its first `most` characters. Raises
-        `OperationError` if it is not there."""
+        """The text extracted from a content, or its first `most` characters. Raises
+        `OperationError` if it is missing."""
         self._check_folder(self._texts)
         with _disk(), _opened(self._texts / f"{sha256}.{how}", os.O_RDONLY) as file:
             size = os.fstat(file).st_size if most is None else most * 4
@@ -303,34 +306,34 @@ class ContentStore:
 
     def _check_folder(self, place: Path) -> None:
         if place.is_symlink():
-            raise _damaged("a symbolic link stands for the folder of contents")
+            raise _damaged("the folder of contents is a symbolic link")
 
 
 def _text_of(upload: str) -> str:
-    """What the text that is read from an upload is called until it is all written."""
+    """Name of the temporary file for the text of an upload."""
     return f"{upload}.text"
 
 
 @contextmanager
 def _disk() -> Iterator[None]:
-    """What the disk refuses, and what is missing, is told in words for the caller."""
+    """Converts errors of the disk into errors for the caller."""
     try:
         yield
     except FileNotFoundError:
         raise _damaged("it is missing") from None
     except OSError as error:
-        raise StoreUnavailable(f"files: the disk refuses: {error.strerror or error}") from error
+        raise StoreUnavailable(f"files: the disk failed: {error.strerror or error}") from error
 
 
 @contextmanager
 def _opened(path: Path, flags: int) -> Iterator[int]:
-    """A regular file, never what a link leads to. Raises `OperationError`."""
+    """Opens a regular file without following links. Raises `OperationError`."""
     if path.is_symlink():
-        raise _damaged("a symbolic link stands in its place")
+        raise _damaged("it is a symbolic link")
     file = os.open(path, flags | _NOFOLLOW | _BINARY, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise _damaged("it is no regular file")
+            raise _damaged("it is not a regular file")
         yield file
     finally:
         os.close(file)
@@ -346,9 +349,9 @@ def _read(file: int, offset: int, size: int) -> bytes:
 
 
 def _sync_folder(place: Path) -> None:
-    """What was renamed stays so, whatever happens to the machine."""
+    """Make renames in the folder durable."""
     if os.name == "nt":
-        return  # a folder cannot be opened there
+        return  # folders cannot be opened there
     file = os.open(place, os.O_RDONLY)
     try:
         os.fsync(file)

@@ -1,7 +1,7 @@
-"""The mod `moderation`: rules for what is said, and secrets that never enter the log.
+"""The mod `moderation`: rules for messages, and removal of secrets before they enter the log.
 
 mod      the hook
 rules    settings and rules
-text     forms of a text, patterns of users, links
+text     normalization, user-defined patterns, links
 secrets  keys, tokens and passwords
 """

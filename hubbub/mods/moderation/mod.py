@@ -1,4 +1,4 @@
-"""The mod `moderation`: rules for what is said, and secrets that never enter the log.
+"""The mod `moderation`: rules for messages, and removal of secrets before they enter the log.
 
 mods:
   - moderation:
@@ -30,82 +30,82 @@ from hubbub.mods.moderation.rules import (
     rule_of,
 )
 from hubbub.mods.moderation.secrets import SecretMatch, may_have_secret, named_secret, secrets_in
-from hubbub.mods.moderation.text import SearchTimeout, replaced
+from hubbub.mods.moderation.text import SearchTimeout, replace_spans
 from hubbub.protocol.messages import Attachment, Draft, TimerMark, TranscriptMark
 
 __all__ = ["LONG", "Moderation"]
 
 
 class Text(NamedTuple):
-    """A text of a draft."""
+    """A text in a draft."""
 
     text: str
     field: str = ""
-    """In JSON content: the name of the field whose value it is."""
+    """In JSON content: the name of its field."""
 
 
 Change = Callable[[Text], str]
 
 
-def text_alone(draft: Draft) -> str | None:
-    """The text that is all there is to read in it, as in most messages; None if there is more."""
-    alone = draft.text_representation is None and draft.quote is None and not draft.attachments
-    return draft.content if alone and isinstance(draft.content, str) else None
+def only_text(draft: Draft) -> str | None:
+    """The only text of the draft, as in most messages. None if there are others."""
+    only = draft.text_representation is None and draft.quote is None and not draft.attachments
+    return draft.content if only and isinstance(draft.content, str) else None
 
 
 def texts(draft: Draft) -> Sequence[Text]:
-    """All texts that readers get from it: strings of the content with the names of fields, what is
-    shown in its place, what is quoted, and what attachments are called, where they are and how
-    their texts begin."""
-    if (alone := text_alone(draft)) is not None:
-        return [Text(alone)]
-    found: list[Text] = []
+    """All texts that readers get: strings and field names of the content, the text representation,
+    the quote, and names, URIs and excerpts of attachments."""
+    if (text := only_text(draft)) is not None:
+        return [Text(text)]
+    collected: list[Text] = []
 
-    def seen(each: Text) -> str:
-        found.append(each)
+    def collect(each: Text) -> str:
+        collected.append(each)
         return each.text
 
-    rewritten(draft, seen)
-    return found
+    rewrite(draft, collect)
+    return collected
 
 
-def rewritten(draft: Draft, change: Change) -> Draft:
-    """The draft with each of its texts changed; the same object if none is."""
+def rewrite(draft: Draft, change: Change) -> Draft:
+    """The draft with each text changed, or the same object if none changed."""
     shown, quote = draft.text_representation, draft.quote
-    attachments = tuple(_renamed(each, change) for each in draft.attachments)
+    attachments = tuple(_rewrite_attachment(each, change) for each in draft.attachments)
     quoted = quote and quote.model_copy(update={"text": change(Text(quote.text))})
-    made = draft.replace(
-        content=_rewritten(draft.content, change),
+    changed = draft.replace(
+        content=_rewrite_value(draft.content, change),
         text_representation=None if shown is None else change(Text(shown)),
         quote=quoted,
         attachments=attachments,
     )
-    return draft if made == draft else made
+    return draft if changed == draft else changed
 
 
-def _renamed(attachment: Attachment, change: Change) -> Attachment:
-    made = {name: change(Text(getattr(attachment, name))) for name in ("name", "media_type", "uri")}
+def _rewrite_attachment(attachment: Attachment, change: Change) -> Attachment:
+    names = ("name", "media_type", "uri")
+    changed = {name: change(Text(getattr(attachment, name))) for name in names}
     excerpt = attachment.excerpt
     return attachment.model_copy(
-        update={**made, "excerpt": None if excerpt is None else change(Text(excerpt))}
+        update={**changed, "excerpt": None if excerpt is None else change(Text(excerpt))}
     )
 
 
-def _rewritten(value: JsonValue, change: Change, field: str = "") -> JsonValue:
+def _rewrite_value(value: JsonValue, change: Change, field: str = "") -> JsonValue:
     if isinstance(value, str):
         return change(Text(value, field))
     if isinstance(value, list):
-        return [_rewritten(item, change, field) for item in value]
+        return [_rewrite_value(item, change, field) for item in value]
     if not isinstance(value, dict):
         return value
-    made: dict[str, JsonValue] = {}
+    changed: dict[str, JsonValue] = {}
     for key, item in value.items():
-        made[_free(change(Text(key)), made)] = _rewritten(item, change, key)
-    return made
+        changed[_unused_name(change(Text(key)), changed)] = _rewrite_value(item, change, key)
+    return changed
 
 
-def _free(name: str, taken: dict[str, JsonValue]) -> str:
-    """The name; with a number if another field has become the same."""
+def _unused_name(name: str, taken: dict[str, JsonValue]) -> str:
+    """The name, with a number if it is taken."""
     number, free = 1, name
     while free in taken:
         number += 1
@@ -114,17 +114,17 @@ def _free(name: str, taken: dict[str, JsonValue]) -> str:
 
 
 LONG = 4000
-"""Characters from which on a message is judged in a thread: for fewer the way there is longer."""
-PATIENCE = 5
-"""Times the time of regular expressions that they have there, where they wait for their turns."""
+"""Length in characters above which a message is checked in a thread, despite the overhead."""
+THREAD_FACTOR = 5
+"""Factor for the time limit of regular expressions in a thread, which has to wait for the GIL."""
 
 
 class Moderation(Mod):
-    """Rules for messages: length, words, patterns, links and rate; and keys, tokens and passwords
-    are kept out of the log.
+    """Rules for messages (length, words, patterns, links and rate), and removal of keys, tokens and
+    passwords before they enter the log.
 
-    Rules are for everybody but the hub itself, reminders included, which are their owners' words;
-    secrets are looked for in all messages, edits included.
+    Rules apply to all participants except the hub. Reminders count as messages of their owners.
+    Secrets are removed from all messages, including edits.
     """
 
     name = "moderation"
@@ -143,23 +143,22 @@ class Moderation(Mod):
         rates = [rule for rule in self._rules if isinstance(rule, RateRule)]
         self._rates = [(rule, self._window(rule)) for rule in rates]
         self._windows = {rule.name: window for rule, window in self._rates}
-        self._harmless = self._harmless_length()
+        self._safe_length = self._max_safe_length()
 
-    def _harmless_length(self) -> int:
-        """Characters up to which a text on its own breaks no rule, whoever says it; secrets are
-        another matter."""
+    def _max_safe_length(self) -> int:
+        """Length up to which a message with only text violates no rule. It can have secrets."""
         lengths = [rule.most for rule in self._rules if isinstance(rule, LengthRule)]
         if len(lengths) < len(self._rules):
             return 0
         return min([self.config.most_judged, *lengths])
 
     def _window(self, rule: RateRule) -> RateWindow:
-        """The one that counts already, if the rule is the same as before."""
+        """The existing window of the rule if it did not change, else a new one."""
         old = self._windows.get(rule.name)
         same = old is not None and (old.most, old.per) == (rule.most, rule.per)
         return old if old is not None and same else RateWindow(rule.most, rule.per)
 
-    # Judging ----------------------------------------------------------------------------------
+    # Checks -----------------------------------------------------------------------------------
 
     short = LONG
 
@@ -167,72 +166,73 @@ class Moderation(Mod):
         return _length(draft) > LONG
 
     def watches(self, draft: Draft) -> bool:
-        """Not of a text that surely breaks no rule and has no secret, as nearly all."""
-        text = text_alone(draft)
-        if text is None or len(text) > self._harmless:
+        """False for a text that cannot violate a rule or have a secret, like most messages."""
+        text = only_text(draft)
+        if text is None or len(text) > self._safe_length:
             return True
         return self.config.secrets != "off" and may_have_secret(text)
 
     def on_message(self, draft: Draft) -> Verdict:
         if _length(draft) > self.config.most_judged:
             most = self.config.most_judged
-            return Reject(f"a message with its attachments has at most {most} characters")
-        made = draft
+            return Reject(f"the message with its attachments has more than {most} characters")
+        checked = draft
         if self.config.secrets != "off":
-            made, kinds = _without_secrets(draft)
+            checked, kinds = _without_secrets(draft)
             if kinds and self.config.secrets == "reject":
-                return Reject(f"the message contains a secret ({', '.join(kinds)}): leave it out")
+                return Reject(f"the message contains a secret ({', '.join(kinds)}); remove it")
             if kinds:
-                made = made.replace(notes=(*made.notes, _note(kinds)))
+                checked = checked.replace(notes=(*checked.notes, _note(kinds)))
         if self._rules and (draft.sender_kind != "system" or draft.timer_of is not None):
-            after = self._judged(made, self._author(draft))
-            if isinstance(after, Reject):
-                return after
-            made = after
-        return PASS if made is draft else Replace(made)
+            result = self._apply_rules(checked, self._author(draft))
+            if isinstance(result, Reject):
+                return result
+            checked = result
+        return PASS if checked is draft else Replace(checked)
 
     def _author(self, draft: Draft) -> Author:
-        """Who has spoken; of a timer's message, who has set it."""
-        of = draft.timer_of
-        if of is None:
+        """The author; of a timer's message, the participant who set the timer."""
+        owner = draft.timer_of
+        if owner is None:
             who = draft.said_by
             return Author(who, draft.sender_kind, lambda: self.host.owns(who))
-        return Author(of, self.host.kind_of(of) or "service", lambda: self.host.owns(of))
+        kind = self.host.kind_of(owner) or "service"
+        return Author(owner, kind, lambda: self.host.owns(owner))
 
-    def _judged(self, draft: Draft, author: Author) -> Draft | Reject:
-        look: Inspection | None = None
+    def _apply_rules(self, draft: Draft, author: Author) -> Draft | Reject:
+        inspection: Inspection | None = None
         for rule in self._rules:
-            if isinstance(rule, RateRule) or not rule.concerns(draft, author):
+            if isinstance(rule, RateRule) or not rule.applies_to(draft, author):
                 continue
             if isinstance(rule, LengthRule):
                 if reason := _too_long(rule, draft):
                     return Reject(reason)
                 continue
             assert isinstance(rule, ContentRule)
-            look = look or Inspection(self._regex_time(draft))
+            inspection = inspection or Inspection(self._regex_time(draft))
             try:
-                after = _held_to(rule, draft, look)
+                result = _apply_rule(rule, draft, inspection)
             except SearchTimeout:
                 return Reject(
-                    f"the rule {rule.name!r} could not be checked in {look.seconds:g} s; "
-                    "an owner should make its pattern simpler"
+                    f"the rule {rule.name!r} could not be checked in {inspection.seconds:g} s; "
+                    "ask an owner to simplify its pattern"
                 )
-            if isinstance(after, Reject):
-                return after
-            draft = after
-        return self._in_time(draft, author) if self._rates else draft
+            if isinstance(result, Reject):
+                return result
+            draft = result
+        return self._check_rate(draft, author) if self._rates else draft
 
     def _regex_time(self, draft: Draft) -> float:
-        return self.config.regex_time * (PATIENCE if self.takes_long(draft) else 1)
+        return self.config.regex_time * (THREAD_FACTOR if self.takes_long(draft) else 1)
 
-    def _in_time(self, draft: Draft, author: Author) -> Draft | Reject:
-        """Only what is accepted counts. Taking back what one has said is always possible, and what
-        a transcript or a timer says is said by nobody now."""
+    def _check_rate(self, draft: Draft, author: Author) -> Draft | Reject:
+        """Counts only accepted messages. Deletions are always allowed, and messages of transcripts
+        and timers are not counted."""
         deletes = draft.amends is not None and draft.amends.kind == "deleted"
         if deletes or isinstance(draft.purpose, TranscriptMark | TimerMark):
             return draft
         who, now = author.id, self.host.now()
-        counting = [(r, w) for r, w in self._rates if r.concerns(draft, author)]
+        counting = [(r, w) for r, w in self._rates if r.applies_to(draft, author)]
         with self._counts:
             for rule, window in counting:
                 wait = window.wait(who, now)
@@ -244,12 +244,12 @@ class Moderation(Mod):
 
 
 def _length(draft: Draft) -> int:
-    """Characters of all its texts."""
+    """The total length of its texts in characters."""
     return sum(len(each.text) for each in texts(draft))
 
 
 def _rules(config: ModerationConfig) -> Sequence[ModerationRule]:
-    """Those of the short settings first."""
+    """All rules, starting with those from `max_length` and `words`."""
     short: list[RuleConfig] = []
     if config.max_length is not None:
         short.append(RuleConfig(name="max_length", max_length=config.max_length))
@@ -260,7 +260,7 @@ def _rules(config: ModerationConfig) -> Sequence[ModerationRule]:
 
 
 def _too_long(rule: LengthRule, draft: Draft) -> str | None:
-    """Why the message is refused: its content is too long, or what is shown in its place."""
+    """The error if the content or its text representation is too long."""
     if _length(draft) <= rule.most:
         return None
     shown = draft.text_representation
@@ -269,14 +269,17 @@ def _too_long(rule: LengthRule, draft: Draft) -> str | None:
     return rule.reason(length) if length > rule.most else None
 
 
-def _held_to(rule: ContentRule, draft: Draft, look: Inspection) -> Draft | Reject:
-    """Raises `SearchTimeout`."""
-    if not any(rule.places(each.text, look) for each in texts(draft)):
+def _apply_rule(rule: ContentRule, draft: Draft, inspection: Inspection) -> Draft | Reject:
+    """The verdict of one rule. Raises `SearchTimeout`."""
+    if not any(rule.violations(each.text, inspection) for each in texts(draft)):
         return draft
     if not rule.masks:
         return Reject(rule.message)
-    return rewritten(
-        draft, lambda each: replaced(each.text, rule.places(each.text, look), rule.instead)
+    return rewrite(
+        draft,
+        lambda each: replace_spans(
+            each.text, rule.violations(each.text, inspection), rule.replacement
+        ),
     )
 
 
@@ -289,25 +292,25 @@ def _without_secrets(draft: Draft) -> tuple[Draft, list[str]]:
         return draft, []
     kinds: dict[str, None] = {}
 
-    def redacted(each: Text) -> str:
+    def redact(each: Text) -> str:
         text = each.text
-        for found in reversed(_secrets(each)):
-            kinds[found.kind] = None
-            text = replaced(text, [found.span], f"[redacted: {found.kind}]")
+        for match in reversed(_secrets(each)):
+            kinds[match.kind] = None
+            text = replace_spans(text, [match.span], f"[redacted: {match.kind}]")
         return text
 
-    return rewritten(draft, redacted), list(kinds)
+    return rewrite(draft, redact), list(kinds)
 
 
 def _secrets(each: Text) -> list[SecretMatch]:
-    found = secrets_in(each.text)
-    if not found and each.field and named_secret(each.field, each.text):
+    matches = secrets_in(each.text)
+    if not matches and each.field and named_secret(each.field, each.text):
         return [SecretMatch("secret", (0, len(each.text)))]
-    return found
+    return matches
 
 
 def _note(kinds: Sequence[str]) -> str:
     return (
-        f"moderation: the message was kept without what looks like a secret ({', '.join(kinds)}); "
+        f"moderation: text that looks like a secret was removed ({', '.join(kinds)}); "
         "do not send it again"
     )

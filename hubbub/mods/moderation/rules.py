@@ -1,4 +1,4 @@
-"""Rules: which messages each of them concerns, and what in them is against it."""
+"""Rules: the messages to which each applies, and its violations in them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from hubbub.mods.moderation.text import (
     Pattern,
     TextSpan,
     caseless,
-    compiled,
+    compile_pattern,
+    find_spans,
     folded,
-    found,
     is_within,
     links,
     plain,
@@ -48,21 +48,21 @@ __all__ = [
 Word = Annotated[str, Field(min_length=1, max_length=200, pattern=r"\S")]
 Length = Annotated[int, Field(ge=1)]
 KINDS = ("direct", "channel", "broadcast", "mod")
-"""Words for all threads of a kind."""
+"""Names for all threads of a kind."""
 
 
 class RateConfig(Section):
     messages: Annotated[int, Field(ge=1, le=10_000)]
-    """How many one participant may send…"""
+    """Maximum number of messages per participant…"""
     per: Span
-    """…in any span of so many seconds."""
+    """…in any period of this many seconds."""
 
 
 class LinksConfig(Section):
     allow: tuple[Domain, ...] | None = None
-    """Only links to these domains, and to parts of them, are fine; with an empty list none is."""
+    """Allow only links to these domains and their subdomains. An empty list allows none."""
     deny: tuple[Domain, ...] = ()
-    """Links to these domains, and to parts of them, are not."""
+    """Forbid links to these domains and their subdomains."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -75,33 +75,33 @@ class RuleConfig(Section):
     """One rule: exactly one of `regex`, `words`, `max_length`, `links` and `rate`."""
 
     name: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    """What it is called for those whose message it touches; left out: its number."""
+    """Name of the rule in messages to senders. Default: its number."""
     regex: Pattern | None = None
-    """A regular expression; what it matches is against the rule. Case counts, unless the pattern
-    begins with (?i)."""
+    """A regular expression. A match violates the rule. It is case-sensitive unless the pattern
+    starts with (?i)."""
     words: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
-    """Whole words, in any case and disguise."""
+    """Forbidden whole words, in any case, also if disguised by similar letters."""
     max_length: Length | None = None
-    """Characters of all that is said."""
+    """Maximum number of characters of a message."""
     links: LinksConfig | None = None
-    """Where links may lead."""
+    """Allowed or forbidden domains of links."""
     rate: RateConfig | None = None
-    """How often one participant may speak."""
+    """Maximum rate of messages per participant."""
     action: Literal["reject", "mask"] = "reject"
-    """mask: what is against the rule is replaced, and the message goes on."""
+    """mask: violations are replaced, and the message passes."""
     replacement: Annotated[str, Field(max_length=200)] | None = None
-    """With `mask`: what is put in its place; left out: asterisks, or for links [link removed]."""
+    """With `mask`: the replacement. Default: asterisks, or for links [link removed]."""
     reason: Annotated[str, Field(max_length=500)] | None = None
-    """With `reject`: what the sender is told; left out: what the rule says."""
+    """With `reject`: the message to the sender. Default: a description of the rule."""
     threads: tuple[str, ...] = ()
-    """Only messages in these threads and in their reply threads: ids such as channel_general, or
-    `direct`, `channel`, `broadcast` for all of a kind. Empty: all."""
+    """Apply only to messages in these threads and their reply threads: ids such as
+    channel_general, or `direct`, `channel`, `broadcast` for all of a kind. Default: all."""
     senders: tuple[Literal["agent", "human", "service"], ...] = ()
-    """Only messages of participants of these kinds. Empty: all."""
+    """Apply only to messages of these kinds of participants. Default: all."""
     exempt: tuple[Id, ...] = ()
-    """Participants whose messages it does not concern."""
+    """Participants to whose messages the rule does not apply."""
     exempt_owners: bool = False
-    """Whether it does not concern messages of owners."""
+    """Whether messages of owners are exempt."""
 
     @field_validator("threads")
     @classmethod
@@ -113,79 +113,77 @@ class RuleConfig(Section):
         checks = ("regex", "words", "max_length", "links", "rate")
         given = [name for name in checks if getattr(self, name) is not None]
         if len(given) != 1:
-            told = " and ".join(given) or "none"
-            raise wrong(f"a rule has exactly one of {', '.join(checks)}; this one has {told}")
+            names = " and ".join(given) or "none"
+            raise wrong(f"a rule has exactly one of {', '.join(checks)}; this one has {names}")
         if self.action == "mask" and given[0] in ("max_length", "rate"):
-            raise wrong(
-                f"{given[0]} cannot be masked: leave action out, and the message is refused"
-            )
+            raise wrong(f"{given[0]} cannot be masked; omit action, and the message is refused")
         if self.replacement is not None and self.action != "mask":
-            raise wrong("replacement is for action: mask")
+            raise wrong("replacement requires action: mask")
         if self.reason is not None and self.action != "reject":
-            raise wrong("reason is for action: reject")
+            raise wrong("reason requires action: reject")
         return self
 
 
 class ModerationConfig(ModConfig):
     on_failure: OnFailure = "reject"
-    """What becomes of a message that could not be judged, because that took too long for example:
-    it is refused, or it passes."""
+    """What happens to a message that could not be checked, for example because it took too long: it
+    is refused or passes."""
     most_judged: Length = 200_000
-    """Characters of a message that are looked at, those of quotes and attachments included; one
-    with more is refused."""
+    """Maximum number of characters of a message that can be checked, including quotes and
+    attachments. Longer messages are refused."""
     secrets: Literal["redact", "reject", "off"] = "redact"
-    """What becomes of keys, tokens and passwords in a message: each is replaced by
+    """What happens to keys, tokens and passwords in a message: each is replaced by
     `[redacted: kind]`, or the message is refused."""
     max_length: Length | None = None
-    """Characters of a text; longer ones are rejected."""
+    """Maximum number of characters of a message. Longer ones are rejected."""
     words: tuple[Word, ...] = ()
-    """Whole words, in any case."""
+    """Forbidden whole words, in any case."""
     on_word: Literal["reject", "mask"] = "reject"
-    """mask: the word is replaced by asterisks and the message goes on."""
+    """mask: the word is replaced by asterisks, and the message passes."""
     rules: tuple[RuleConfig, ...] = ()
-    """More rules, in the order in which they are asked."""
+    """Further rules, in the order in which they are applied."""
     regex_time: Span = 0.1
-    """Seconds that all regular expressions together may take for one message, five times as long
-    for one of more than 4000 characters, which nobody else waits for. One that takes longer is
-    refused: nobody knows whether it is fine."""
+    """Maximum seconds for all regular expressions per message, and five times that for a message
+    of more than 4000 characters, which delays no others. If they take longer, the message is
+    refused, because it could not be checked."""
 
 
 SWEEP = 1024
-"""So many participants are kept in mind before those who are silent are forgotten."""
+"""Number of participants from which idle ones are removed."""
 
 
 class RateWindow:
-    """A sliding window: at most `most` in any span of `per` seconds, for each participant."""
+    """A sliding window per participant: at most `most` messages in any period of `per` seconds."""
 
     def __init__(self, most: int, per: float):
         self.most, self.per = most, per
-        self._spoken: dict[str, deque[float]] = {}
+        self._times: dict[str, deque[float]] = {}
         self._sweep_at = SWEEP
 
     def __len__(self) -> int:
-        return len(self._spoken)
+        return len(self._times)
 
     def wait(self, who: str, now: float) -> float:
-        """Seconds until there is room for one more; 0: there is."""
-        spoken = self._spoken.get(who)
-        if spoken is None or len(spoken) < self.most:
+        """Seconds until one more message is allowed, 0 if it is allowed now."""
+        times = self._times.get(who)
+        if times is None or len(times) < self.most:
             return 0.0
-        # A clock that was set back must not silence anybody for longer than the span.
-        return min(self.per, max(0.0, spoken[0] + self.per - now))
+        # After the clock was set back, no participant must wait longer than the period.
+        return min(self.per, max(0.0, times[0] + self.per - now))
 
     def count(self, who: str, now: float) -> None:
-        """One more."""
-        self._spoken.setdefault(who, deque(maxlen=self.most)).append(now)
-        if len(self._spoken) > self._sweep_at:
-            self._spoken = {w: s for w, s in self._spoken.items() if s[-1] + self.per > now}
-            self._sweep_at = max(SWEEP, 2 * len(self._spoken))
+        """Count a message."""
+        self._times.setdefault(who, deque(maxlen=self.most)).append(now)
+        if len(self._times) > self._sweep_at:
+            self._times = {w: s for w, s in self._times.items() if s[-1] + self.per > now}
+            self._sweep_at = max(SWEEP, 2 * len(self._times))
 
 
 T = TypeVar("T")
 
 
 class Author(NamedTuple):
-    """Whose words a message has."""
+    """The author of a message's text."""
 
     id: str
     kind: SenderKind
@@ -194,7 +192,7 @@ class Author(NamedTuple):
 
 
 class Inspection:
-    """One message that is being looked at: its texts in their forms, and the time that is left."""
+    """The check of one message: normalized forms of its texts, and the remaining time."""
 
     def __init__(self, seconds: float):
         self._until: float | None = None
@@ -213,20 +211,20 @@ class Inspection:
     def _form(
         self, kind: str, text: str, make: Callable[[T], NormalizedText], of: T
     ) -> NormalizedText:
-        """Made once for all rules."""
+        """The form, cached for all rules."""
         if (kind, text) not in self._forms:
             self._forms[kind, text] = make(of)
         return self._forms[kind, text]
 
-    def found(self, pattern: regex.Pattern[str], text: str) -> Iterable[TextSpan]:
-        """Raises `SearchTimeout` when the time of all regular expressions is over."""
+    def find(self, pattern: regex.Pattern[str], text: str) -> Iterable[TextSpan]:
+        """The matches. Raises `SearchTimeout` if the time for all expressions is used up."""
         if self._until is None:
             self._until = monotonic() + self.seconds
-        return found(pattern, text, self._until - monotonic())
+        return find_spans(pattern, text, self._until - monotonic())
 
 
 class ModerationRule(ABC):
-    """One rule. `message` is what the sender of a rejected message reads."""
+    """A rule. `message` is the error for the sender of a rejected message."""
 
     message: str
 
@@ -237,7 +235,7 @@ class ModerationRule(ABC):
         self._for_all = not (config.threads or config.senders or config.exempt)
         self._for_all = self._for_all and not config.exempt_owners
 
-    def concerns(self, draft: Draft, author: Author) -> bool:
+    def applies_to(self, draft: Draft, author: Author) -> bool:
         if self._for_all:
             return True
         if self._senders and author.kind not in self._senders:
@@ -251,7 +249,7 @@ class ModerationRule(ABC):
 
 
 class LengthRule(ModerationRule):
-    """So many characters and no more."""
+    """Limits the length of messages."""
 
     def __init__(self, config: RuleConfig, name: str):
         super().__init__(config, name)
@@ -259,11 +257,11 @@ class LengthRule(ModerationRule):
         self.most, self._reason = config.max_length, config.reason
 
     def reason(self, length: int) -> str:
-        return self._reason or f"a text has at most {self.most} characters, this one {length}"
+        return self._reason or f"the text has {length} characters; the limit is {self.most}"
 
 
 class RateRule(ModerationRule):
-    """So many messages of one participant in any span of so many seconds."""
+    """Limits the rate of messages per participant."""
 
     def __init__(self, config: RuleConfig, name: str):
         super().__init__(config, name)
@@ -272,87 +270,87 @@ class RateRule(ModerationRule):
 
     def reason(self, wait: float) -> str:
         own = self._reason or f"at most {self.most} messages in {self.per:g} s"
-        return f"{own}; there is room again in {wait:.1f} s"
+        return f"{own}; try again in {wait:.1f} s"
 
 
 class ContentRule(ModerationRule):
-    """Something in the texts is against it."""
+    """Forbids certain content."""
 
-    def __init__(self, config: RuleConfig, name: str, told: str, instead: str | None = None):
+    def __init__(self, config: RuleConfig, name: str, message: str, replacement: str | None = None):
         super().__init__(config, name)
         self.masks = config.action == "mask"
-        self.instead = config.replacement if config.replacement is not None else instead
-        """None: asterisks."""
-        self.message = config.reason or told
+        self.replacement = config.replacement if config.replacement is not None else replacement
+        """None means asterisks."""
+        self.message = config.reason or message
 
     @abstractmethod
-    def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:
-        """What in the text is against it. Raises `SearchTimeout`."""
+    def violations(self, text: str, inspection: Inspection) -> Sequence[TextSpan]:
+        """The violations in the text. Raises `SearchTimeout`."""
 
 
 class RegexRule(ContentRule):
-    """What a regular expression matches, in the text as it is written and as it is seen."""
+    """Forbids matches of a regular expression, in the original and the visible text."""
 
     def __init__(self, config: RuleConfig, name: str):
         assert config.regex is not None
-        super().__init__(config, name, f"the text is against the rule {config.name or name!r}")
-        self._pattern = compiled(config.regex)
+        super().__init__(config, name, f"the text violates the rule {config.name or name!r}")
+        self._pattern = compile_pattern(config.regex)
 
-    def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:
-        spans = list(look.found(self._pattern, text))
-        seen = look.plain(text)
-        if seen.text != text:
-            spans += [seen.span(*span) for span in look.found(self._pattern, seen.text)]
+    def violations(self, text: str, inspection: Inspection) -> Sequence[TextSpan]:
+        spans = list(inspection.find(self._pattern, text))
+        form = inspection.plain(text)
+        if form.text != text:
+            spans += [form.span(*span) for span in inspection.find(self._pattern, form.text)]
         return spans
 
 
 class WordsRule(ContentRule):
-    """Whole words."""
+    """Forbids whole words."""
 
     def __init__(self, config: RuleConfig, name: str):
         assert config.words is not None
-        super().__init__(config, name, "the text contains a word that is not allowed here")
+        super().__init__(config, name, "the text contains a word that is not allowed")
         self._pattern = words_pattern(config.words)
 
-    def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:
-        form = look.caseless(text)
+    def violations(self, text: str, inspection: Inspection) -> Sequence[TextSpan]:
+        form = inspection.caseless(text)
         spans = [form.span(*match.span()) for match in self._pattern.finditer(form.text)]
-        if not form.text.isascii() and (latin := look.folded(text)).text != form.text:
+        if not form.text.isascii() and (latin := inspection.folded(text)).text != form.text:
             spans += [latin.span(*match.span()) for match in self._pattern.finditer(latin.text)]
         return spans
 
 
 class LinksRule(ContentRule):
-    """Links that lead where they may not."""
+    """Forbids links to certain domains."""
 
     def __init__(self, config: RuleConfig, name: str):
         assert config.links is not None
-        told = "a link leads to a domain that is not allowed here"
-        super().__init__(config, name, told, "[link removed]")
+        message = "a link leads to a domain that is not allowed"
+        super().__init__(config, name, message, "[link removed]")
         self._links = config.links
 
-    def places(self, text: str, look: Inspection) -> Sequence[TextSpan]:
+    def violations(self, text: str, inspection: Inspection) -> Sequence[TextSpan]:
         if "." not in text and ":" not in text and text.isascii():
             return ()
-        form = look.caseless(text)
-        return [span for span, host in links(form) if not _fine(host, self._links)]
+        form = inspection.caseless(text)
+        return [span for span, host in links(form) if not _is_allowed(host, self._links)]
 
 
-def _fine(host: str, config: LinksConfig) -> bool:
+def _is_allowed(host: str, config: LinksConfig) -> bool:
     if config.allow is None:
         return not is_within(host, config.deny)
     return is_within(host, config.allow)
 
 
 def words_pattern(words: Iterable[str]) -> re.Pattern[str]:
-    """Finds whole words in a text without case; of two that begin alike, the longer."""
+    """A pattern for whole words in a caseless text, which prefers the longer of two."""
     small = {caseless(plain(word)).text for word in words}
     any_of = "|".join(re.escape(word) for word in sorted(small, key=len, reverse=True))
     return re.compile(rf"(?<!\w)(?:{any_of})(?!\w)")
 
 
 def rule_of(config: RuleConfig, name: str) -> ModerationRule:
-    """The rule that the settings describe."""
+    """The rule for these settings."""
     if config.regex is not None:
         return RegexRule(config, name)
     if config.words is not None:

@@ -1,11 +1,11 @@
-"""Keys, tokens and passwords in a text.
+"""Finds keys, tokens and passwords in a text.
 
-Known forms are found by what they begin with, as those who issue them document it; what has no form
-of its own is found by the word before it (`token=…`) and because it looks random.
+Known formats are recognized by their documented prefixes. Other secrets are recognized by the word
+before them (`token=…`) if they look random.
 
-All messages pass here, so most texts are ruled out by plain searches for what each form contains;
-a form is looked for only where that is there. The time grows with the length of a text and no
-faster: what a regular expression would read again from many places begins where a run does.
+Every message is checked, so substring searches rule out most texts, and a pattern is used only if
+one of its hints occurs. The time is linear in the length of a text: patterns start only at the
+beginning of a run that they would otherwise rescan from many positions.
 """
 
 from __future__ import annotations
@@ -26,26 +26,25 @@ class SecretMatch(NamedTuple):
 
     kind: str
     span: TextSpan
-    """Where it stands."""
 
 
 class _Kind(NamedTuple):
     name: str
     hints: tuple[str, ...]
-    """The search is made only in texts that have one of these."""
-    places: Callable[[str], Iterator[TextSpan]]
-    """Where in a text such secrets stand."""
+    """Substrings: only texts with one of them are searched."""
+    find: Callable[[str], Iterator[TextSpan]]
+    """Returns the ranges of such secrets in a text."""
 
 
 def _kind(name: str, hints: str, pattern: str, *, flags: int = 0) -> _Kind:
-    """What the pattern matches, or the group `secret` of it."""
+    """A kind defined by a pattern, or by its group `secret`."""
     compiled = re.compile(pattern, flags | re.VERBOSE)
     group = "secret" if "secret" in compiled.groupindex else 0
 
-    def places(text: str) -> Iterator[TextSpan]:
+    def find(text: str) -> Iterator[TextSpan]:
         return (match.span(group) for match in compiled.finditer(text))
 
-    return _Kind(name, tuple(hints.split()), places)
+    return _Kind(name, tuple(hints.split()), find)
 
 
 _B, _E = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
@@ -67,7 +66,7 @@ _AWS_NAME_LENGTH = len("awssecret") + 2 * 24
 
 
 def _aws_secrets(text: str) -> Iterator[TextSpan]:
-    """Forty characters of base64, with a name before the colon that says whose they are."""
+    """Forty characters of base64 after a name that refers to AWS and a colon or equals sign."""
     for match in _AWS_SECRET.finditer(text):
         at = match.start()
         end = len(text[: at - 1 if text[at - 1 : at] in (":", "=") else at].rstrip())
@@ -82,7 +81,7 @@ _JWT_HEAD = re.compile(rf"{_B}eyJ[\w-]{{8}}")
 
 
 def _jwts(text: str) -> Iterator[TextSpan]:
-    """RFC 7519: header and payload are JSON objects in base64url, so they begin with `{"`."""
+    """RFC 7519: header and payload are JSON objects in base64url, so both start with `{"`."""
     at = 0
     while (match := _JWT.search(text, at)) is not None:
         if (head := _JWT_HEAD.search(text, match.start(), match.end("head"))) is not None:
@@ -103,15 +102,15 @@ _KINDS = (
     _kind("gitlab token",
         "glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glagent- gloas-",
         rf"{_B}gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|oas)-[\w.-]{{20,}}"),
-    # OpenAI, Anthropic, OpenRouter and others that took the prefix over.
+    # OpenAI, Anthropic, OpenRouter and others that use the same prefix.
     _kind("api key", "sk-", rf"(?<![A-Za-z0-9_-])sk-{_DIGIT_SOON}[A-Za-z0-9_-]{{20,}}"),
-    # Slack, "Token types", and incoming webhooks, whose address is the secret.
+    # Slack, "Token types", and incoming webhooks, whose address is secret.
     _kind("slack token", "xox xapp-", rf"{_B}(?:xox[abeoprs]|xapp)-(?:\d-)?[A-Za-z0-9-]{{10,}}"),
     _kind("slack webhook", "hooks.slack", r"hooks\.slack\.com/[a-z]+/(?P<secret>[\w/+-]{20,})"),
     # Google Cloud, "Use API keys"; OAuth access tokens and client secrets.
     _kind("google key", "AIza", rf"{_B}AIza[0-9A-Za-z_-]{{35}}(?![0-9A-Za-z_-])"),
     _kind("google token", "ya29. GOCSPX-", rf"{_B}(?:ya29\.|GOCSPX-)[0-9A-Za-z_-]{{20,}}"),
-    # Stripe, "API keys"; publishable ones (pk) are meant to be seen.
+    # Stripe, "API keys"; publishable ones (pk) are not secret.
     _kind("stripe key", "sk_ rk_ whsec_",
         rf"{_B}(?:[sr]k_(?:live|test)_[A-Za-z0-9]{{16,}}|whsec_[A-Za-z0-9+/=]{{20,}})"),
     _kind("twilio key", "SK", rf"{_B}SK[0-9a-f]{{32}}{_E}"),
@@ -123,7 +122,7 @@ _KINDS = (
     _kind("azure key", "AccountKey=", r"AccountKey=(?P<secret>[A-Za-z0-9+/]{80,}={0,2})"),
     # Hubbub's own.
     _kind("hubbub token", "hub_", rf"{_B}hub_[A-Za-z0-9_-]{{43}}(?![A-Za-z0-9_-])"),
-    # RFC 7468 and OpenSSH, PGP: also one whose end is missing.
+    # RFC 7468 and OpenSSH, PGP: also without the end marker.
     _kind(
         "private key", "-----BEGIN",
         r"-----BEGIN\ (?:[A-Z0-9]+\ ){0,3}PRIVATE\ KEY(?:\ BLOCK)?-----"
@@ -147,50 +146,50 @@ _KINDS = (
 
 
 _RARE = "_=J9G:-KRWzxA"
-"""Few texts have more than two of these characters, and one is quicker to look for than a word."""
+"""Few texts have more than two of these characters, and they are faster to find than words."""
 
 
 def _by_rare() -> Mapping[str, Sequence[str]]:
-    """All hints, by the character of theirs that is rare."""
-    found: dict[str, list[str]] = {}
+    """All hints, by their rare character."""
+    hints: dict[str, list[str]] = {}
     for hint in dict.fromkeys(hint for kind in _KINDS for hint in kind.hints):
-        found.setdefault(next((c for c in _RARE if c in hint), ""), []).append(hint)
-    return found
+        hints.setdefault(next((c for c in _RARE if c in hint), ""), []).append(hint)
+    return hints
 
 
 HINTS = _by_rare()
-LEAST_BITS = 2.75
-"""Bits of entropy for each character, from which on something is taken for random."""
+MIN_BITS = 2.75
+"""Minimum entropy in bits per character for a text to look random."""
 _PLAIN_WORD = re.compile(r"[A-Za-z]?[a-z]{0,15}|[A-Z]{1,15}|[0-9]{1,4}")
 _LETTER, _DIGIT = re.compile(r"[A-Za-z]"), re.compile(r"[0-9]")
 
 
 def secrets_in(text: str) -> list[SecretMatch]:
-    """The secrets of a text, those that begin first first; none lies within another."""
+    """The secrets in a text, in order and without overlaps."""
     form = plain(text)
-    found: list[SecretMatch] = []
+    matches: list[SecretMatch] = []
     if _may_have_known(form.text):
         for kind in _KINDS:
             if any(hint in form.text for hint in kind.hints):
-                found += [
-                    SecretMatch(kind.name, form.span(*span)) for span in kind.places(form.text)
+                matches += [
+                    SecretMatch(kind.name, form.span(*span)) for span in kind.find(form.text)
                 ]
     if _may_have_guessed(form.text):
-        found += [SecretMatch("secret", form.span(*span)) for span in _guessed(form.text)]
-    return _apart(found) if len(found) > 1 else found
+        matches += [SecretMatch("secret", form.span(*span)) for span in _guessed(form.text)]
+    return _without_overlaps(matches) if len(matches) > 1 else matches
 
 
 def may_have_secret(text: str) -> bool:
-    """Whether it is worth looking for secrets in the text."""
-    if not text.isascii():  # might hide them from a plain search
+    """Whether the text may have a secret. A fast check."""
+    if not text.isascii():  # it could hide secrets from a substring search
         text = plain(text).text
     return _may_have_known(text) or _may_have_guessed(text)
 
 
 def _may_have_known(text: str) -> bool:
-    # Written out, since every message comes by: a loop takes twice as long, and a word four times
-    # as long as a character. So a word is looked for where its rarest character is, or one that its
-    # form must have besides. A test holds this to the hints.
+    # Written out because it runs for every message: a loop takes twice as long, and searching for a
+    # word takes four times as long as for a character. So each word is searched for only if its
+    # rarest character, or one required by its format, occurs. A test checks this against the hints.
     return (
         ("_" in text and _has("_", text))
         or ("-" in text and _has("-", text))
@@ -210,7 +209,7 @@ def _may_have_known(text: str) -> bool:
 
 
 def _has(rare: str, text: str) -> bool:
-    for hint in HINTS[rare]:  # noqa: SIM110  a generator takes longer than the searches
+    for hint in HINTS[rare]:  # noqa: SIM110  a generator is slower than the searches
         if hint in text:
             return True
     return False
@@ -218,7 +217,7 @@ def _has(rare: str, text: str) -> bool:
 
 def _may_have_guessed(text: str) -> bool:
     small = text.lower()
-    if not (":" in text or "=" in text or "is" in small):  # nothing says what is what
+    if not (":" in text or "=" in text or "is" in small):  # no name is followed by a value
         return False
     named = (
         "key" in small
@@ -229,34 +228,34 @@ def _may_have_guessed(text: str) -> bool:
         or "credential" in small
         or "pwd" in small
     )
-    return named and _DIGIT.search(text) is not None  # without one nothing looks random
+    return named and _DIGIT.search(text) is not None  # without a digit nothing looks random
 
 
 def _guessed(text: str) -> Iterator[TextSpan]:
-    """What a name announces and what looks like a secret, though nothing else says so."""
+    """Values that follow a telling name and look random."""
     for match in _GUESSED.finditer(text):
         if _looks_random(match["secret"]):
             yield match.span("secret")
 
 
-def _apart(found: list[SecretMatch]) -> list[SecretMatch]:
-    """Of those that overlap, the one that begins first; its kind is the more special one."""
-    made: list[SecretMatch] = []
-    for each in sorted(found, key=lambda f: f.span[0]):  # stable: special kinds stand first
-        if not made or each.span[0] >= made[-1].span[1]:
-            made.append(each)
-        elif each.span[1] > made[-1].span[1]:
-            made[-1] = SecretMatch(made[-1].kind, (made[-1].span[0], each.span[1]))
-    return made
+def _without_overlaps(matches: list[SecretMatch]) -> list[SecretMatch]:
+    """The matches with overlapping ones merged, each with the kind of the first."""
+    merged: list[SecretMatch] = []
+    for each in sorted(matches, key=lambda m: m.span[0]):  # stable: more specific kinds come first
+        if not merged or each.span[0] >= merged[-1].span[1]:
+            merged.append(each)
+        elif each.span[1] > merged[-1].span[1]:
+            merged[-1] = SecretMatch(merged[-1].kind, (merged[-1].span[0], each.span[1]))
+    return merged
 
 
 def named_secret(name: str, value: str) -> bool:
-    """Whether a field of this name has a secret as its value."""
+    """Whether a field with this name and value has a secret."""
     return _NAMED.search(plain(name).text) is not None and _looks_random(plain(value).text)
 
 
 def _looks_random(text: str) -> bool:
-    """Neither words, nor a number, nor something that stands for a secret."""
+    """Whether it is not made of words, a number or a placeholder."""
     text = text.rstrip(".:!?")
     if len(text) < 8 or not (_LETTER.search(text) and _DIGIT.search(text)):
         return False
@@ -264,4 +263,4 @@ def _looks_random(text: str) -> bool:
         return False
     size = len(text)
     bits = -sum(n / size * math.log2(n / size) for n in Counter(text).values())
-    return bits >= LEAST_BITS
+    return bits >= MIN_BITS

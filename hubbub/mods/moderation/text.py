@@ -1,4 +1,4 @@
-"""Texts as rules look at them: their forms, regular expressions of users, and links."""
+"""Texts for rules: normalized forms, user-defined regular expressions, and links."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ __all__ = [
     "SearchTimeout",
     "TextSpan",
     "caseless",
-    "compiled",
+    "compile_pattern",
+    "find_spans",
     "folded",
-    "found",
     "host_of",
     "is_within",
-    "joined",
     "links",
+    "merge_spans",
     "plain",
-    "replaced",
+    "replace_spans",
 ]
 
 TextSpan = tuple[int, int]
-"""Where something stands in the original text: first character, and the one after the last."""
+"""A range of the original text: start, and end (exclusive)."""
 
 _STACKED = re.compile(
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f]"
 )
-"""Marks that any letter takes. Those of a script, such as vowels of Hindi, are no decoration."""
+"""Marks that can be added to any letter. Marks of a script, such as vowels of Hindi, are kept."""
 _UNSEEN = regex.compile(rf"\p{{Cf}}|{_STACKED.pattern}")
 _CLUSTER = re.compile(rf".{_STACKED.pattern}*", re.DOTALL)
 _WORD = re.compile(r"\w+")
@@ -51,46 +51,48 @@ _LIKE_LATIN = {
     "CYRILLIC": dict(zip("авгеікмнорсѕтухцһјԁԛԝьѵӏ", "abreikmhopcstyxuhjdqwbvl", strict=True)),
     "GREEK": dict(zip("αβγεηικνορτυχωϲϳ", "abyenikvoptuxwcj", strict=True)),
 }
-"""By script: letters, in lower case, and the Latin ones that they are mistaken for. After the
-confusables of Unicode's UTS #39, as far as they are letters of living alphabets."""
+"""By script: lower-case letters and the Latin letters they resemble. From the confusables of
+Unicode's UTS #39, limited to letters of living alphabets."""
 
 
 @dataclass(frozen=True, slots=True)
 class NormalizedText:
-    """A text in another form."""
+    """A normalized text, with the positions in the original."""
 
     text: str
     origins: Sequence[int]
-    """For each character, and for the end: where in the original it begins."""
+    """For each character, and for the end: its position in the original."""
 
     def span(self, start: int, end: int) -> TextSpan:
-        """Where the part stands in the original."""
+        """The range in the original."""
         return self.origins[start], self.origins[end]
 
 
 def plain(text: str) -> NormalizedText:
-    """The text without what a reader does not see."""
+    """The text without invisible characters."""
     if text.isascii() or _is_plain(text):
         return NormalizedText(text, range(len(text) + 1))
-    made: list[str] = []
+    parts: list[str] = []
     origins: list[int] = []
     for match in _CLUSTER.finditer(text):
-        shown = _shown(match[0])
-        made.append(shown)
-        origins += [match.start()] * len(shown)
-    return NormalizedText("".join(made), [*origins, len(text)])
+        visible = _visible(match[0])
+        parts.append(visible)
+        origins += [match.start()] * len(visible)
+    return NormalizedText("".join(parts), [*origins, len(text)])
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a reader sees every character of it, as it stands."""
+    """Whether the text has no invisible characters and is in NFKC."""
     return unicodedata.is_normalized("NFKC", text) and _UNSEEN.search(text) is None
 
 
-def _shown(cluster: str) -> str:
-    """A letter with its marks as one character where there is one, else without them."""
+def _visible(cluster: str) -> str:
+    """A letter composed with its marks if there is such a character, else without them."""
     if len(cluster) == 1 and cluster.isascii():
         return cluster
-    return _seen(cluster) if len(cluster) <= _SHORT else _without_marks(cluster)
+    return (
+        _cached_without_marks(cluster) if len(cluster) <= _MAX_CACHED else _without_marks(cluster)
+    )
 
 
 def _without_marks(cluster: str) -> str:
@@ -98,26 +100,26 @@ def _without_marks(cluster: str) -> str:
     return "".join(c for c in composed if unicodedata.category(c) != "Cf")
 
 
-_SHORT = 4
-"""Characters of clusters that are remembered: a text has the same ones again and again."""
-_seen = lru_cache(maxsize=4096)(_without_marks)
+_MAX_CACHED = 4
+"""Maximum length of clusters that are cached, since texts repeat them often."""
+_cached_without_marks = lru_cache(maxsize=4096)(_without_marks)
 
 
 def caseless(form: NormalizedText) -> NormalizedText:
-    """A plain form without case."""
+    """A plain form, case-folded."""
     if form.text.isascii():
         return NormalizedText(form.text.lower(), form.origins)
-    made: list[str] = []
+    parts: list[str] = []
     origins: list[int] = []
     for character, origin in zip(form.text, form.origins, strict=False):
         small = character.casefold()
-        made.append(small)
+        parts.append(small)
         origins += [origin] * len(small)
-    return NormalizedText("".join(made), [*origins, form.origins[-1]])
+    return NormalizedText("".join(parts), [*origins, form.origins[-1]])
 
 
 def folded(form: NormalizedText) -> NormalizedText:
-    """A form without case, with Latin letters for those that look like them."""
+    """A caseless form with Latin letters in place of those that resemble them."""
     return NormalizedText(_latin(form.text), form.origins)
 
 
@@ -125,7 +127,7 @@ def _latin(text: str) -> str:
     for script, likes in _LIKE_LATIN.items():
         letters = {c for c in set(text) if unicodedata.name(c, "").startswith(script)}
         if letters:
-            foreign = bool(letters - likes.keys())  # somebody writes in this script
+            foreign = bool(letters - likes.keys())  # the text is in this script
             table = str.maketrans(likes)
             text = _WORD.sub(lambda match: _word(match[0], table, foreign), text)  # noqa: B023
     return text
@@ -135,61 +137,60 @@ def _word(word: str, table: dict[int, str], foreign: bool) -> str:
     return word if foreign and not _LATIN.search(word) else word.translate(table)
 
 
-def joined(spans: Iterable[TextSpan]) -> list[TextSpan]:
-    """The same places in their order, those that overlap as one; empty ones left out."""
-    made: list[TextSpan] = []
+def merge_spans(spans: Iterable[TextSpan]) -> list[TextSpan]:
+    """The ranges in order, with overlapping ones merged and empty ones left out."""
+    merged: list[TextSpan] = []
     for start, end in sorted(spans):
         if start < end:
-            if made and start < made[-1][1]:
-                made[-1] = made[-1][0], max(end, made[-1][1])
+            if merged and start < merged[-1][1]:
+                merged[-1] = merged[-1][0], max(end, merged[-1][1])
             else:
-                made.append((start, end))
-    return made
+                merged.append((start, end))
+    return merged
 
 
-def replaced(text: str, spans: Iterable[TextSpan], by: str | None) -> str:
-    """The text with `by` in these places; None: asterisks, as many as there were characters."""
-    made: list[str] = []
+def replace_spans(text: str, spans: Iterable[TextSpan], by: str | None) -> str:
+    """The text with these ranges replaced by `by`, or by as many asterisks for None."""
+    parts: list[str] = []
     done = 0
-    for start, end in joined(spans):
-        made += [text[done:start], "*" * (end - start) if by is None else by]
+    for start, end in merge_spans(spans):
+        parts += [text[done:start], "*" * (end - start) if by is None else by]
         done = end
-    return "".join(made) + text[done:]
+    return "".join(parts) + text[done:]
 
 
-MOST_REPEATED = 5000
-"""How often counted repetitions within each other may repeat something, multiplied."""
+MAX_REPETITIONS = 5000
+"""Limit on the product of nested counted repetitions."""
 
 _COUNT = regex.compile(r"\{(\d*)(?:,(\d*))?\}")
-_LOOSE = regex.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s+|#[^\n]*", regex.DOTALL)
-"""Blanks and comments, which mean nothing under (?x); the group is what keeps them."""
+_VERBOSE_ONLY = regex.compile(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|\s+|#[^\n]*", regex.DOTALL)
+"""Whitespace and comments, which are ignored under (?x), or a group in which they are not."""
 
 
 class SearchTimeout(Exception):
-    """A search was given up because its time was over."""
+    """A search was aborted because it exceeded its time limit."""
 
 
-def compiled(pattern: str) -> regex.Pattern[str]:
-    """Raises what pydantic takes for a mistake of the user."""
-    if max(_repeated(pattern), _repeated(_LOOSE.sub(r"\1", pattern))) > MOST_REPEATED:
+def compile_pattern(pattern: str) -> regex.Pattern[str]:
+    """Compile a user-defined pattern. Raises a pydantic validation error."""
+    if max(_repeated(pattern), _repeated(_VERBOSE_ONLY.sub(r"\1", pattern))) > MAX_REPETITIONS:
         raise wrong(
-            "its counted repetitions within each other repeat something more than "
-            f"{MOST_REPEATED} times"
+            f"its nested counted repetitions repeat something more than {MAX_REPETITIONS} times"
         )
     try:
-        made = regex.compile(pattern)
-        empty = made.search("", timeout=1.0) is not None
+        compiled = regex.compile(pattern)
+        empty = compiled.search("", timeout=1.0) is not None
     except regex.error as error:
-        raise wrong(f"no regular expression: {error}") from error
+        raise wrong(f"not a regular expression: {error}") from error
     except (RecursionError, TimeoutError, OverflowError, MemoryError):
-        raise wrong("too complicated a regular expression") from None
+        raise wrong("the regular expression is too complex") from None
     if empty:
-        raise wrong("matches the empty text, and so every message")
-    return made
+        raise wrong("matches the empty text, and therefore every message")
+    return compiled
 
 
 def _checked(pattern: str) -> str:
-    compiled(pattern)
+    compile_pattern(pattern)
     return pattern
 
 
@@ -197,9 +198,9 @@ Pattern = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_ch
 
 
 def _repeated(pattern: str) -> int:
-    """The most often that a part of the pattern is repeated by counts around it."""
+    """The maximum number of times that a part of the pattern is repeated by nested counts."""
     inner = [1]
-    """For each group that is open: the most often that something in it is repeated."""
+    """For each open group: the maximum number of repetitions of a part of it."""
     last, at = 1, 0
     while at < len(pattern):
         character = pattern[at]
@@ -221,7 +222,7 @@ def _repeated(pattern: str) -> int:
 
 
 def _class_length(pattern: str, at: int) -> int:
-    """Of a set of characters: `[^])}]`."""
+    """The length of a character set such as `[^])}]`."""
     end = at + 1
     if pattern[end : end + 1] == "^":
         end += 1
@@ -232,16 +233,16 @@ def _class_length(pattern: str, at: int) -> int:
     return end + 1 - at
 
 
-def found(pattern: regex.Pattern[str], text: str, within: float) -> Iterator[tuple[int, int]]:
-    """Where it matches. Raises `SearchTimeout` if finding that takes more than `within` s."""
+def find_spans(pattern: regex.Pattern[str], text: str, within: float) -> Iterator[tuple[int, int]]:
+    """The matches. Raises `SearchTimeout` if the search takes more than `within` seconds."""
     until = monotonic() + within
     if within <= 0:
         raise SearchTimeout
     try:
-        # Concurrently: other threads go on meanwhile, the hub's loop if this is not its own.
+        # `concurrent` releases the GIL for other threads, such as the hub's event loop.
         for match in pattern.finditer(text, timeout=within, concurrent=True):
             yield match.span()
-            if monotonic() > until:  # many matches, each of which took a while
+            if monotonic() > until:  # many matches that each took a while
                 raise SearchTimeout
     except TimeoutError:
         raise SearchTimeout from None
@@ -251,7 +252,7 @@ _ENDINGS = (
     "com|net|org|info|biz|io|ai|dev|app|co|me|tv|xyz|top|site|online|shop|club|link|click|live|ru|"
     "cn|de|uk|fr|nl|pl|in|br|eu|us|ch|at|to|gg|ly|edu|gov"
 )
-"""After which a name without `https://` is taken for a link."""
+"""Top-level domains that make a name without `https://` a link."""
 _STOP = r"\s<>\"'`|^(){}\[\]"
 _LINK = re.compile(
     rf"""
@@ -266,20 +267,20 @@ _LINK = re.compile(
 _SCHEME = re.compile(r"https?:|[a-z][a-z0-9+.-]{0,30}:(?=[/\\])")
 _NO_HOST = re.compile(r"[\s/?#\\@:<>^|%]")
 _DOTS = str.maketrans("。．｡", "...")
-_AT_THE_END = ".,;:!?*_~"
-"""What ends a sentence rather than a link."""
+_TRAILING = ".,;:!?*_~"
+"""Characters that end a sentence rather than a link."""
 
 
 def links(form: NormalizedText) -> Iterator[tuple[TextSpan, str]]:
-    """Each link of a caseless text: where it stands in the original, and its host."""
+    """The links of a caseless text: the range in the original, and the host."""
     for match in _LINK.finditer(form.text):
-        text = match[0].rstrip(_AT_THE_END)
+        text = match[0].rstrip(_TRAILING)
         yield form.span(match.start(), match.start() + len(text)), host_of(text)
 
 
 def host_of(link: str) -> str:
-    """The host that a browser would go to, in lower case, IDNA and without port; empty for one that
-    cannot be read."""
+    """The host that a browser would connect to, in lower case and IDNA, without the port. Empty if
+    it is not valid."""
     rest = link[match.end() :] if (match := _SCHEME.match(link)) else link
     authority = re.split(r"[/\\?#]", rest.lstrip("/\\"), maxsplit=1)[0]
     host = unquote(authority.rpartition("@")[2])
@@ -289,13 +290,13 @@ def host_of(link: str) -> str:
 
 
 def domain_of(host: str) -> str:
-    """The one form of a host; empty for none."""
-    # Letters of other scripts stay what they are: another letter is another host.
+    """The canonical form of a host. Empty if it is not valid."""
+    # Letters of other scripts are not replaced, because they make a different host.
     text = plain(host).text.translate(_DOTS).casefold().rstrip(".")
     if _NO_HOST.search(text):
         return ""
     try:
-        # What browsers take for addresses: 127.1, 0x7f000001, 2130706433.
+        # Forms that browsers accept as addresses: 127.1, 0x7f000001, 2130706433.
         return socket.inet_ntoa(socket.inet_aton(text))
     except (OSError, ValueError):
         pass
@@ -323,5 +324,5 @@ Domain = Annotated[str, AfterValidator(_domain)]
 
 
 def is_within(host: str, domains: Collection[str]) -> bool:
-    """Whether the host is one of these domains, or a part of one."""
+    """Whether the host is one of these domains or a subdomain."""
     return any(host == domain or host.endswith(f".{domain}") for domain in domains)

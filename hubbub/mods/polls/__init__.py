@@ -1,4 +1,4 @@
-"""The mod `polls`: a question, options, votes, and the result as a message.
+"""The mod `polls`: questions with options to vote on, and the result as a message.
 
 mod      operations and rows
 schemas  inputs and outputs

@@ -312,8 +312,8 @@ class PollsMod(Mod):
 
     @operation()
     async def read_poll(self, call: Calling, args: PollOf) -> Poll:
-        """Read a poll: its options and the current votes. While a secret poll is open, you see only
-        the number of voters. It never shows who voted for what."""
+        """Read a poll: its options and the current votes. A secret poll shows only the number of
+        voters while it is open, and never who voted for what."""
         return await self._read(call, await self._find(call, args.poll))
 
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
@@ -443,7 +443,7 @@ class PollsMod(Mod):
     async def _close(self, id: int, by: str) -> None:
         """Close the poll if it is open. Its result is posted next."""
         try:
-            await self.host.keep(close(id, by, self.host.now()))
+            await self.host.write(close(id, by, self.host.now()))
         except OperationError as error:
             if error.code != ErrorCode.CONFLICT:
                 raise
@@ -487,8 +487,8 @@ class PollsMod(Mod):
         text = result_text(poll.question, options, votes, poll.voters, poll.quorum)
         thread, once = poll.thread_id, f"result:{poll.id}"
         with suppress(OperationError):  # another mod rejects it, which is final
-            await self.host.tell(thread, text, details, once, to=(poll.created_by,))
-        await self.host.keep(mark_announced(poll.id))
+            await self.host.post_notice(thread, text, details, once, to=(poll.created_by,))
+        await self.host.write(mark_announced(poll.id))
 
 
 def _has_ended(poll: PollSummary) -> OperationError:

@@ -15,7 +15,7 @@ Outcome = Literal["decided", "tie", "no_quorum", "no_votes"]
 
 
 def _as_text(value: object) -> object:
-    """Options may also be given by number."""
+    """Options can also be given by number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -1,4 +1,4 @@
-"""The mod `reactions`: an emoji under a message, in place of a message.
+"""The mod `reactions`: emoji reactions to messages.
 
 mod      operations and rows
 schemas  inputs and outputs

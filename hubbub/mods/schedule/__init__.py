@@ -1,7 +1,7 @@
-"""The mod `schedule`: reminders that come once, or again and again.
+"""The mod `schedule`: reminders, once or repeating.
 
 mod         settings and operations
 schemas     inputs and outputs
-repository  the table, and what is said when
-when        times as people write them; pure
+repository  the table and the scheduler
+when        parses times as people write them; pure
 """

@@ -45,37 +45,37 @@ __all__ = ["ScheduleConfig", "ScheduleMod"]
 
 class DeclaredReminder(Section):
     name: Id
-    """What it is known by: change the rest under the same name, and it is the same reminder."""
+    """Identifies the reminder when its other settings change."""
     when: Annotated[str, Field(min_length=1, max_length=100)]
-    """As in `remind`: `every 2h`, or cron as `0 9 * * 1-5`."""
+    """As in `remind`: `every 2h`, or a cron expression such as `0 9 * * 1-5`."""
     thread: Annotated[str, Field(min_length=1, max_length=200)]
-    """A channel's thread, as channel_desk, or broadcast."""
+    """The thread of a channel, such as channel_desk, or broadcast."""
     text: Annotated[str, Field(min_length=1, max_length=4000)]
-    """What to say."""
+    """The message to send."""
     wakes: tuple[Id, ...] = ()
-    """Agents that are woken by it, people who are mentioned."""
+    """Ids of agents to wake and people to mention."""
 
     @field_validator("thread")
     @classmethod
     def _public(cls, value: str) -> str:
-        found = thread_ids.canonical(value, OPERATOR)
-        if found is None or thread_ids.kind_of(found) not in ("channel", "broadcast"):
-            raise wrong(f"expected the thread of a channel, as channel_desk, not {value!r:.100}")
-        return found
+        thread = thread_ids.canonical(value, OPERATOR)
+        if thread is None or thread_ids.kind_of(thread) not in ("channel", "broadcast"):
+            raise wrong(f"expected a channel's thread, such as channel_desk, not {value!r:.100}")
+        return thread
 
 
 class ScheduleConfig(ModConfig):
     timezone: str = "UTC"
-    """Whose clock is meant where nobody says: a name as Europe/Berlin."""
+    """Default time zone: a name such as Europe/Berlin."""
     each: Annotated[int, Field(ge=1, le=10_000)] = 20
-    """Reminders that one participant may have at a time."""
+    """Maximum number of reminders per participant."""
     shortest: Span = 60.0
-    """Seconds between two occurrences of a reminder; an agent sets none that comes sooner."""
+    """Minimum seconds between two occurrences, and before an agent's first one."""
     daily: Annotated[int, Field(ge=0)] = 50
-    """How often a day (UTC) reminders of one agent may wake somebody. What comes after is said and
-    wakes nobody."""
+    """Maximum number of waking reminders per agent and day (UTC). Further ones are sent without
+    waking agents."""
     reminders: tuple[DeclaredReminder, ...] = ()
-    """Those of the network itself."""
+    """Reminders of the network itself."""
 
     @model_validator(mode="after")
     def _check_times(self) -> Self:
@@ -86,21 +86,22 @@ class ScheduleConfig(ModConfig):
         names = [each.name for each in self.reminders]
         for each in self.reminders:
             if names.count(each.name) > 1:
-                raise wrong(f"reminders: {each.name!r} is there twice")
+                raise wrong(f"reminders: {each.name!r} is listed twice")
             try:
                 rule = parse_when(each.when, zone, 0.0)
             except ValueError as error:
                 raise wrong(f"reminders.{each.name}.when: {error}") from None
             if not rule.repeats:
-                raise wrong(f"reminders.{each.name}.when: expected one that repeats")
+                raise wrong(f"reminders.{each.name}.when: expected a repeating time")
         return self
 
 
 class ScheduleMod(Mod):
-    """Reminders: once at a time, or again and again, for oneself and for others.
+    """Reminders, once or repeating, for oneself and for others.
 
-    When one comes, the hub says it in its thread and wakes the agents that it is for. That opens an
-    interaction with a budget of its own: a person's, or half of that where an agent has set it.
+    When a reminder is due, the hub posts it in its thread and wakes the agents it is for. That
+    opens an interaction with its own budget: a person's, or half of it if an agent set the
+    reminder.
     """
 
     name = "schedule"
@@ -111,8 +112,8 @@ class ScheduleMod(Mod):
     def __init__(self, config: ScheduleConfig):
         super().__init__(config)
         self._scheduler: ReminderScheduler
-        self._setting = Counter[str]()
-        """By participant: reminders that are on their way into the table."""
+        self._pending = Counter[str]()
+        """By participant: reminders that are being stored."""
 
     async def start(self) -> None:
         self._scheduler = ReminderScheduler(self.host, lambda: self.config.daily)
@@ -125,23 +126,23 @@ class ScheduleMod(Mod):
         self.host.spawn(self._declare(self.config))
 
     async def _declare(self, config: ScheduleConfig) -> None:
-        """Bring the reminders of the config into the table, and those that left it out of it."""
+        """Store the reminders of the config, and delete those that were removed from it."""
         wanted = {each.name: each for each in config.reminders}
-        known = {row.name: row for row in self._scheduler.rows.values() if row.owner == OPERATOR}
-        for name in known.keys() - wanted.keys():
-            await self.host.keep(repository.deleted(known[name]))
-            self._scheduler.dropped(known[name])
+        stored = {row.name: row for row in self._scheduler.rows.values() if row.owner == OPERATOR}
+        for name in stored.keys() - wanted.keys():
+            await self.host.write(repository.delete_reminder(stored[name]))
+            self._scheduler.remove(stored[name])
         for name, each in wanted.items():
-            old = known.get(name)
-            told = (each.thread, each.text, each.wakes, each.when, config.timezone)
-            if old is not None and told == (old.thread, old.text, old.wakes, old.at, old.zone):
+            old = stored.get(name)
+            new = (each.thread, each.text, each.wakes, each.when, config.timezone)
+            if old is not None and new == (old.thread, old.text, old.wakes, old.at, old.zone):
                 continue
-            row = self._declared(self._scheduler.number(), each, config)
-            gone = repository.deleted(old) if old is not None else []
-            await self.host.keep([*gone, *repository.inserted(row)])
+            row = self._declared(self._scheduler.next_number(), each, config)
+            delete = repository.delete_reminder(old) if old is not None else []
+            await self.host.write([*delete, *repository.insert_reminder(row)])
             if old is not None:
-                self._scheduler.dropped(old)
-            self._scheduler.took(row)
+                self._scheduler.remove(old)
+            self._scheduler.put(row)
 
     def _declared(self, id: int, each: DeclaredReminder, config: ScheduleConfig) -> ReminderRow:
         now, zone = self.host.now(), config.timezone
@@ -150,13 +151,13 @@ class ScheduleMod(Mod):
             id, OPERATOR, each.name, each.thread, each.text, each.wakes, each.when, zone, now, due
         )
 
-    # What people and agents ask -------------------------------------------------------------
+    # Operations -----------------------------------------------------------------------------
 
     @operation(permission="write", output=Reminder)
     async def remind(self, call: Calling, args: Remind) -> Commit:
-        """Set a reminder, for yourself or for others: at its time the text is said in the thread,
-        and wakes the agents that it is for. To look at something again later, set one for yourself
-        and finish."""
+        """Set a reminder for yourself or others. When it is due, its text is posted in the thread
+        and wakes the agents it is for. To come back to something later, set one for yourself and
+        finish."""
         now, zone = self.host.now(), args.timezone or self.config.timezone
         rule, due = self._rule(call, args, zone, now)
         cause = None
@@ -164,97 +165,96 @@ class ScheduleMod(Mod):
             cause = await self.host.message(call, _message_of(args.cause))
         self._check_number(call.participant)
         thread = self._thread(call, args, cause)
-        wakes = self._whom(call, args, thread)
+        wakes = self._recipients(call, args, thread)
         row = ReminderRow(
-            self._scheduler.number(), call.participant, "", thread, args.text, wakes,
+            self._scheduler.next_number(), call.participant, "", thread, args.text, wakes,
             " ".join(args.when.split()), zone, now, due,
             args.until.timestamp() if args.until else None,
             args.times, outside=args.outside or (cause is not None and cause.outside),
         )  # fmt: skip
-        self._setting[row.owner] += 1
+        self._pending[row.owner] += 1
         return Commit(
-            repository.inserted(row),
+            repository.insert_reminder(row),
             row.to_schema(repeats=rule.repeats),
-            applied=partial(self._scheduler.took, row),
-            released=partial(self._setting.subtract, [row.owner]),
+            applied=partial(self._scheduler.put, row),
+            released=partial(self._pending.subtract, [row.owner]),
         )
 
     def _check_number(self, owner: str) -> None:
-        """Raises `OperationError` if it has as many as one may have, or will have in a moment."""
+        """Raises `OperationError` if the owner has the maximum number, including pending ones."""
         mine = sum(row.owner == owner for row in self._scheduler.rows.values())
-        if mine + self._setting[owner] >= self.config.each:
+        if mine + self._pending[owner] >= self.config.each:
             raise over_limit(
-                f"you have {self.config.each} reminders, as many as one may have: cancel one"
+                f"you have {self.config.each} reminders, which is the limit; cancel one first"
             )
 
     def _rule(self, call: Calling, args: Remind, zone: str, now: float) -> tuple[Rule, float]:
-        """When it comes, and when first. Raises `OperationError`."""
+        """The rule, and the first occurrence. Raises `OperationError`."""
         try:
             rule = parse_when(args.when, zone_of(zone), now)
         except ValueError as error:
             raise bad_request(f"when: {error}") from None
         due, shortest = rule.next(now), self.config.shortest
         if due is None:
-            raise bad_request(f"when: {args.when!r} never comes")
+            raise bad_request(f"when: {args.when!r} never occurs")
         if rule.shortest(now) < shortest or (call.kind != "human" and due - now < shortest):
             raise bad_request(
-                f"when: {args.when!r} comes too soon; there are at least {shortest:g} seconds "
-                "before it, and between two times"
+                f"when: {args.when!r} is too soon or too frequent; the minimum delay and interval "
+                f"is {shortest:g} seconds"
             )
         if not rule.repeats and (args.until or args.times):
-            text = "until and times are for reminders that repeat; this one comes once"
+            text = "until and times are only for repeating reminders"
             raise bad_request(text)
         if args.until is not None and args.until.timestamp() < due:
-            raise bad_request("until: it would never come")
+            raise bad_request("until: is before the first occurrence")
         return rule, due
 
     def _thread(self, call: Calling, args: Remind, cause: Message | None) -> str:
-        """Where it is said. Raises `OperationError`."""
+        """The thread to post in. Raises `OperationError`."""
         if args.thread is not None:
-            found = self.host.place(call, args.thread)
+            thread = self.host.place(call, args.thread)
         elif cause is not None:
-            found = cause.thread_id
+            thread = cause.thread_id
         else:
-            found = thread_ids.direct((call.participant, "hub"))
-        if thread_ids.kind_of(found) == "mod":
-            text = "thread: only the mod itself speaks there; choose another, or leave it out"
-            raise forbidden(text)
-        return found
+            thread = thread_ids.direct((call.participant, "hub"))
+        if thread_ids.kind_of(thread) == "mod":
+            raise forbidden("thread: only its mod can post there; choose another, or omit it")
+        return thread
 
-    def _whom(self, call: Calling, args: Remind, thread: str) -> tuple[str, ...]:
-        """Whom it is for. Raises `OperationError` for one who would not read it."""
+    def _recipients(self, call: Calling, args: Remind, thread: str) -> tuple[str, ...]:
+        """The recipients. Raises `OperationError` for one who does not read the thread."""
         for who in args.wakes:
             alone = thread == thread_ids.direct((call.participant, "hub"))
             if who != call.participant and (alone or not self.host.reads(who, thread)):
                 raise OperationError(
                     ErrorCode.UNKNOWN_PARTICIPANT,
-                    f"wakes: {who[:64]!r} is nobody who reads {thread}",
+                    f"wakes: {who[:64]!r} does not read {thread}",
                 )
         return tuple(dict.fromkeys(args.wakes)) or (call.participant,)
 
     @operation()
     def list_reminders(self, call: Calling, args: ListReminders) -> Reminders:
-        """List your reminders, and when each is next due."""
+        """List your reminders with their next due times."""
         if args.everybody and not call.owner:
-            text = "everybody: only an owner of the network sees the reminders of others"
+            text = "everybody: only owners of the network can list the reminders of others"
             raise forbidden(text)
         after = int(args.after[1:]) if args.after else 0
-        found = [
+        rows = [
             row
             for id, row in sorted(self._scheduler.rows.items())
             if id > after and (args.everybody or row.owner == call.participant)
         ]
-        page, more = page_of(found, args.limit)
+        page, more = page_of(rows, args.limit)
         return Reminders(reminders=tuple(self._schema(row) for row in page), more=more)
 
     def _schema(self, row: ReminderRow) -> Reminder:
         try:
             return row.to_schema(repeats=row.rule.repeats)
-        except ValueError:  # its time zone is not known any more
+        except ValueError:  # its time zone no longer exists
             return row.to_schema(repeats=True)
 
     def _find(self, call: Calling, id: str) -> ReminderRow:
-        """A reminder of the caller's, for owners any. Raises `OperationError`."""
+        """A reminder of the caller, or any for owners. Raises `OperationError`."""
         row = self._scheduler.rows.get(int(id[1:]))
         if row is not None and (row.owner == call.participant or call.owner):
             return row
@@ -265,45 +265,45 @@ class ScheduleMod(Mod):
         """Cancel one of your reminders."""
         row = self._find(call, args.id)
         if row.owner == OPERATOR:
-            text = f"{args.id} stands in the network's config, which would bring it back; pause it"
-            raise forbidden(text)
-
+            raise forbidden(f"{args.id} is defined in the network's config; pause it instead")
         return Commit(
-            repository.deleted(row),
+            repository.delete_reminder(row),
             self._schema(row),
-            applied=partial(self._scheduler.dropped, row),
+            applied=partial(self._scheduler.remove, row),
         )
 
     @operation(permission="write", idempotent=True, output=Reminder)
     def pause_reminder(self, call: Calling, args: ReminderOf) -> Commit:
         """Pause one of your reminders until you resume it."""
         row = self._find(call, args.id)._replace(paused=True, problem="")
-        return self._changed(row)
+        return self._update(row)
 
     @operation(permission="write", idempotent=True, output=Reminder)
     def resume_reminder(self, call: Calling, args: ReminderOf) -> Commit:
-        """Resume one of your paused reminders, at its next time. One that comes once and
-        whose time has passed comes at once."""
+        """Resume one of your paused reminders at its next due time. A one-time reminder whose time
+        has passed is sent immediately."""
         row, now = self._find(call, args.id), self.host.now()
         try:
             due = row.rule.next(now) if row.rule.repeats else None
         except ValueError as error:
-            raise bad_request(f"it cannot come: {error}") from None
+            raise bad_request(f"it cannot be scheduled: {error}") from None
         if row.paused:
             row = row._replace(paused=False, problem="", due=due or row.due)
-        return self._changed(row)
+        return self._update(row)
 
-    def _changed(self, row: ReminderRow) -> Commit:
+    def _update(self, row: ReminderRow) -> Commit:
         return Commit(
-            repository.updated(row), self._schema(row), applied=partial(self._scheduler.took, row)
+            repository.update_reminder(row),
+            self._schema(row),
+            applied=partial(self._scheduler.put, row),
         )
 
-    # When the time has come -----------------------------------------------------------------
+    # Hooks ----------------------------------------------------------------------------------
 
     def on_timer(self, key: str) -> None:
         self._scheduler.ring()
 
 
 def _message_of(cause: str) -> str:
-    """The message that a cause means: itself, or the one that a turn was begun for."""
+    """The message of a cause: the message itself, or the one that started the turn."""
     return cause.rpartition("-")[2]

@@ -1,4 +1,4 @@
-"""The reminders of a network: their table, and when each of them comes."""
+"""The reminders of a network: their table, and the scheduler that sends them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = [
     "OPERATOR",
     "ReminderRow",
     "ReminderScheduler",
-    "by_the_clock",
-    "deleted",
-    "following",
-    "inserted",
-    "updated",
+    "after_occurrence",
+    "delete_reminder",
+    "insert_reminder",
+    "reschedule",
+    "update_reminder",
 ]
 
 OPERATOR = "operator"
-"""Whose reminders those of the network's config are."""
+"""Owner of the reminders in the network's config."""
 
 
 class ReminderRow(NamedTuple):
-    """A reminder. Moments are seconds since the epoch."""
+    """A reminder. Times are in seconds since the epoch."""
 
     id: int
     owner: str
@@ -41,11 +41,11 @@ class ReminderRow(NamedTuple):
     text: str
     wakes: tuple[str, ...]
     at: str
-    """When, as it was said at `start`."""
+    """`when`, as given at `start`."""
     zone: str
     start: float
     due: float
-    """When it comes next."""
+    """When it is due next."""
     until: float | None = None
     times: int | None = None
     paused: bool = False
@@ -54,12 +54,12 @@ class ReminderRow(NamedTuple):
 
     @property
     def rule(self) -> Rule:
-        """Raises `ValueError` where the time zone is known no longer."""
+        """Raises `ValueError` if the time zone no longer exists."""
         return parse_when(self.at, zone_of(self.zone), self.start)
 
     def to_schema(self, *, repeats: bool) -> Reminder:
         return Reminder(
-            **{name: value for name, value in self._asdict().items() if name in _SAME},
+            **{name: value for name, value in self._asdict().items() if name in _UNCHANGED},
             id=f"r{self.id}",
             of=self.owner,
             when=self.at,
@@ -71,27 +71,27 @@ class ReminderRow(NamedTuple):
         )
 
 
-_SAME = {"name", "text", "wakes", "until", "times", "problem"}
+_UNCHANGED = {"name", "text", "wakes", "until", "times", "problem"}
 
 
 def day_of(seconds: float) -> str:
-    """The day (UTC)."""
+    """The date in UTC."""
     return f"{time_of(seconds):%Y-%m-%d}"
 
 
 async def load(host: Host) -> tuple[dict[int, ReminderRow], dict[str, tuple[str, int]], int]:
-    """All reminders by number; by participant the day and how many of its reminders woke somebody
-    on it; and the last number that was used."""
+    """All reminders by number; by owner, a day and the number of reminders that woke agents on it;
+    and the last number used."""
     columns = ", ".join(ReminderRow._fields)
     rows = await host.rows(f"SELECT {columns} FROM schedule_reminder ORDER BY id")
     days = await host.rows("SELECT owner, day, fired FROM schedule_day")
     ((last,),) = await host.rows("SELECT id FROM schedule_last")
-    found = {row[0]: _row(row) for row in rows}
-    return found, {who: (day, n) for who, day, n in days}, last
+    reminders = {row[0]: _row(row) for row in rows}
+    return reminders, {who: (day, n) for who, day, n in days}, last
 
 
 def _row(values: Sequence[Any]) -> ReminderRow:
-    # Any: SQLite's values, in the order of its fields.
+    # Any: SQLite values, in the order of the fields.
     row = ReminderRow._make(values)
     wakes = tuple(json.loads(values[5]))
     return row._replace(wakes=wakes, paused=bool(row.paused), outside=bool(row.outside))
@@ -102,42 +102,42 @@ def _values(row: ReminderRow) -> dict[str, Value]:
     return {**row._asdict(), **plain}
 
 
-def inserted(row: ReminderRow) -> Sequence[Statement]:
+def insert_reminder(row: ReminderRow) -> Sequence[Statement]:
     last = Statement("UPDATE schedule_last SET id = max(id, ?)", (row.id,))
     return [insert("schedule_reminder", **_values(row)), last]
 
 
-def updated(row: ReminderRow) -> Sequence[Statement]:
-    """The reminder as it is now, if it is still there."""
+def update_reminder(row: ReminderRow) -> Sequence[Statement]:
+    """Store the reminder, if it still exists."""
     return [update("schedule_reminder", _values(row), id=row.id)._replace(rows=None)]
 
 
-def deleted(row: ReminderRow) -> Sequence[Statement]:
+def delete_reminder(row: ReminderRow) -> Sequence[Statement]:
     return [Statement("DELETE FROM schedule_reminder WHERE id = ?", (row.id,))]
 
 
-def fired(owner: str, day: str, count: int) -> Statement:
+def put_wake_count(owner: str, day: str, count: int) -> Statement:
     return put("schedule_day", "owner", owner=owner, day=day, fired=count)
 
 
-def following(current: ReminderRow, said: ReminderRow, now: float) -> ReminderRow | None:
-    """The reminder as it goes on after an occurrence; None: it is over."""
-    if current.due != said.due:
-        return current  # somebody has resumed it meanwhile
+def after_occurrence(current: ReminderRow, sent: ReminderRow, now: float) -> ReminderRow | None:
+    """The reminder after an occurrence was sent. None if it has ended."""
+    if current.due != sent.due:
+        return current  # it was resumed in the meantime
     try:
-        rule = said.rule
+        rule = sent.rule
     except ValueError:
-        return current._replace(paused=True, problem=f"the time zone {said.zone} is not known")
+        return current._replace(paused=True, problem=f"the time zone {sent.zone} does not exist")
     times = None if current.times is None else current.times - 1
-    due = rule.next(max(now, said.due)) if rule.repeats else None
+    due = rule.next(max(now, sent.due)) if rule.repeats else None
     if due is None or times == 0 or (current.until is not None and due > current.until):
         return None
     return current._replace(due=due, times=times)
 
 
-def by_the_clock(row: ReminderRow, now: float) -> ReminderRow:
-    """The reminder as the clock is now: it may have been set back meanwhile. An occurrence that was
-    said before is not said again."""
+def reschedule(row: ReminderRow, now: float) -> ReminderRow:
+    """The reminder after a restart, in case the clock was set back. An occurrence that was sent is
+    not sent again."""
     try:
         rule = row.rule
         due = rule.next(now) if rule.repeats else None
@@ -146,9 +146,9 @@ def by_the_clock(row: ReminderRow, now: float) -> ReminderRow:
     return row if due is None or row.due <= due else row._replace(due=due)
 
 
-def left(row: ReminderRow, now: float) -> float | None:
-    """Seconds that are left of a wait (`in 10m`, `every 1h`), and never more than it was to last,
-    whatever the clock was set to; below zero: it is late. None: it comes at a time of day."""
+def remaining(row: ReminderRow, now: float) -> float | None:
+    """Remaining seconds of a relative time (`in 10m`, `every 1h`), at most its full length even if
+    the clock was set. Negative if it is late. None for a time of day."""
     try:
         rule = row.rule
     except ValueError:
@@ -161,113 +161,113 @@ def left(row: ReminderRow, now: float) -> float | None:
 
 
 RETRY_DELAY_S = 5.0
-"""Seconds until what the store has refused is tried again."""
+"""Seconds before sending is retried after a failure."""
 LATE_S = 60.0
-"""Seconds after which a reminder says that it is late."""
+"""Delay in seconds from which a reminder mentions that it is late."""
 
 
 class ReminderScheduler:
-    """Knows all reminders; `ring` is called when the alarm rings."""
+    """Sends reminders when they are due. Call `ring` when the alarm rings."""
 
     def __init__(self, host: Host, daily: Callable[[], int]):
-        """`daily` tells how often a day reminders of one agent may wake somebody."""
+        """`daily` returns how many reminders of one agent can wake agents per day."""
         self._host, self._daily = host, daily
         self._alarm = Alarm(host, "due")
         self.rows: dict[int, ReminderRow] = {}
         self._waits: dict[int, float] = {}
-        """Those that come when so much time has passed: when that is by the steady clock."""
-        self.coming: set[int] = set()
-        """Those that are being said now."""
-        self._fired: dict[str, tuple[str, int]] = {}
-        """By agent: the day, and how often its reminders woke somebody on it."""
+        """Reminders with a relative time: when they are due by the steady clock."""
+        self.sending: set[int] = set()
+        """Reminders being sent now."""
+        self._wake_counts: dict[str, tuple[str, int]] = {}
+        """By agent: the day, and how many of its reminders woke agents on it."""
         self._last = 0
 
     async def load(self) -> None:
-        rows, self._fired, self._last = await load(self._host)
+        rows, self._wake_counts, self._last = await load(self._host)
         for row in rows.values():
-            self._put(by_the_clock(row, self._host.now()))
+            self._put(reschedule(row, self._host.now()))
 
     def _put(self, row: ReminderRow) -> None:
-        known = self.rows.get(row.id)
+        previous = self.rows.get(row.id)
         self.rows[row.id] = row
-        if known is not None and known.due == row.due and row.id in self._waits:
-            return  # it waits already
-        seconds = left(row, self._host.now())
+        if previous is not None and previous.due == row.due and row.id in self._waits:
+            return  # already scheduled
+        seconds = remaining(row, self._host.now())
         self._waits.pop(row.id, None)
         if seconds is not None:
             self._waits[row.id] = self._host.steady() + seconds
 
-    def _late(self, row: ReminderRow) -> float:
-        """Seconds since it should have come; below zero: it comes in so many."""
+    def _lateness(self, row: ReminderRow) -> float:
+        """Seconds since it was due. Negative if it is due in the future."""
         wait = self._waits.get(row.id)
         return self._host.now() - row.due if wait is None else self._host.steady() - wait
 
-    def number(self) -> int:
-        """For a new one; no number is given twice."""
+    def next_number(self) -> int:
+        """A number for a new reminder. Numbers are never reused."""
         self._last += 1
         return self._last
 
-    def took(self, row: ReminderRow) -> None:
-        """The reminder stands in the table like this."""
+    def put(self, row: ReminderRow) -> None:
+        """Schedule a reminder that was stored."""
         self._put(row)
         self.ring_next()
 
-    def dropped(self, row: ReminderRow) -> None:
-        """It is not in the table any more."""
+    def remove(self, row: ReminderRow) -> None:
+        """Unschedule a reminder that was deleted."""
         self.rows.pop(row.id, None)
         self._waits.pop(row.id, None)
 
     def ring(self) -> None:
-        """Say all that is due."""
+        """Send all reminders that are due."""
         self._alarm.rung()
         for row in list(self.rows.values()):
-            if self._late(row) >= 0 and not row.paused and row.id not in self.coming:
-                self.coming.add(row.id)
-                self._host.spawn(self._come(row))
+            if self._lateness(row) >= 0 and not row.paused and row.id not in self.sending:
+                self.sending.add(row.id)
+                self._host.spawn(self._send(row))
         self.ring_next()
 
     def ring_next(self) -> None:
-        """Be called when the next one is due."""
-        waiting = [r for r in self.rows.values() if not r.paused and r.id not in self.coming]
+        """Set the alarm for the next reminder."""
+        waiting = [r for r in self.rows.values() if not r.paused and r.id not in self.sending]
         self._alarm.at(min((r.due for r in waiting if r.id not in self._waits), default=None))
-        waits = [-self._late(r) for r in waiting if r.id in self._waits]
+        waits = [-self._lateness(r) for r in waiting if r.id in self._waits]
         if waits:
             self._host.after(max(min(waits), 0.0), "wait")
 
-    async def _come(self, row: ReminderRow) -> None:
-        """Say it, and write down when it comes next. What was said before a crash that kept this
-        from being written is not said again: its occurrence is the key."""
+    async def _send(self, row: ReminderRow) -> None:
+        """Send a reminder, and store when it is due next. If the hub crashes in between, it is not
+        sent again, because its occurrence is the key of the message."""
         try:
-            problem = await self._say(row)
-            await self._go_on(row, problem)
+            problem = await self._post(row)
+            await self._advance(row, problem)
         except BaseException:
             self._alarm.at(self._host.now() + RETRY_DELAY_S)
             raise
         finally:
-            self.coming.discard(row.id)
+            self.sending.discard(row.id)
         self.ring_next()
         if problem and row.owner == OPERATOR:
             raise OperationError(ErrorCode.REJECTED, f"the reminder {row.name!r}: {problem}")
 
-    async def _say(self, row: ReminderRow) -> str:
-        """Returns why it could not be said; empty: it was."""
+    async def _post(self, row: ReminderRow) -> str:
+        """Post the message. Returns why it could not be posted, or an empty string."""
         own = thread_ids.direct((row.owner, "hub"))
         if row.owner != OPERATOR and row.thread != own:
             direct = thread_ids.kind_of(row.thread) == "direct"
             if not direct and not self._host.reads(row.owner, row.thread):
-                return f"{row.owner} does not read {row.thread} any more"
+                return f"{row.owner} no longer reads {row.thread}"
         wakes, due = row.wakes, time_of(row.due).isoformat()
-        told = row.text if row.owner == OPERATOR else f"Reminder of {row.owner}: {row.text}"
-        late = self._late(row) > LATE_S
+        text = row.text if row.owner == OPERATOR else f"Reminder of {row.owner}: {row.text}"
+        late = self._lateness(row) > LATE_S
         if late:
-            told += f"\n(It was due at {due}; the hub could not say it then.)"
-        if self._spent(row):
+            text += f"\n(This reminder is late. It was due at {due}.)"
+        if self._exceeds_daily_limit(row):
             wakes = ()
-            told += f"\n(It wakes nobody: reminders of {row.owner} have woken enough for a day.)"
+            text += f"\n(This wakes no agent: {row.owner}'s reminders reached their daily limit.)"
         try:
             await self._host.open(
                 row.thread,
-                told,
+                text,
                 {"reminder": f"r{row.id}", "text": row.text, "due": due, "late": late},
                 timer_of=row.owner,
                 wakes=wakes,
@@ -278,31 +278,30 @@ class ReminderScheduler:
             return error.message
         return ""
 
-    def _spent(self, row: ReminderRow) -> bool:
-        """Whether reminders of this agent have woken as often today as they may; if not, this one
-        is counted."""
+    def _exceeds_daily_limit(self, row: ReminderRow) -> bool:
+        """Whether the owner reached the daily limit of waking reminders. If not, count this one."""
         if row.owner == OPERATOR or self._host.kind_of(row.owner) == "human":
             return False
         today = day_of(self._host.now())
-        day, count = self._fired.get(row.owner, (today, 0))
+        day, count = self._wake_counts.get(row.owner, (today, 0))
         count = count if day == today else 0
         if count >= self._daily():
             return True
-        self._fired[row.owner] = (today, count + 1)
+        self._wake_counts[row.owner] = (today, count + 1)
         return False
 
-    async def _go_on(self, row: ReminderRow, problem: str) -> None:
-        """Write down when it comes next: once for all that was missed."""
-        day = self._fired.get(row.owner)
-        count = [fired(row.owner, *day)] if day is not None else []
-        goes_on = following(self.rows.get(row.id, row), row, self._host.now())
-        if goes_on is None and not problem:
-            await self._host.keep([*deleted(row), *count])
-            self.dropped(row)
+    async def _advance(self, row: ReminderRow, problem: str) -> None:
+        """Store when it is due next. Missed occurrences are skipped."""
+        day = self._wake_counts.get(row.owner)
+        count = [put_wake_count(row.owner, *day)] if day is not None else []
+        advanced = after_occurrence(self.rows.get(row.id, row), row, self._host.now())
+        if advanced is None and not problem:
+            await self._host.write([*delete_reminder(row), *count])
+            self.remove(row)
             return
-        after = goes_on or row
+        updated = advanced or row
         if problem:
-            after = after._replace(paused=True, problem=problem)
-        await self._host.keep([*updated(after), *count])
+            updated = updated._replace(paused=True, problem=problem)
+        await self._host.write([*update_reminder(updated), *count])
         if row.id in self.rows:
-            self._put(after)
+            self._put(updated)

@@ -1,14 +1,14 @@
-"""When a reminder comes: what people and models write, as moments. Pure.
+"""Parses the times of reminders, as written by people and models. Pure.
 
-    2026-01-31T09:00          once, at this time in the time zone that is given
+    2026-01-31T09:00          once, at this time in the given time zone
     2026-01-31T09:00+01:00    once, at this time
-    09:00                     once, when it is nine the next time
+    09:00                     once, at the next nine o'clock
     in 10m                    once, ten minutes from now (s, m, h, d; also 1h30m)
-    every 1h                  again and again, the first time in an hour
+    every 1h                  repeatedly, for the first time in an hour
     0 9 * * 1-5               cron: minute, hour, day, month, day of the week
 
-Where the clocks change, cron's times that do not exist come when they would have come, and those
-that exist twice come once, as Debian's cron does it. `every` counts seconds and knows no clocks.
+When clocks change, cron times that do not exist come at the time they would have had, and times
+that exist twice come once, as in Debian's cron. `every` counts seconds regardless of clocks.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ EXAMPLES = (
     "day, month, day of the week)"
 )
 LONGEST_S = 10 * 366 * 86400.0
-"""How far ahead anything may be."""
-MOST_LOOKED_AT = 60
-"""Occurrences among which the shortest interval of a cron expression is looked for."""
-MOST_AHEAD_S = 400 * 86400.0
-"""How far ahead that is looked for: rare ones take long to find, and are not close together."""
+"""Maximum time ahead, in seconds."""
+MAX_OCCURRENCES = 60
+"""Number of occurrences checked for the shortest interval of a cron expression."""
+MAX_AHEAD_S = 400 * 86400.0
+"""Seconds ahead that are checked for it. Rare occurrences are slow to find and far apart."""
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PARTS = re.compile(r"(?:\d{1,9}\s*[smhd]\s*)+")
@@ -47,11 +47,11 @@ class Once:
     repeats = False
 
     def next(self, after: float) -> float | None:
-        """The first moment after this one."""
+        """The first occurrence after this time, or None."""
         return self.at if self.at > after else None
 
     def shortest(self, after: float) -> float:
-        """Seconds between two of its moments, where they are closest."""
+        """The shortest interval between occurrences, in seconds."""
         return math.inf
 
 
@@ -63,13 +63,13 @@ class Every:
     repeats = True
 
     def next(self, after: float) -> float | None:
-        """The first moment after this one."""
+        """The first occurrence after this time, or None."""
         passed = math.floor((after - self.start) / self.seconds)
-        found = self.start + (max(passed, 0) + 1) * self.seconds
-        return found if found > after else found + self.seconds  # fractions are not exact
+        due = self.start + (max(passed, 0) + 1) * self.seconds
+        return due if due > after else due + self.seconds  # floats are not exact
 
     def shortest(self, after: float) -> float:
-        """Seconds between two of its moments."""
+        """The interval between occurrences, in seconds."""
         return self.seconds
 
 
@@ -81,28 +81,28 @@ class Cron:
     repeats = True
 
     def next(self, after: float) -> float | None:
-        """The first moment after this one; None if there is none any more."""
+        """The first occurrence after this time, or None."""
         try:
             ticks = CronSim(self.expression, datetime.fromtimestamp(math.floor(after), self.zone))
-            found = next(ticks).timestamp()
-            # Of an hour that comes twice, cron may name a moment that has passed.
-            while found <= after:
-                found = next(ticks).timestamp()
+            due = next(ticks).timestamp()
+            # In an hour that exists twice, CronSim can return a time in the past.
+            while due <= after:
+                due = next(ticks).timestamp()
         except (StopIteration, OverflowError):
             return None
-        return found
+        return due
 
     def shortest(self, after: float) -> float:
-        """Seconds between two of its moments, where the next ones are closest."""
-        found, before = math.inf, self.next(after)
-        for _ in range(MOST_LOOKED_AT):
+        """The shortest interval between the next occurrences, in seconds."""
+        shortest, before = math.inf, self.next(after)
+        for _ in range(MAX_OCCURRENCES):
             following = self.next(before) if before is not None else None
             if before is None or following is None:
                 break
-            found, before = min(found, following - before), following
-            if before - after > MOST_AHEAD_S:
+            shortest, before = min(shortest, following - before), following
+            if before - after > MAX_AHEAD_S:
                 break
-        return found
+        return shortest
 
 
 Rule = Once | Every | Cron
@@ -114,61 +114,61 @@ def zone_of(name: str) -> tzinfo:
         return UTC
     try:
         return ZoneInfo(name)
-    except (OSError, ValueError, KeyError):  # of names that are no paths, ValueError; of no file
+    except (OSError, ValueError, KeyError):  # ValueError for names that are not paths
         raise ValueError(
-            f"there is no time zone {name[:64]!r}; they are named as Europe/Berlin, or UTC"
+            f"there is no time zone {name[:64]!r}; use a name such as Europe/Berlin, or UTC"
         ) from None
 
 
 def parse_when(text: str, zone: tzinfo, start: float) -> Rule:
-    """The rule, as who said it at `start` means it. Raises `ValueError`."""
-    said = " ".join(text.split())
-    rule = _spoken(said.lower(), zone, start) or _moment(said, zone) or _cron(said, zone)
+    """The rule that the text means if written at `start`. Raises `ValueError`."""
+    text = " ".join(text.split())
+    rule = _relative(text.lower(), zone, start) or _moment(text, zone) or _cron(text, zone)
     if rule is None:
-        raise ValueError(f"{said[:64]!r} is no time; write {EXAMPLES}")
+        raise ValueError(f"{text[:64]!r} is not a time; use {EXAMPLES}")
     following = rule.next(start)
     if following is None:
-        passed = isinstance(rule, Once)
-        raise ValueError(f"{said[:64]!r} has passed" if passed else f"{said[:64]!r} never comes")
+        problem = "is in the past" if isinstance(rule, Once) else "never occurs"
+        raise ValueError(f"{text[:64]!r} {problem}")
     if following - start > LONGEST_S:
-        raise ValueError(f"{said[:64]!r} is more than ten years ahead")
+        raise ValueError(f"{text[:64]!r} is more than ten years ahead")
     return rule
 
 
-def _spoken(said: str, zone: tzinfo, start: float) -> Rule | None:
-    word, _, rest = said.partition(" ")
-    clock = _CLOCK.fullmatch(said)
+def _relative(text: str, zone: tzinfo, start: float) -> Rule | None:
+    word, _, rest = text.partition(" ")
+    clock = _CLOCK.fullmatch(text)
     if clock is not None:
         return Once(_next_clock(int(clock[1]), int(clock[2]), zone, start))
     if word not in ("in", "every") or not _PARTS.fullmatch(rest):
         return None
     seconds = sum(int(number) * _SECONDS[unit] for number, unit in _PART.findall(rest))
     if seconds <= 0 or seconds > LONGEST_S:
-        raise ValueError(f"{said[:64]!r}: from one second to ten years")
+        raise ValueError(f"{text[:64]!r} must be between one second and ten years")
     return Once(start + seconds) if word == "in" else Every(start, seconds)
 
 
 def _next_clock(hour: int, minute: int, zone: tzinfo, start: float) -> float:
     now = datetime.fromtimestamp(start, zone)
-    found = now.replace(hour=hour, minute=minute, second=0, microsecond=0, fold=0)
-    if found.timestamp() <= start:
-        found += timedelta(days=1)
-    return found.timestamp()
+    time = now.replace(hour=hour, minute=minute, second=0, microsecond=0, fold=0)
+    if time.timestamp() <= start:
+        time += timedelta(days=1)
+    return time.timestamp()
 
 
-def _moment(said: str, zone: tzinfo) -> Once | None:
+def _moment(text: str, zone: tzinfo) -> Once | None:
     try:
-        found = datetime.fromisoformat(said)
-        return Once((found if found.tzinfo else found.replace(tzinfo=zone)).timestamp())
+        time = datetime.fromisoformat(text)
+        return Once((time if time.tzinfo else time.replace(tzinfo=zone)).timestamp())
     except (ValueError, OverflowError):
         return None
 
 
-def _cron(said: str, zone: tzinfo) -> Cron | None:
-    if len(said.split()) != 5:
+def _cron(text: str, zone: tzinfo) -> Cron | None:
+    if len(text.split()) != 5:
         return None
     try:
-        CronSim(said, datetime.fromtimestamp(0, zone))
+        CronSim(text, datetime.fromtimestamp(0, zone))
     except CronSimError as error:
-        raise ValueError(f"{said!r} is no cron expression: {str(error).lower()}") from None
-    return Cron(said, zone)
+        raise ValueError(f"{text!r} is not a cron expression: {str(error).lower()}") from None
+    return Cron(text, zone)

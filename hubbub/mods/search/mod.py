@@ -115,7 +115,9 @@ class MessageIndex:
         statements = [
             each for message in messages for each in index_statements(message, again=True)
         ]
-        await self._host.keep([*statements, Statement("UPDATE search_state SET done = ?", (done,))])
+        await self._host.write(
+            [*statements, Statement("UPDATE search_state SET done = ?", (done,))]
+        )
 
     async def find(
         self, search: SearchQuery, *, everywhere: bool, upto: int

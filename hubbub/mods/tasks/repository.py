@@ -1,5 +1,5 @@
-"""The tables of the mod `tasks`, the statements that write them, and what time does to tasks: some
-become overdue, and those of absent agents are released."""
+"""The tables of the mod `tasks`, the statements that write them, and the deadlines: overdue tasks,
+and the release of tasks of absent agents."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = [
     "Filter",
     "TaskDeadlines",
     "TaskRepository",
-    "board_made",
-    "changed",
     "checked_needs",
-    "created",
-    "ended",
+    "end_request",
+    "insert_board",
+    "insert_task",
+    "update_task",
 ]
 
 
@@ -78,7 +78,7 @@ _task, _board, _change_of = from_row(Task), from_row(Board), from_row(TaskChange
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which tasks are meant; None: any."""
+    """A filter for tasks. None matches any value."""
 
     board: str | None = None
     state: State | None = None
@@ -101,7 +101,7 @@ class Filter:
 class TaskRepository(Repository):
     # Boards -----------------------------------------------------------------------------------
 
-    async def own_boards(self) -> dict[str, Board]:
+    async def default_boards(self) -> dict[str, Board]:
         """The boards without a name, by thread."""
         return {each.thread_id: each for each in await self.all(_board, f"{_BOARDS} name = ''")}
 
@@ -111,7 +111,7 @@ class TaskRepository(Repository):
     async def boards(
         self, threads: Collection[str], before: int, limit: int
     ) -> tuple[tuple[Board, ...], bool]:
-        """Boards of these threads with lower numbers than `before`, the latest first."""
+        """Boards of these threads with numbers below `before`, latest first."""
         sql = f"{_BOARDS} thread {AMONG} AND id < ? ORDER BY id DESC LIMIT ?"
         return await self.page(_board, sql, listed(threads), before, limit=limit)
 
@@ -124,24 +124,24 @@ class TaskRepository(Repository):
         return next(iter(await self._tasks("id = ?", number_of(id))), None)
 
     async def texts(self, id: str) -> tuple[str, str]:
-        """Description and result of a task that is there."""
+        """Description and result of an existing task."""
         sql = "SELECT description, result FROM tasks_task WHERE id = ?"
         ((description, result),) = await self._host.rows(sql, number_of(id))
         return description, result
 
     async def of_request(self, request: str) -> Task | None:
-        """The task that stands for a request."""
+        """The task that represents a request."""
         return next(iter(await self._tasks("request = ?", request)), None)
 
     async def among(self, ids: Iterable[str]) -> dict[str, Task]:
-        """Tasks by their ids; those that there are not are left out."""
-        found = await self._tasks(f"id {AMONG}", listed(map(number_of, ids)))
-        return {task.id: task for task in found}
+        """Existing tasks by id."""
+        tasks = await self._tasks(f"id {AMONG}", listed(map(number_of, ids)))
+        return {task.id: task for task in tasks}
 
     async def tasks(
         self, threads: Collection[str], which: Filter, before: int, limit: int
     ) -> tuple[tuple[Task, ...], bool]:
-        """Tasks of these threads with lower numbers than `before`, the latest first."""
+        """Tasks of these threads with numbers below `before`, latest first."""
         conditions, values = which.sql()
         sql = f"{_TASKS} thread {AMONG} AND id < ?{conditions} ORDER BY id DESC LIMIT ?"
         now = self._host.now()
@@ -150,28 +150,28 @@ class TaskRepository(Repository):
     async def history(
         self, task: str, before: int, limit: int
     ) -> tuple[tuple[TaskChange, ...], bool]:
-        """What made the task's versions before this one, the latest first."""
+        """The changes that led to versions before this one, latest first."""
         sql = (
             f"SELECT {columns(TaskChange)} FROM tasks_change "
             "WHERE task = ? AND version < ? ORDER BY version DESC LIMIT ?"
         )
         return await self.page(_change_of, sql, number_of(task), before, limit=limit)
 
-    # What is due ------------------------------------------------------------------------------
+    # Due times --------------------------------------------------------------------------------
 
     async def overdue(self, now: float, limit: int) -> list[Task]:
-        """Tasks whose time has come, and of which nobody was told."""
+        """Overdue tasks that were not announced yet."""
         where = f"due <= ? AND {_ACTIVE} AND request IS NULL AND told IS NOT due"
         return await self._tasks(f"{where} ORDER BY due LIMIT ?", now, limit)
 
     async def next_due(self, now: float) -> float | None:
-        """The first time after now at which a task is due."""
+        """The earliest due time after `now`."""
         sql = f"SELECT min(due) FROM tasks_task WHERE due > ? AND {_ACTIVE} AND request IS NULL"
         due: float | None = await self.value(sql, now)
         return due
 
     async def holders(self) -> list[str]:
-        """Whoever holds a task that is no request."""
+        """The holders of tasks that are not requests."""
         sql = (
             "SELECT DISTINCT owner FROM tasks_task "
             "WHERE owner IS NOT NULL AND state = 'claimed' AND request IS NULL"
@@ -179,14 +179,15 @@ class TaskRepository(Repository):
         return await self.all(str, sql)
 
     async def held_by(self, owner: str, limit: int) -> list[Task]:
-        """Tasks that are no requests, and that this participant holds."""
+        """Tasks held by this participant, without requests."""
         where = "owner = ? AND state = 'claimed' AND request IS NULL ORDER BY id LIMIT ?"
         return await self._tasks(where, owner, limit)
 
 
-def board_made(board: Board) -> Statement:
-    """A new board; refused if the thread has one of that name, but for its own, without one."""
-    made = insert(
+def insert_board(board: Board) -> Statement:
+    """Insert a board. Refused if the thread has one of that name; ignored for the default board,
+    which has no name."""
+    statement = insert(
         "tasks_board",
         id=number_of(board.id),
         thread=board.thread_id,
@@ -194,10 +195,12 @@ def board_made(board: Board) -> Statement:
         created_by=board.created_by,
         created_at=board.created_at.timestamp(),
     )
-    return made if board.name else made._replace(sql=made.sql.replace("INTO", "OR IGNORE INTO", 1))
+    if board.name:
+        return statement
+    return statement._replace(sql=statement.sql.replace("INTO", "OR IGNORE INTO", 1))
 
 
-def created(task: Task, description: str) -> Sequence[Statement]:
+def insert_task(task: Task, description: str) -> Sequence[Statement]:
     return [
         insert(
             "tasks_task",
@@ -211,13 +214,13 @@ def created(task: Task, description: str) -> Sequence[Statement]:
             created_at=task.created_at.timestamp(),
             **_values(task),
         ),
-        _change(task, task.created_by, "created", ""),
-        *_needs(task),
+        _insert_change(task, task.created_by, "created", ""),
+        *_insert_dependencies(task),
     ]
 
 
 def _values(task: Task) -> dict[str, Value]:
-    """What can be changed."""
+    """The columns that can change."""
     return {
         "title": task.title,
         "state": task.state if task.is_over else "claimed" if task.owner else "open",
@@ -230,107 +233,109 @@ def _values(task: Task) -> dict[str, Value]:
     }
 
 
-def changed(task: Task, by: str, what: str, note: str, **texts: str) -> Sequence[Statement]:
-    """The task's next version, if the one before is still the latest; `texts`: description and
-    result, where these are others."""
+def update_task(task: Task, by: str, what: str, note: str, **texts: str) -> Sequence[Statement]:
+    """Store the task's next version, if the previous one is still the latest. `texts`: description
+    and result, if they changed."""
     number = number_of(task.id)
     return [
         update("tasks_task", {**_values(task), **texts}, id=number, version=task.version - 1),
-        _change(task, by, what, note),
+        _insert_change(task, by, what, note),
         Statement("DELETE FROM tasks_dependency WHERE task = ?", (number,)),
-        *_needs(task),
+        *_insert_dependencies(task),
     ]
 
 
-def _needs(task: Task) -> list[Statement]:
+def _insert_dependencies(task: Task) -> list[Statement]:
     number = number_of(task.id)
     return [insert("tasks_dependency", task=number, needs=number_of(id)) for id in task.depends_on]
 
 
-def _change(task: Task, by: str, what: str, note: str) -> Statement:
+def _insert_change(task: Task, by: str, what: str, note: str) -> Statement:
     at, task_no = task.changed_at.timestamp(), number_of(task.id)
     values: tuple[Value, ...] = (task_no, task.version, at, by, what, note)
     return Statement("INSERT INTO tasks_change VALUES (?, ?, ?, ?, ?, ?)", values)
 
 
-def overdue_announced(task: Task) -> Sequence[Statement]:
-    """The thread was told that the task was due then."""
+def mark_overdue_announced(task: Task) -> Sequence[Statement]:
+    """Record that this due time was announced as passed."""
     return [update("tasks_task", {"told": seconds_of(task.due)}, id=number_of(task.id))]
 
 
 async def checked_needs(
     store: TaskRepository, thread: str, names: Iterable[str], task: str | None = None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Those that `task` (None: a new one) is to depend on, and those of them that are not over.
+    """The new dependencies of `task` (None for a new task), and the unfinished ones among them.
 
-    Raises `OperationError` for a task that is not in the thread, and for a circle, with the names
-    of all in it.
+    Raises `OperationError` for a dependency outside the thread, and for a cycle, naming its tasks.
     """
     needs = sorted(set(names), key=number_of)
-    found = await store.among(needs)
+    tasks = await store.among(needs)
     for id in needs:
-        if id not in found or found[id].thread_id != thread:
-            text = f"depends_on: there is no task {id} in the thread of this one; see list_tasks"
+        if id not in tasks or tasks[id].thread_id != thread:
+            text = f"depends_on: there is no task {id} in the thread of this task; see list_tasks"
             raise not_found(text)
-    circle = await _way(store, needs, task) if task is not None else []
-    if task is not None and circle:
-        names = [task, *circle]
-        in_it = await store.among(set(names))
-        told = " -> ".join(in_it[id].name for id in names)
-        text = "depends_on: none of these could ever be claimed, each would wait for the next"
-        raise bad_request(f"{text}: {told}", cycle=names)
-    return tuple(needs), tuple(id for id in needs if not found[id].is_over)
+    path = await _shortest_path(store, needs, task) if task is not None else []
+    if task is not None and path:
+        ids = [task, *path]
+        in_cycle = await store.among(set(ids))
+        names = " -> ".join(in_cycle[id].name for id in ids)
+        text = "depends_on: these tasks would wait for each other, and none could be claimed"
+        raise bad_request(f"{text}: {names}", cycle=ids)
+    return tuple(needs), tuple(id for id in needs if not tasks[id].is_over)
 
 
-async def _way(store: TaskRepository, starts: Sequence[str], goal: str) -> list[str]:
-    """A shortest way along dependencies from a start to the goal; empty: there is none."""
-    came: dict[str, str | None] = dict.fromkeys(starts)
+async def _shortest_path(store: TaskRepository, starts: Sequence[str], goal: str) -> list[str]:
+    """A shortest path along dependencies from a start to the goal. Empty if there is none."""
+    previous: dict[str, str | None] = dict.fromkeys(starts)
     layer = list(starts)
-    while layer and goal not in came:
+    while layer and goal not in previous:
         tasks = await store.among(layer)
         layer = []
         for task in sorted(tasks.values(), key=lambda each: number_of(each.id)):
             for needed in task.depends_on:
-                if needed not in came:
-                    came[needed] = task.id
+                if needed not in previous:
+                    previous[needed] = task.id
                     layer.append(needed)
-    if goal not in came:
+    if goal not in previous:
         return []
-    way = [goal]
-    while (before := came[way[0]]) is not None:
-        way.insert(0, before)
-    return way
+    path = [goal]
+    while (before := previous[path[0]]) is not None:
+        path.insert(0, before)
+    return path
 
 
-def ended(message: Message, mark: RequestMark, body: str) -> Sequence[Statement]:
-    """The end of the task for the request that this message ends."""
+def end_request(message: Message, mark: RequestMark, body: str) -> Sequence[Statement]:
+    """End the task of the request that this message ends."""
     at, done = message.sent_at.timestamp(), mark.kind == "result"
     end = (
         "UPDATE tasks_task SET state = ?, result = ?, changed_at = ?, version = version + 1 "
         "WHERE request = ? AND state = 'claimed'"
     )
-    told = (  # ignored where it has ended before: that version has its change
+    change = (  # ignored if the task ended before, because that version already has a change
         "INSERT OR IGNORE INTO tasks_change SELECT id, version, ?, ?, ?, ? FROM tasks_task "
         "WHERE request = ?"
     )
     word, note = ("finished", "") if done else ("cancelled", mark.outcome)
     return [
         Statement(end, ("done" if done else "cancelled", body, at, mark.id)),
-        Statement(told, (at, message.sender_id, word, note, mark.id)),
+        Statement(change, (at, message.sender_id, word, note, mark.id)),
     ]
 
 
 RETRY_DELAY_S = 60.0
-"""Seconds until what could not be done, because the disk refused it, is tried again."""
-AT_ONCE = 200
-"""Tasks that are looked at in one go."""
-SHORT = 200
-"""Characters of a result that a message has."""
+"""Seconds before work is retried after the store failed."""
+BATCH = 200
+"""Tasks processed per round."""
+MAX_RESULT = 200
+"""Characters of a result shown in an announcement."""
 _AWAY = "away:"
 
 
 class TaskDeadlines:
-    """`changed(task, what, by)` tells those who read the thread."""
+    """Announces overdue tasks, and releases the tasks of absent agents.
+
+    `changed(task, what, by)` is called after each change.
+    """
 
     def __init__(
         self,
@@ -343,73 +348,73 @@ class TaskDeadlines:
         self._due = Alarm(host, "due")
 
     async def start(self, release_after: float | None) -> None:
-        """Go on where an earlier run of the hub has ended. Nobody is here yet: absences begin."""
+        """Resume after a restart. All participants are absent at first, so absences begin now."""
         self._due.at(self._host.now())
         for holder in await self._store.holders() if release_after is not None else ():
-            self.left(holder, release_after)
+            self.on_leave(holder, release_after)
 
-    def rung(self, key: str) -> None:
-        """A time has come that was asked for."""
+    def on_timer(self, key: str) -> None:
+        """Handle a timer of this class."""
         if key == self._due.key:
             self._due.rung()
-            self._host.spawn(self._tell_overdue())
+            self._host.spawn(self._announce_overdue())
         else:
             self._host.spawn(self._release_all(key.removeprefix(_AWAY)))
 
-    # What is overdue --------------------------------------------------------------------------
+    # Overdue tasks ----------------------------------------------------------------------------
 
-    def due_at(self, task: Task) -> None:
-        """The task has changed: look at it when it is due."""
+    def schedule(self, task: Task) -> None:
+        """Set the timer for the due time of a changed task."""
         if not task.is_over and task.request is None:
             self._due.at(seconds_of(task.due))
 
-    async def _tell_overdue(self) -> None:
+    async def _announce_overdue(self) -> None:
         now = self._host.now()
         try:
-            tasks = await self._store.overdue(now, AT_ONCE)
+            tasks = await self._store.overdue(now, BATCH)
             for task in tasks:
                 due = seconds_of(task.due)
-                with suppress(OperationError):  # another mod refuses it: it is left at that
-                    await self._host.tell(
+                with suppress(OperationError):  # another mod rejects it, which is final
+                    await self._host.post_notice(
                         task.thread_id,
-                        f"{task.name} is overdue{f' ({task.owner} has it)' if task.owner else ''}.",
+                        f"{task.name} is overdue{f' (owner: {task.owner})' if task.owner else ''}.",
                         {"task": task.id, "overdue": due},
                         once=f"overdue:{task.id}:{due}",
                         to=(task.owner or task.created_by,),
                     )
-                await self._host.keep(overdue_announced(task))
-            more = len(tasks) == AT_ONCE
+                await self._host.write(mark_overdue_announced(task))
+            more = len(tasks) == BATCH
             self._due.at(now if more else await self._store.next_due(now))
         except StoreUnavailable:
             self._due.at(now + RETRY_DELAY_S)
             raise
 
-    # Who is away ------------------------------------------------------------------------------
+    # Absent agents ----------------------------------------------------------------------------
 
-    def left(self, participant: str, release_after: float | None) -> None:
-        """An agent is gone: look in a while whether it has come back."""
+    def on_leave(self, participant: str, release_after: float | None) -> None:
+        """Start the timer for an agent that left."""
         if release_after is not None and self._host.kind_of(participant) == "agent":
             self._host.at(self._host.now() + release_after, _AWAY + participant)
 
-    def came(self, participant: str) -> None:
-        """It is back in time, or there was nothing to wait for."""
+    def on_join(self, participant: str) -> None:
+        """Cancel the timer of the participant, if any."""
         self._host.cancel(_AWAY + participant)
 
     async def _release_all(self, holder: str) -> None:
         try:
-            while not self._is_here(holder):
-                tasks = await self._store.held_by(holder, AT_ONCE)
+            while not self._is_present(holder):
+                tasks = await self._store.held_by(holder, BATCH)
                 for task in tasks:
                     await self._release(task, holder)
-                if len(tasks) < AT_ONCE:
+                if len(tasks) < BATCH:
                     return
         except StoreUnavailable:
             self._host.at(self._host.now() + RETRY_DELAY_S, _AWAY + holder)
             raise
 
-    def _is_here(self, holder: str) -> bool:
-        known = self._host.participant(holder)
-        return known is not None and known.present
+    def _is_present(self, holder: str) -> bool:
+        participant = self._host.participant(holder)
+        return participant is not None and participant.present
 
     async def _release(self, held: Task, holder: str) -> None:
         async with self._queues.turn(held.thread_id):
@@ -418,24 +423,24 @@ class TaskDeadlines:
                 return
             task = changed_task(task, self._host.now(), owner=None)
             note = f"{holder} is away"
-            await self._host.keep(changed(task, "hub", "released", note))
+            await self._host.write(update_task(task, "hub", "released", note))
         self._changed(task, "released", "hub")
         self._host.notice(
             task.thread_id,
-            f"{task.name} is released: {holder}, who held it, is away.",
+            f"{task.name} was released because its owner {holder} is away.",
             {"task": task.id, "released": holder},
             once=f"released:{task.id}:{task.version}",
             to=(task.created_by,),
         )
 
-    # What is done -----------------------------------------------------------------------------
+    # Finished tasks ---------------------------------------------------------------------------
 
     def announce(self, task: Task, by: str, result: str) -> None:
-        """The thread is told that a task is done."""
-        result = shortened(" ".join(result.split()), SHORT)
+        """Announce a finished task in its thread."""
+        result = shortened(" ".join(result.split()), MAX_RESULT)
         self._host.notice(
             task.thread_id,
-            f"{by} has finished {task.name}{f': {result}' if result else '.'}",
+            f"{by} finished {task.name}{f': {result}' if result else '.'}",
             {"task": task.id, "finished": by},
             once=f"finished:{task.id}:{task.version}",
             to=(task.created_by,),

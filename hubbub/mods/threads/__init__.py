@@ -1,4 +1,4 @@
-"""The mod `threads`: titles, what is resolved, followed and muted, true quotes.
+"""The mod `threads`: titles, resolving, following and muting, checked quotes.
 
 mod      settings, operations, hooks, tables
 schemas  inputs and outputs

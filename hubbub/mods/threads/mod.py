@@ -195,7 +195,7 @@ def is_quoted_from(quote: str, text: str) -> bool:
     """Whether the words of a quote occur in the text, in this order and without gaps.
 
     Text selected from rendered Markdown lacks its markup, so only words are compared. A truncated
-    quote may end with an ellipsis.
+    quote can end with an ellipsis.
     """
     bare = quote.strip().rstrip(_ELLIPSES) or quote.strip()
     if bare in text:
@@ -313,7 +313,7 @@ class ThreadsMod(Mod):
 
     async def _refresh(self, thread: str) -> None:
         """Reload the thread after the current batch was written or failed."""
-        await self.host.keep(())  # waits for the batch
+        await self.host.write(())  # waits for the batch
         before, row = self._store.row(thread), await self._store.stored_row(thread)
         self._store.put(thread, row)
         if before.resolved_by != row.resolved_by:

@@ -1,6 +1,6 @@
-"""The mod `transcript`: what was said, as a file, and back.
+"""The mod `transcript`: exports messages to files, and imports them.
 
-mod      operations; lines as messages of this network
+mod      operations; conversion of lines to messages of this network
 schemas  inputs and outputs
-formats  JSON lines, Markdown, a page
+formats  JSON lines, Markdown, HTML
 """

@@ -1,4 +1,4 @@
-"""A transcript as JSON lines, as Markdown and as a page."""
+"""Transcript formats: JSON lines, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -29,58 +29,58 @@ __all__ = [
 ]
 
 VERSION = 1
-DEEPEST = 32
-"""Levels of objects and lists inside each other."""
-LONGEST = 1_000_000
-"""Characters of one line."""
+MAX_DEPTH = 32
+"""Maximum nesting of objects and lists."""
+MAX_CHARACTERS = 1_000_000
+"""Maximum length of a line."""
 _DERIVED: Mapping[str, Any] = {"amended": True, "attachments": {"__all__": {"gone"}}}
-"""What is in no log, but said by whoever shows a message. Any: pydantic's tree of names."""
+"""Fields that are not in the log but derived for display. Any: pydantic's tree of names."""
 
 _ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x7f\x85\u2028\u2029"}
-"""What some programs take for the end of a line: escaped, as JSON may have it within texts."""
+"""Characters that some programs treat as line ends. They are escaped, as JSON allows."""
 
 
 class Header(BaseModel):
-    """The first line."""
+    """The first line of a transcript."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     transcript: Literal[1]
     network: Annotated[str, Field(pattern=thread_ids.ID_PATTERN)]
     epoch: Annotated[str, Field(pattern=r"^[0-9A-Z]{26}$")]
-    """The incarnation of its log: two transcripts of one network name the same messages alike."""
+    """The incarnation of the log, within which message ids are unique."""
 
 
 def line_of(message: Message) -> str:
-    """The message as a line, without its end."""
+    """The message as a line, without the newline."""
     return message.model_dump_json(exclude_defaults=True, exclude=dict(_DERIVED)).translate(_ENDS)
 
 
 def read_header(text: str) -> Header:
-    """Raises `OperationError` for a line that begins no transcript."""
+    """Raises `OperationError` for a line that is not the header of a transcript."""
     try:
         return Header.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise bad_request(
-            "line 1: a transcript begins with a line as "
+            "line 1: a transcript starts with a line such as "
             f'{{"transcript":{VERSION},"network":…,"epoch":…}}: {place}: {first["msg"]}'
         ) from None
 
 
 def read_line(text: str, now: float) -> Message:
-    """The message of a line. Raises `ValueError` with what is wrong with it."""
-    if len(text) > LONGEST:
-        raise ValueError(f"it has {len(text)} characters; at most {LONGEST} are read")
+    """The message of a line. Raises `ValueError` with the problem."""
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"has {len(text)} characters; the limit is {MAX_CHARACTERS}")
     try:
         value = json.loads(text, **STRICT)
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"it is no JSON: {error}") from None
+        raise ValueError(f"is not JSON: {error}") from None
     try:
-        check_values(value, DEEPEST)
+        check_values(value, MAX_DEPTH)
         message = Message.model_validate_json(text)
     except FrameError as error:
         raise ValueError(error.message) from None
@@ -93,7 +93,7 @@ def read_line(text: str, now: float) -> Message:
 
 
 def _check_message(message: Message, now: float) -> None:
-    """Raises `ValueError` for a message that no network could have had."""
+    """Raises `ValueError` for a message that cannot exist in a network."""
     for problem in _problems(message, now):
         raise ValueError(problem)
 
@@ -103,23 +103,23 @@ def _problems(message: Message, now: float) -> Iterator[str]:
     if message.seq < 1 or message.id != message_id(message.seq):
         yield f"id: {message.id[:64]!r} is not the message at {message.seq}"
     elif thread_ids.canonical(thread, "") != thread:
-        yield f"thread_id: {thread[:200]!r} is no thread"
+        yield f"thread_id: {thread[:200]!r} is not a thread"
     elif message.type != thread_ids.kind_of(thread):
-        yield f"type: {message.type} messages do not stand in {thread}"
+        yield f"type: {thread} cannot have {message.type} messages"
     elif (message.sender_kind == "system") != (message.sender_id == "hub"):
-        yield "sender_id: the hub, and it alone, is `system`"
+        yield "sender_id: only the hub has the kind `system`"
     elif not all(map(_is_name, _names(message))):
-        yield "sender_id: this and all mentions are ids of participants"
+        yield "sender_id: this and all mentions must be ids of participants"
     elif parse_interaction_id(message.interaction_id) is None:
-        yield f"interaction_id: {message.interaction_id[:64]!r} is none"
+        yield f"interaction_id: {message.interaction_id[:64]!r} is not valid"
     elif not 0 <= message.hop <= 1_000_000:
-        yield f"hop: {message.hop} is none"
+        yield f"hop: {message.hop} is not valid"
     elif not 1970 <= message.sent_at.year <= 9000:
-        yield f"sent_at: {message.sent_at.isoformat()} is no time of a network"
+        yield f"sent_at: {message.sent_at.isoformat()} is out of range"
     elif message.sent_at.timestamp() > now + 60:
-        yield f"sent_at: {message.sent_at.isoformat()} has not come yet"
+        yield f"sent_at: {message.sent_at.isoformat()} is in the future"
     elif message.type == "direct" and message.sender_id not in _members(thread):
-        yield f"sender_id: {message.sender_id} has no part in {thread}"
+        yield f"sender_id: {message.sender_id} is not a member of {thread}"
 
 
 def _members(thread: str) -> tuple[str, ...]:
@@ -159,7 +159,7 @@ ul { margin: .25rem 0 0; font-size: .85rem; }
 
 
 class TranscriptFormat(Protocol):
-    """How a transcript is written."""
+    """Writes a transcript."""
 
     def head(self, title: str) -> str: ...
 
@@ -177,7 +177,7 @@ class Markdown:
         parts = [f"\n---\n\n**`{message.sender_id}`** {facts}\n"]
         if message.quote is not None and message.quote.text:
             parts.append(_fenced("quote", message.quote.text))
-        parts.append(_fenced("text", _said(message)))
+        parts.append(_fenced("text", _text(message)))
         if message.attachments:
             names = "\n".join(_shown_attachments(message))
             parts.append(_fenced("attachments", names))
@@ -188,7 +188,7 @@ class Markdown:
 
 
 def _fenced(kind: str, text: str) -> str:
-    """A block that nothing in the text can end."""
+    """A fenced block that the text cannot close."""
     longest = max((len(run) for run in _TICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{kind}\n{text}\n{fence}\n"
@@ -196,13 +196,13 @@ def _fenced(kind: str, text: str) -> str:
 
 class Html:
     def head(self, title: str) -> str:
-        told = escape(title)
+        escaped = escape(title)
         return (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             '<meta http-equiv="Content-Security-Policy" '
             "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            f"<title>{told}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{told}</h1>\n"
+            f"<title>{escaped}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{escaped}</h1>\n"
         )
 
     def message(self, message: Message) -> str:
@@ -211,7 +211,7 @@ class Html:
         parts.append(f"<header><b>{escape(message.sender_id)}</b> {facts}</header>")
         if message.quote is not None and message.quote.text:
             parts.append(f"<blockquote><pre>{_escaped(message.quote.text)}</pre></blockquote>")
-        parts.append(f"<pre>{_escaped(_said(message))}</pre>")
+        parts.append(f"<pre>{_escaped(_text(message))}</pre>")
         if message.attachments:
             items = "".join(f"<li>{_escaped(each)}</li>" for each in _shown_attachments(message))
             parts.append(f"<ul>{items}</ul>")
@@ -222,16 +222,16 @@ class Html:
 
 
 def _escaped(text: str) -> str:
-    """Text of HTML. A line feed first: the one that follows <pre> would be lost."""
+    """Text in HTML. A leading newline is doubled, because HTML drops the one after <pre>."""
     return ("\n" if text.startswith("\n") else "") + escape(text)
 
 
 def _facts(message: Message) -> list[str]:
-    """Who, when and where, in words without any markup."""
+    """Metadata of the message, without markup."""
     facts = [message.sender_kind, f"{message.sent_at:%Y-%m-%d %H:%M:%S} UTC", message.id]
     facts.append(message.thread_id)
     if message.spoken_by is not None:
-        facts.append(f"said by {message.spoken_by}")
+        facts.append(f"sent by {message.spoken_by}")
     if message.reply_to is not None:
         facts.append(f"reply to {message.reply_to}")
     if message.amends is not None:
@@ -245,7 +245,7 @@ def _facts(message: Message) -> list[str]:
     return facts
 
 
-def _said(message: Message) -> str:
+def _text(message: Message) -> str:
     if message.amended == "deleted" or (message.amends and message.amends.kind == "deleted"):
         return "(deleted)"
     return message.text

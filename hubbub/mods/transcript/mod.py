@@ -1,4 +1,4 @@
-"""The mod `transcript`: what was said, as a file, and back.
+"""The mod `transcript`: exports messages to files, and imports them.
 
 mods:
   - transcript
@@ -48,7 +48,7 @@ class _Line(NamedTuple):
 
 
 class Importer:
-    """Imports for a network, one piece after the other."""
+    """Imports for a network, one batch at a time."""
 
     def __init__(self, host: Host):
         self._host = host
@@ -57,12 +57,12 @@ class Importer:
     async def run(
         self, call: Calling, header: Header, texts: Sequence[str], first: int
     ) -> Imported:
-        """Import lines, of which the first has this number. Raises `OperationError`; where a line
-        is wrong by itself, none of them is imported."""
+        """Import lines, numbered from `first`. Raises `OperationError`. If a line is not valid by
+        itself, none is imported."""
         now = self._host.now()
         lines = [_read(text, first + n, now) for n, text in enumerate(texts)]
         if header.epoch == self._host.epoch:
-            raise conflict("line 1: this is the transcript of this very network")
+            raise conflict("line 1: this is a transcript of this network itself")
         async with self._turn:
             return await _TranscriptImport(self._host, call, header.epoch).run(lines)
 
@@ -71,100 +71,101 @@ def _read(text: str, number: int, now: float) -> _Line:
     try:
         return _Line(number, text, read_line(text, now))
     except ValueError as error:
-        raise _wrong(number, ErrorCode.BAD_REQUEST, str(error)) from None
+        raise _line_error(number, ErrorCode.BAD_REQUEST, str(error)) from None
 
 
-def _wrong(number: int, code: str, why: str) -> OperationError:
-    return OperationError(code, f"line {number}: {why}", details={"line": number})
+def _line_error(number: int, code: str, problem: str) -> OperationError:
+    return OperationError(code, f"line {number}: {problem}", details={"line": number})
 
 
 class _TranscriptImport:
-    """Some lines on their way."""
+    """The import of a batch of lines."""
 
     def __init__(self, host: Host, call: Calling, epoch: str):
         self._host, self._call, self._epoch = host, call, epoch
-        self._became: dict[int, int] = {}
-        """Positions there, and here."""
-        self._waiting: dict[int, _Line] = {}
-        self._own: set[str] = set()
-        """Threads that are known to be this import's."""
+        self._imported: dict[int, int] = {}
+        """Log positions in this network, by those in the source."""
+        self._pending: dict[int, _Line] = {}
+        self._claimed: set[str] = set()
+        """Threads that are known to belong to this import."""
 
     async def run(self, lines: Sequence[_Line]) -> Imported:
-        await self._recall(lines)
+        await self._load_imported(lines)
         before = skipped = imported = 0
         for line in lines:
             message = line.message
-            if message.seq in self._became or message.seq in self._waiting:
+            if message.seq in self._imported or message.seq in self._pending:
                 before += 1
-            elif message.type == "mod" or not self._knows_amended(message):
+            elif message.type == "mod" or not self._has_original(message):
                 skipped += 1
             else:
-                if not self._waiting.keys().isdisjoint(_named(message)):
+                if not self._pending.keys().isdisjoint(_references(message)):
                     await self._flush()
-                await self._own_thread(line)
-                self._waiting[message.seq] = line
+                await self._claim_thread(line)
+                self._pending[message.seq] = line
                 imported += 1
         await self._flush()
         return Imported(imported=imported, before=before, skipped=skipped)
 
-    def _knows_amended(self, message: Message) -> bool:
-        """Whether what the message amends, if it amends anything, was imported."""
+    def _has_original(self, message: Message) -> bool:
+        """Whether the message that this one amends was imported. True if it amends none."""
         if message.amends is None:
             return True
         seq = parse_message_id(message.amends.message_id) or 0
-        return seq in self._became or seq in self._waiting
+        return seq in self._imported or seq in self._pending
 
-    async def _recall(self, lines: Iterable[_Line]) -> None:
-        """What these lines, and those that they name, became before."""
-        named = {seq for line in lines for seq in (line.message.seq, *_named(line.message))}
+    async def _load_imported(self, lines: Iterable[_Line]) -> None:
+        """Load the positions of earlier imports of these lines and the messages they refer to."""
+        seqs = {seq for line in lines for seq in (line.message.seq, *_references(line.message))}
         rows = await self._host.rows(
             "SELECT seq, became FROM transcript_line WHERE epoch = ? "
             "AND seq IN (SELECT value FROM json_each(?))",
             self._epoch,
-            f"[{','.join(map(str, named))}]",
+            f"[{','.join(map(str, seqs))}]",
         )
-        self._became.update(dict(rows))
+        self._imported.update(dict(rows))
 
-    async def _own_thread(self, line: _Line) -> None:
-        """Raises `OperationError` if the line's thread has messages of this network's own."""
+    async def _claim_thread(self, line: _Line) -> None:
+        """Raises `OperationError` if the line's thread has messages that were not imported."""
         root = thread_ids.root(line.message.thread_id)
-        if root in self._own:
+        if root in self._claimed:
             return
         sql = "SELECT epoch FROM transcript_thread WHERE thread = ?"
         rows = await self._host.rows(sql, root)
         if (self._host.latest(root).tseq and not rows) or (rows and rows[0][0] != self._epoch):
-            raise _wrong(
+            raise _line_error(
                 line.number,
                 ErrorCode.CONFLICT,
-                f"{root} has messages of its own here; import into a new network",
+                f"{root} already has messages in this network; import into a new network",
             )
         if not rows:
             sql = "INSERT INTO transcript_thread VALUES (?, ?)"
-            await self._host.keep([Statement(sql, (root, self._epoch))])
-        self._own.add(root)
+            await self._host.write([Statement(sql, (root, self._epoch))])
+        self._claimed.add(root)
 
     async def _flush(self) -> None:
-        """Bring what waits into the log, and write down what it became."""
-        lines = list(self._waiting.values())
-        self._waiting.clear()
+        """Write the pending messages into the log, and store their positions."""
+        lines = list(self._pending.values())
+        self._pending.clear()
         if not lines:
             return
         try:
-            found = await self._host.restore(self._call, [self._restored(line) for line in lines])
+            messages = [self._converted(line) for line in lines]
+            positions = await self._host.restore(self._call, messages)
         except OperationError as error:
             index = error.details.get("index")
             number = lines[index if isinstance(index, int) else 0].number
-            raise _wrong(number, error.code, error.message) from error
-        pairs = [(line.message.seq, at) for line, at in zip(lines, found, strict=True)]
+            raise _line_error(number, error.code, error.message) from error
+        pairs = [(line.message.seq, at) for line, at in zip(lines, positions, strict=True)]
         sql = "INSERT OR REPLACE INTO transcript_line VALUES (?, ?, ?)"
-        await self._host.keep([Statement(sql, (self._epoch, seq, at)) for seq, at in pairs])
-        self._became.update(pairs)
+        await self._host.write([Statement(sql, (self._epoch, seq, at)) for seq, at in pairs])
+        self._imported.update(pairs)
 
     # One line -----------------------------------------------------------------------------
 
-    def _restored(self, line: _Line) -> ImportedMessage:
+    def _converted(self, line: _Line) -> ImportedMessage:
         message = line.message
-        opened = self._became.get(parse_interaction_id(message.interaction_id) or 0)
+        opened = self._imported.get(parse_interaction_id(message.interaction_id) or 0)
         return ImportedMessage(
             self._draft(message),
             None if opened is None else interaction_id(opened),
@@ -174,7 +175,7 @@ class _TranscriptImport:
         )
 
     def _draft(self, message: Message) -> Draft:
-        thread = _thread(message.thread_id, self._became)
+        thread = _thread(message.thread_id, self._imported)
         members = thread_ids.members_of(thread)
         return Draft(
             sender_id=message.sender_id,
@@ -188,20 +189,20 @@ class _TranscriptImport:
             quote=self._quote(message.quote),
             mentions=message.mentions,
             attachments=tuple(
-                each.model_copy(update={"uri": _elsewhere(each.uri)})
+                each.model_copy(update={"uri": _without_file_scheme(each.uri)})
                 for each in message.attachments
             ),
             cause_id=self._cause(message.cause_id),
             spoken_by=message.spoken_by,
             outside=True,
             purpose=TranscriptMark(
-                _written(message.sent_at), self._amends(message.amends), message.timer_of
+                _log_time(message.sent_at), self._amends(message.amends), message.timer_of
             ),
         )
 
     def _message(self, id: str | None) -> str | None:
-        became = self._became.get(parse_message_id(id or "") or 0)
-        return None if became is None else message_id(became)
+        position = self._imported.get(parse_message_id(id or "") or 0)
+        return None if position is None else message_id(position)
 
     def _quote(self, quote: Quote | None) -> Quote | None:
         if quote is None:
@@ -209,20 +210,20 @@ class _TranscriptImport:
         return Quote(message_id=self._message(quote.message_id) or "", text=quote.text)
 
     def _cause(self, cause: str | None) -> str | None:
-        who, dash, id = (cause or "").rpartition("-")
-        became = self._message(id)
-        return None if became is None else f"{who}{dash}{became}"
+        agent, dash, id = (cause or "").rpartition("-")
+        message = self._message(id)
+        return None if message is None else f"{agent}{dash}{message}"
 
     def _amends(self, amends: Amendment | None) -> Amendment | None:
         if amends is None:
             return None
-        became = self._message(amends.message_id)
-        assert became is not None, "one that amends what is not here is skipped"
-        return Amendment(message_id=became, kind=amends.kind)
+        message = self._message(amends.message_id)
+        assert message is not None, "`run` skips the others"
+        return Amendment(message_id=message, kind=amends.kind)
 
 
-def _named(message: Message) -> Iterator[int]:
-    """Positions of the messages that it names."""
+def _references(message: Message) -> Iterator[int]:
+    """The positions of the messages that this one refers to."""
     names = (message.reply_to, (message.cause_id or "").rpartition("-")[2])
     yield from (seq for name in names if (seq := parse_message_id(name or "")))
     for part in (message.quote, message.amends):
@@ -239,62 +240,62 @@ def _replies(thread: str) -> Sequence[str]:
     return _REPLIES.findall(thread[len(thread_ids.root(thread)) :])
 
 
-def _thread(thread: str, became: Mapping[int, int]) -> str:
-    """The thread here: under what the messages became; as near to it as there is one."""
-    found = thread_ids.root(thread)
+def _thread(thread: str, positions: Mapping[int, int]) -> str:
+    """The corresponding thread of this network, or its nearest ancestor that exists."""
+    target = thread_ids.root(thread)
     for seq in map(int, _replies(thread)):
-        if seq not in became:
+        if seq not in positions:
             break
-        found = thread_ids.reply_thread(found, became[seq])
-    return found
+        target = thread_ids.reply_thread(target, positions[seq])
+    return target
 
 
-def _elsewhere(uri: str) -> str:
-    """What names a file of the other network must not name one of this."""
+def _without_file_scheme(uri: str) -> str:
+    """A reference to a file of the source network must not refer to one of this network."""
     return f"imported:{uri.partition(':')[2]}" if uri.lower().startswith("file:") else uri
 
 
-def _written(moment: datetime) -> str:
-    """A time as it stands in the log."""
+def _log_time(moment: datetime) -> str:
+    """A time in the format of the log."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-AT_ONCE = 50
-"""Messages that are read at once."""
+BATCH = 50
+"""Messages read at once."""
 
 
 class TranscriptPart(NamedTuple):
-    """Some messages, oldest first, each with its position among what is exported."""
+    """Messages, oldest first, each with its position in the export."""
 
     messages: Sequence[tuple[int, Message]]
     upto: int
-    """All up to this position are among them."""
+    """The position up to which the part is complete."""
     last: int
-    """Where the transcript ends: what is said meanwhile does not come into it."""
+    """The position at which the transcript ends. Later messages are not included."""
 
 
 def subject_of(args: ExportTranscript) -> str:
-    """What it is a transcript of. Raises `OperationError` unless that is one thing."""
-    given = [args.thread, args.interaction, "All that was said" if args.everything else None]
-    found = [each for each in given if each is not None]
-    if len(found) != 1:
-        raise bad_request("name one of these: thread, interaction, everything")
-    return found[0]
+    """The title of the transcript. Raises `OperationError` unless exactly one source is given."""
+    sources = [args.thread, args.interaction, "All messages" if args.everything else None]
+    given = [each for each in sources if each is not None]
+    if len(given) != 1:
+        raise bad_request("give exactly one of thread, interaction and everything")
+    return given[0]
 
 
 async def part_of(
     host: Host, call: Calling, args: ExportTranscript, after: int, last: int | None
 ) -> TranscriptPart:
-    """The next part after a position. Raises `OperationError` for what the caller may not read."""
+    """The next part after a position. Raises `OperationError` if the caller cannot read it."""
     if args.thread is not None:
         return await _of_thread(host, call, args.thread, after, last)
     if args.interaction is not None:
         return await _of_interaction(host, call, args.interaction, after, last or host.head)
     if not call.owner:
-        text = "everything: only an owner of the network may export it all"
+        text = "everything: only owners of the network can export everything"
         raise forbidden(text)
     last = host.head if last is None else last
-    messages, upto = await host.readable(call, after, AT_ONCE)
+    messages, upto = await host.readable(call, after, BATCH)
     return _cut([(message.seq, message) for message in messages], upto, last)
 
 
@@ -304,13 +305,13 @@ async def _of_thread(
     if last is None:
         newest = await _page(host, call, thread, None, 1)
         last = newest[-1].tseq if newest else 0
-    wanted = min(AT_ONCE, last - after)
+    wanted = min(BATCH, last - after)
     messages: Sequence[Message] = ()
     while wanted > 0:
         messages = await _page(host, call, thread, after + wanted + 1, wanted)
         if not messages or messages[0].tseq == after + 1:
             break
-        wanted = messages[0].tseq - after - 1  # long messages: a page has the last ones of them
+        wanted = messages[0].tseq - after - 1  # the page has only the last ones
     upto = messages[-1].tseq if messages else last
     return _cut([(message.tseq, message) for message in messages], upto, last)
 
@@ -338,13 +339,13 @@ def _cut(messages: Sequence[tuple[int, Message]], upto: int, last: int) -> Trans
     return TranscriptPart([each for each in messages if each[0] <= last], min(upto, last), last)
 
 
-MOST = 200_000
-"""Characters after which a piece ends; it has one message at least."""
+MAX_CHARACTERS = 200_000
+"""Maximum length of a piece, which has at least one message."""
 
 
 class TranscriptMod(Mod):
-    """Threads, interactions and whole networks as Markdown, JSON lines or a page of HTML; and JSON
-    lines as the history of a new network."""
+    """Export of threads, interactions and whole networks as Markdown, JSON lines or HTML, and
+    import of JSON lines into a new network."""
 
     name = "transcript"
     migrations = "tables"
@@ -358,40 +359,40 @@ class TranscriptMod(Mod):
 
     @operation()
     async def export_transcript(self, call: Calling, args: ExportTranscript) -> Piece:
-        """Export a thread, an interaction, or (owners) all that you may read, as a text in pieces:
-        go on with `cursor` until there is none."""
+        """Export a thread, an interaction or (owners only) everything you can read, as text in
+        pieces. Continue with `cursor` until there is none."""
         subject = subject_of(args)
         after, last = (None, None) if args.cursor is None else map(int, args.cursor.split("-"))
         part = await part_of(self.host, call, args, after or 0, last)
-        look = _LOOKS.get(args.format) or _Lines(self.host.network, self.host.epoch)
-        texts = [look.head(f"{subject} ({self.host.network})")] if after is None else []
-        size, upto, shown = 0, part.upto, list[Message]()
+        writer = _FORMATS.get(args.format) or _Lines(self.host.network, self.host.epoch)
+        texts = [writer.head(f"{subject} ({self.host.network})")] if after is None else []
+        size, upto, included = 0, part.upto, list[Message]()
         for position, message in part.messages:
-            text = look.message(message)
-            if shown and size + len(text) > MOST:
+            text = writer.message(message)
+            if included and size + len(text) > MAX_CHARACTERS:
                 break
             size += len(text)
-            shown.append(message)
+            included.append(message)
             texts.append(text)
             upto = position
         else:
             upto = part.upto
         more = upto < part.last
         if not more:
-            texts.append(look.foot())
+            texts.append(writer.foot())
         return Piece(
             text="".join(texts),
-            messages=len(shown),
-            outside=any(message.outside for message in shown),
+            messages=len(included),
+            outside=any(message.outside for message in included),
             cursor=f"{upto}-{part.last}" if more else None,
         )
 
     @operation(permission="admin", tool=False, idempotent=True)
     async def import_transcript(self, call: Calling, args: ImportTranscript) -> Imported:
-        """Import lines of a transcript (jsonl) of another network into empty threads. Nobody is
-        woken, and each line is imported once."""
+        """Import lines of a transcript (jsonl) of another network into empty threads. This wakes no
+        agent, and each line is imported only once."""
         if self.host.kind_of(call.participant) == "agent":
-            raise forbidden("only people import transcripts")
+            raise forbidden("only people can import transcripts")
         return await self._importer.run(call, read_header(args.header), args.lines, args.first)
 
 
@@ -411,4 +412,4 @@ class _Lines:
         return ""
 
 
-_LOOKS: dict[str, TranscriptFormat] = {"markdown": Markdown(), "html": Html()}
+_FORMATS: dict[str, TranscriptFormat] = {"markdown": Markdown(), "html": Html()}

@@ -1,7 +1,7 @@
-"""The mod `webhooks`: what happens, told to other programs over HTTP.
+"""The mod `webhooks`: sends events to other programs over HTTP.
 
 mod       operations and hooks
 schemas   inputs and outputs
 settings  settings, templates, signatures
-courier   deliveries that wait, and signed requests, tried again
+courier   stored deliveries, signed requests and retries
 """

@@ -1,4 +1,4 @@
-"""The mod `webhooks`: what happens in the network, told to other programs over HTTP.
+"""The mod `webhooks`: sends events of the network to other programs over HTTP.
 
 mods:
   - webhooks:
@@ -22,10 +22,10 @@ from hubbub.mods.operation import Calling, Commit, Statement, bad_request, not_f
 from hubbub.mods.webhooks.courier import (
     Courier,
     DeliveryRepository,
-    added,
-    again,
-    concerns,
-    reaches,
+    covers_thread,
+    insert_delivery,
+    matches_message,
+    reset_delivery,
     turn_data,
 )
 from hubbub.mods.webhooks.schemas import (
@@ -45,11 +45,11 @@ __all__ = ["WebhooksMod"]
 
 
 class WebhooksMod(Mod):
-    """Tells other programs what happens in the network: messages, who comes and goes, turns.
+    """Sends events of the network to other programs: messages, joins, leaves, and ended turns.
 
-    Each event is a signed POST, sent again until the receiver has taken it, in the order in which
-    it happened. It stands in the database together with its message, so that nothing is lost when
-    the hub stops; a receiver may get an event twice, with the same id.
+    Each event is a signed POST, retried until the receiver accepts it. Events are sent in order.
+    They are stored in the same transaction as their message, so none is lost when the hub stops. A
+    receiver can get an event twice, with the same id.
     """
 
     name = "webhooks"
@@ -60,7 +60,7 @@ class WebhooksMod(Mod):
     def __init__(self, config: WebhooksConfig):
         super().__init__(config)
         self.random: Callable[[], float] = random.random
-        """Gives numbers in [0, 1): for the time between attempts."""
+        """Returns numbers in [0, 1), for jitter between attempts."""
         self._courier: Courier
         self._deliveries: DeliveryRepository
 
@@ -76,7 +76,7 @@ class WebhooksMod(Mod):
         super().reconfigure(config)
         self._courier.use(self.config)
 
-    # What happens -----------------------------------------------------------------------------
+    # Hooks ------------------------------------------------------------------------------------
 
     def watches(self, draft: Draft) -> bool:
         return bool(self.config.hooks)
@@ -84,58 +84,58 @@ class WebhooksMod(Mod):
     def on_stored(self, message: Message) -> Sequence[Statement]:
         statements: list[Statement] = []
         for hook in self.config.hooks:
-            if concerns(hook, message):
+            if matches_message(hook, message):
                 now = message.sent_at.timestamp()
-                statements.append(added(hook.name, "message", now, seq=message.seq))
-                self._courier.added(hook.name)
+                statements.append(insert_delivery(hook.name, "message", now, seq=message.seq))
+                self._courier.on_event(hook.name)
         return statements
 
     def on_join(self, participant: str) -> None:
-        self._note("join", self._who(participant))
+        self._record("join", self._participant_data(participant))
 
     def on_leave(self, participant: str) -> None:
-        self._note("leave", self._who(participant))
+        self._record("leave", self._participant_data(participant))
 
     def on_turn(self, turn: Turn) -> None:
-        self._note("turn", turn_data(turn), turn.start.thread_id)
+        self._record("turn", turn_data(turn), turn.start.thread_id)
 
     def on_timer(self, key: str) -> None:
-        self._courier.rung(key)
+        self._courier.on_timer(key)
 
-    def _who(self, participant: str) -> Mapping[str, JsonValue]:
+    def _participant_data(self, participant: str) -> Mapping[str, JsonValue]:
         return {"participant": participant, "kind": self.host.kind_of(participant)}
 
-    def _note(self, event: EventName, data: Mapping[str, JsonValue], thread: str = "") -> None:
+    def _record(self, event: EventName, data: Mapping[str, JsonValue], thread: str = "") -> None:
         hooks = [
             hook.name
             for hook in self.config.hooks
-            if event in hook.events and (not thread or reaches(hook, thread))
+            if event in hook.events and (not thread or covers_thread(hook, thread))
         ]
         if hooks:
             now, text = self.host.now(), json.dumps(data)
-            statements = [added(name, event, now, data=text) for name in hooks]
-            self.host.spawn(self._keep(statements, hooks))
+            statements = [insert_delivery(name, event, now, data=text) for name in hooks]
+            self.host.spawn(self._store(statements, hooks))
 
-    async def _keep(self, statements: Sequence[Statement], hooks: Sequence[str]) -> None:
-        await self.host.keep(statements)
+    async def _store(self, statements: Sequence[Statement], hooks: Sequence[str]) -> None:
+        await self.host.write(statements)
         for name in hooks:
-            self._courier.added(name)
+            self._courier.on_event(name)
 
     # Operations -------------------------------------------------------------------------------
 
     @operation(permission="admin", tool=False)
     async def list_webhooks(self, call: Calling, args: ListWebhooks) -> Webhooks:
-        """List the webhooks that events are sent to, and what waits for them."""
+        """List the webhooks with their waiting and failed events."""
         counts = self._deliveries.counts
         waiting, failed = await counts("waiting"), await counts("failed", "dropped")
-        told: list[Webhook] = []
+        webhooks: list[Webhook] = []
         for hook in self.config.hooks:
             first = await self._deliveries.first(hook.name)
             due = first.due if first is not None else 0.0
-            told.append(
+            webhooks.append(
                 Webhook(
                     name=hook.name,
-                    url=_shown(hook.url),
+                    url=_public_url(hook.url),
                     events=hook.events,
                     waiting=waiting.get(hook.name, 0),
                     failed=failed.get(hook.name, 0),
@@ -143,15 +143,15 @@ class WebhooksMod(Mod):
                     outcome=first.outcome if first is not None else "",
                 )
             )
-        return Webhooks(webhooks=tuple(told))
+        return Webhooks(webhooks=tuple(webhooks))
 
     @operation(permission="admin", tool=False)
     async def webhook_deliveries(self, call: Calling, args: ReadDeliveries) -> DeliveryPage:
-        """List the events of a webhook: sent, or waiting to be sent."""
+        """List the deliveries of a webhook, sent or waiting."""
         hooks = [hook.name for hook in self.config.hooks]
         if args.hook not in hooks:
             names = ", ".join(hooks) or "none"
-            raise not_found(f"there is no webhook {args.hook!r}; there are: {names}")
+            raise not_found(f"there is no webhook {args.hook!r}; available: {names}")
         before = args.before or BEYOND
         rows, more = await self._deliveries.of_hook(args.hook, args.state, before, args.limit)
         return DeliveryPage(deliveries=tuple(row.to_schema() for row in rows), more=more)
@@ -163,17 +163,19 @@ class WebhooksMod(Mod):
         if row is None or row.hook not in [hook.name for hook in self.config.hooks]:
             raise not_found(f"there is no delivery {args.id!r}; see webhook_deliveries")
         if row.state not in ("failed", "dropped"):
-            raise bad_request(f"{args.id} is {row.state}: there is nothing to retry")
-        told = row._replace(state="waiting", attempts=0).to_schema()
-        return Commit([again(row)], told, applied=partial(self._retried, row.hook))
+            raise bad_request(
+                f"{args.id} is {row.state}; only failed or dropped ones can be retried"
+            )
+        delivery = row._replace(state="waiting", attempts=0).to_schema()
+        return Commit([reset_delivery(row)], delivery, applied=partial(self._retried, row.hook))
 
     def _retried(self, name: str) -> None:
-        self._courier.rung(name)
-        self._courier.added(name)
+        self._courier.on_timer(name)
+        self._courier.on_event(name)
 
 
-def _shown(url: str) -> str:
-    """The address without what may be secret in it."""
+def _public_url(url: str) -> str:
+    """The address without the parts that may be secret."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}{'?…' if parts.query else ''}"

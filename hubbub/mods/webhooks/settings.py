@@ -1,5 +1,5 @@
-"""The settings of the mod `webhooks`, and what is done by them on both ways: how a text is made of
-what was sent, and how a body is signed."""
+"""The settings of the mod `webhooks`, and the code shared by both directions: templates and
+signatures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hubbub.wording import shortened
 
 __all__ = [
     "ID",
-    "MOST_CHARACTERS",
+    "MAX_CHARACTERS",
     "SIGNATURE",
     "TIMESTAMP",
     "BadSignature",
@@ -33,23 +33,23 @@ __all__ = [
     "HookConfig",
     "InboundConfig",
     "WebhooksConfig",
-    "rendered",
-    "signed",
+    "render",
+    "sign",
     "verify",
 ]
 
-MOST_CHARACTERS = 30_000
-"""Of a text; more is cut."""
-_BY_ITSELF = "{{ body.text if body.text is string else body | json }}"
+MAX_CHARACTERS = 30_000
+"""Maximum length of a rendered text, which is then truncated."""
+_DEFAULT_TEMPLATE = "{{ body.text if body.text is string else body | json }}"
 _JOINER = "\u2060"
-"""Has no width, and ends a name."""
+"""Has no width, and keeps `@` from starting a mention."""
 
 
 class CannotRender(Exception):
-    """The template fails on what was sent. The text says why."""
+    """The template fails on the request, for the reason in the text."""
 
 
-def _harmless(value: object) -> object:
+def _without_mentions(value: object) -> object:
     return value.replace("@", f"@{_JOINER}") if isinstance(value, str) else value
 
 
@@ -57,13 +57,13 @@ def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-# Mail, chat and logs take text, not HTML: nothing is escaped.
-_ENVIRONMENT = ImmutableSandboxedEnvironment(finalize=_harmless, autoescape=False)
+# Mail, chat and logs take plain text, so nothing is escaped as HTML.
+_ENVIRONMENT = ImmutableSandboxedEnvironment(finalize=_without_mentions, autoescape=False)
 _ENVIRONMENT.filters["json"] = _json
 
 
-def checked(template: str) -> str:
-    """The template. Raises what pydantic takes for a mistake of the user."""
+def check_template(template: str) -> str:
+    """The template. Raises a pydantic validation error."""
     try:
         _ENVIRONMENT.parse(template)
     except TemplateSyntaxError as error:
@@ -73,15 +73,15 @@ def checked(template: str) -> str:
     return template
 
 
-def rendered(template: str | None, given: Mapping[str, JsonValue]) -> str:
-    """The text, without blanks at both ends. Raises `CannotRender`."""
+def render(template: str | None, variables: Mapping[str, JsonValue]) -> str:
+    """The rendered text, without surrounding whitespace. Raises `CannotRender`."""
     try:
-        made = _ENVIRONMENT.from_string(template or _BY_ITSELF).render(given).strip()
+        text = _ENVIRONMENT.from_string(template or _DEFAULT_TEMPLATE).render(variables).strip()
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise CannotRender(f"{type(error).__name__}: {error}") from error
     except (MemoryError, RecursionError, AttributeError) as error:
         raise CannotRender(type(error).__name__) from error
-    return shortened(made, MOST_CHARACTERS)
+    return shortened(text, MAX_CHARACTERS)
 
 
 EventName = Literal["message", "join", "leave", "turn"]
@@ -91,10 +91,10 @@ EVENTS: tuple[EventName, ...] = ("message", "join", "leave", "turn")
 def _url(text: str) -> str:
     try:
         parts = urlsplit(text)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        fine = False
-    if not fine or any(c.isspace() or not c.isprintable() for c in text):
+        valid = False
+    if not valid or any(c.isspace() or not c.isprintable() for c in text):
         raise wrong(f"expected an address such as https://example.org/hook, not {text!r}")
     return text
 
@@ -110,65 +110,65 @@ def _listen(text: str) -> str:
 Listen = Annotated[str, AfterValidator(_listen)]
 Url = Annotated[str, Field(max_length=2000), AfterValidator(_url)]
 Thread = Annotated[str, AfterValidator(named_thread)]
-Template = Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(checked)]
+Template = Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(check_template)]
 Secret = Annotated[SecretStr, Field(min_length=16)]
 
 
 class HookConfig(Section):
     name: Id
-    """What it is called in answers and notices."""
+    """Name of the webhook in answers and notices."""
     url: Url
-    """Where events are sent, by POST."""
+    """Address to which events are sent by POST."""
     secret: Secret
-    """What they are signed with, at least 16 characters: `${NAME}` takes it from the environment.
-    """
+    """Key to sign events with, at least 16 characters. `${NAME}` reads it from the environment."""
     events: Annotated[tuple[EventName, ...], Field(min_length=1)] = ("message",)
-    """What is told: messages, who comes and goes, turns that have ended."""
+    """Events to send: messages, joins and leaves of participants, ended turns."""
     threads: tuple[Thread, ...] = ()
-    """Only messages and turns in these threads and their reply threads. Empty: in all threads that
-    are not direct."""
+    """Only messages and turns in these threads and their reply threads. Default: in all threads
+    except direct ones."""
     direct: bool = False
-    """Whether direct messages, and turns in direct threads, are told, too."""
+    """Whether to include direct messages and turns in direct threads."""
     content: bool = False
-    """Whether messages are sent as a whole; else only who, where and when, and their ids."""
+    """Whether to send complete messages. If not, only ids, participants, thread and time."""
     exempt: tuple[Id, ...] = ()
-    """Participants whose messages are not told: those of a hook that comes in, for example, lest
-    two programs go on for ever."""
+    """Participants whose messages are not sent, for example the sender of an inbound webhook, to
+    avoid an endless loop between two programs."""
 
 
 class EndpointConfig(Section):
-    """Where a program elsewhere sends something to."""
+    """An address to which another program sends requests."""
 
     name: Id
-    """The last part of its address: `/hooks/<name>`."""
+    """Last part of the path: `/hooks/<name>`."""
     secret: Secret
-    """What the sender signs with, at least 16 characters."""
+    """Key that the sender signs with, at least 16 characters."""
     to: Thread
-    """The thread in which it is posted."""
+    """Thread to post in."""
     template: Template | None = None
-    """Jinja2: makes the text from `body` (the JSON that was sent), `id` and `name`. Nothing is
-    posted where it makes nothing. Left out: the body's `text`, or the body as JSON."""
+    """Jinja2 template for the text, with the variables `body` (the JSON of the request), `id` and
+    `name`. If it renders to nothing, nothing is posted. Default: the body's `text`, or else the
+    body as JSON."""
     mentions: tuple[Id, ...] = ()
-    """Participants that are mentioned; agents among them wake. What was sent mentions nobody."""
+    """Participants to mention, which wakes agents. The content of the request mentions no one."""
     tolerance: Span = 300.0
-    """Seconds that the sender's clock may differ, and a message be under way."""
+    """Maximum age of a request in seconds, including the difference of clocks."""
 
 
 class InboundConfig(Section):
-    """What `hubbub webhooks serve` listens for."""
+    """Settings of `hubbub webhooks serve`."""
 
     listen: Listen = "127.0.0.1:4830"
-    """Address and port."""
+    """Address and port to listen on."""
     sender: Id = "webhook"
-    """The participant, a service, in whose name all is posted."""
+    """The participant, a service, that posts the messages."""
     endpoints: tuple[EndpointConfig, ...] = ()
-    """The addresses that there are."""
+    """The addresses to serve."""
     max_size: Size = 256_000
-    """Bytes of one body."""
+    """Maximum size of a request body in bytes."""
     timeout: Span = 10.0
-    """Seconds in which a request must have come as a whole."""
+    """Seconds in which a request must be complete."""
     max_connections: Annotated[int, Field(ge=1, le=10_000)] = 64
-    """Connections at once; others are turned away."""
+    """Maximum number of concurrent connections. Further ones are refused."""
 
     @field_validator("endpoints")
     @classmethod
@@ -179,22 +179,22 @@ class InboundConfig(Section):
 
 class WebhooksConfig(ModConfig):
     hooks: tuple[HookConfig, ...] = ()
-    """Who is told."""
+    """The receivers of events."""
     timeout: Span = 10.0
-    """Seconds in which a receiver must have answered."""
+    """Seconds in which a receiver must answer."""
     attempts: Annotated[int, Field(ge=1, le=100)] = 12
-    """How often an event is sent at most; then it is given up, and owners are told."""
+    """Maximum attempts to send an event. Then it is given up, and owners get a notice."""
     first_retry: Span = 5.0
-    """Seconds until the second attempt; each time twice as many."""
+    """Seconds before the second attempt. The delay doubles each time."""
     longest_retry: Span = 3600.0
-    """Seconds between two attempts at most."""
+    """Maximum seconds between two attempts."""
     most_waiting: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
-    """Events that may wait for one receiver; beyond it the oldest are dropped, and owners are told.
-    """
+    """Maximum number of waiting events per receiver. Beyond it, the oldest are dropped, and owners
+    get a notice."""
     kept: Annotated[int, Field(ge=1, le=100_000)] = 1000
-    """Events of each hook that are remembered after they were sent or given up."""
+    """Number of sent or given up events stored per webhook."""
     inbound: InboundConfig = InboundConfig()
-    """What comes in: for a process of its own, `hubbub webhooks serve`."""
+    """Inbound webhooks, served by a separate process, `hubbub webhooks serve`."""
 
     @model_validator(mode="after")
     def _different(self) -> Self:
@@ -205,7 +205,7 @@ class WebhooksConfig(ModConfig):
 def _check_names(names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise wrong(f"{name!r} is there twice: names must differ")
+            raise wrong(f"{name!r} is listed twice; names must be unique")
 
 
 # Signatures -------------------------------------------------------------------------------------
@@ -214,13 +214,12 @@ def _check_names(names: list[str]) -> None:
 ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
 _VERSION = "v1,"
 _ENCODED = "whsec_"
-"""Before a secret that is base64, as the specification writes them; others are taken as they
-are."""
+"""Prefix of a secret in base64, as in the specification. Other secrets are used as they are."""
 _LONGEST_ID = 256
 
 
 class BadSignature(Exception):
-    """The signature does not prove that the body is who it says it is from, or not now."""
+    """The signature is missing, wrong or expired."""
 
 
 def _key(secret: str) -> bytes:
@@ -228,18 +227,18 @@ def _key(secret: str) -> bytes:
         try:
             return base64.b64decode(secret.removeprefix(_ENCODED), validate=True)
         except binascii.Error:
-            pass  # a secret that only begins like one
+            pass  # a plain secret with the same prefix
     return secret.encode()
 
 
 def _signature(secret: str, id: str, timestamp: str, body: bytes) -> str:
-    signed = b".".join((id.encode(), timestamp.encode(), body))
-    digest = hmac.new(_key(secret), signed, hashlib.sha256).digest()
+    content = b".".join((id.encode(), timestamp.encode(), body))
+    digest = hmac.new(_key(secret), content, hashlib.sha256).digest()
     return _VERSION + base64.b64encode(digest).decode()
 
 
-def signed(secret: str, id: str, now: float, body: bytes) -> dict[str, str]:
-    """The headers that prove a body."""
+def sign(secret: str, id: str, now: float, body: bytes) -> dict[str, str]:
+    """The headers that sign a body."""
     timestamp = str(int(now))
     return {ID: id, TIMESTAMP: timestamp, SIGNATURE: _signature(secret, id, timestamp, body)}
 
@@ -247,18 +246,19 @@ def signed(secret: str, id: str, now: float, body: bytes) -> dict[str, str]:
 def verify(
     secret: str, headers: Mapping[str, str], body: bytes, now: float, tolerance: float
 ) -> str:
-    """The id of an event whose signature is right, and at most `tolerance` seconds away from now.
-    Names of headers are in lower case. Raises `BadSignature`, with a sentence for the sender."""
+    """The id of an event whose signature is valid and whose time differs from `now` by at most
+    `tolerance` seconds. Header names are in lower case. Raises `BadSignature`, with a message for
+    the sender."""
     id, timestamp = headers.get(ID, ""), headers.get(TIMESTAMP, "")
     given = headers.get(SIGNATURE, "").split()
     if not (id and timestamp and given):
-        raise BadSignature(f"the headers {ID}, {TIMESTAMP} and {SIGNATURE} are needed")
-    # With a full stop in the id, the same signature would prove another id, time and body.
+        raise BadSignature(f"the headers {ID}, {TIMESTAMP} and {SIGNATURE} are required")
+    # With a period in the id, the same signature would be valid for another id, time and body.
     if "." in id or len(id) > _LONGEST_ID or not (timestamp.isascii() and timestamp.isdecimal()):
-        raise BadSignature(f"{ID} or {TIMESTAMP} is not as it should be")
-    right = _signature(secret, id, timestamp, body).encode()
-    if not any(hmac.compare_digest(right, each.encode()) for each in given):
+        raise BadSignature(f"{ID} or {TIMESTAMP} is malformed")
+    expected = _signature(secret, id, timestamp, body).encode()
+    if not any(hmac.compare_digest(expected, each.encode()) for each in given):
         raise BadSignature("the signature is wrong")
     if len(timestamp) > 15 or abs(int(timestamp) - now) > tolerance:
-        raise BadSignature(f"{TIMESTAMP} is more than {tolerance:g} s away from now")
+        raise BadSignature(f"{TIMESTAMP} is more than {tolerance:g} s off the current time")
     return id

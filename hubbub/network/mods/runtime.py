@@ -228,7 +228,7 @@ class Mods(Service, Gate):
         waking = [who for who, _, reply in decisions if reply is not None]
         mark = draft.request
         if waking and not (mark is not None and mark.id):
-            asleep = self.pipeline.asleep(draft, waking)
+            asleep = self.pipeline.not_woken(draft, waking)
             for n, decision in enumerate(decisions if asleep else ()):
                 if decision.reply is not None and decision.participant in asleep:
                     decisions[n] = Decision(decision.participant, Reason.MUTED, None)

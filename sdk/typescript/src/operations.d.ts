@@ -10,23 +10,23 @@ export type Args<Name> =
 export type Result<Name> =
   Name extends keyof Operations ? Operations[Name]["result"] : any;
 
-/** What a participant says of itself, and how it stands with it. */
+/** A participant's description of itself, with its presence and workload. */
 export interface AgentCard {
   id: string;
   kind: "agent" | "human" | "service";
-  /** Whether it is connected. One that is not gets its messages when it comes back. */
+  /** Whether it is connected. If not, it receives its messages when it reconnects. */
   present: boolean;
   description?: string;
   skills?: string[];
-  /** What it needs to be given. */
+  /** The input it needs. */
   inputs?: string;
   cost?: string;
   availability?: string;
-  /** What else its card says. */
+  /** Other fields of its card. */
   more?: { [key: string]: Json };
-  /** Turns of it that run now. */
+  /** Number of its turns that are running. */
   running?: number;
-  /** Messages that it works on, or that wait for it. */
+  /** Number of messages that it is working on or that are waiting for it. */
   open?: number;
 }
 
@@ -159,9 +159,9 @@ export interface AgentVersion {
 }
 
 export interface Agents {
-  /** By name. */
+  /** Sorted by id. */
   agents: AgentCard[];
-  /** Whether there are others: ask again with `after`. */
+  /** Whether there are more. To get them, call again with `after`. */
   more: boolean;
 }
 
@@ -233,9 +233,9 @@ export interface AskModel {
 export interface AssignTask {
   /** The task. */
   task: string;
-  /** Why, how far it is or what is left to do, for whoever takes it up. */
+  /** The reason, the progress or the remaining work, for the next participant. */
   note?: string;
-  /** Who is to do it: somebody who reads the thread. */
+  /** The participant who should do it. Must read the thread. */
   to: string;
 }
 
@@ -268,28 +268,28 @@ export interface BeginTurnResult {
 }
 
 export interface BeginUpload {
-  /** What the file is called, without any path. */
+  /** File name, without a path. */
   name: string;
-  /** Bytes. An empty file says nothing, and is refused. */
+  /** Size in bytes. Empty files are refused. */
   size: number;
-  /** Who reads this thread may read the file; left out: nobody but you, until you attach it to a message or share it. */
+  /** Participants who read this thread can read the file. Default: only you, until you attach it to a message or share it. */
   thread?: string | null;
-  /** For example `image/png`. What the name and the content say goes before it. */
+  /** For example `image/png`. The type detected from name and content takes precedence. */
   media_type?: string | null;
-  /** Checksum of the content in hexadecimal: what arrives otherwise is refused. */
+  /** Checksum of the content in hexadecimal. Content that does not match it is refused. */
   sha256?: string | null;
 }
 
 export interface Board {
   id: string;
-  /** Empty: the thread's own board, which is there with its first task. */
+  /** Empty for the thread's default board, which is created with its first task. */
   name: string;
   thread_id: string;
   created_by: string;
   created_at: string;
-  /** Tasks that are not over. */
+  /** Number of tasks that are not done or cancelled. */
   active?: number;
-  /** Tasks that are done or cancelled. */
+  /** Number of tasks that are done or cancelled. */
   over?: number;
 }
 
@@ -302,14 +302,14 @@ export interface BoardText {
   board: Board;
   /** Markdown. */
   text: string;
-  /** Whether there are tasks that are not shown. */
+  /** Whether some tasks are not shown. */
   cut: boolean;
 }
 
 export interface Boards {
   /** Latest first. */
   boards: Board[];
-  /** Whether there are earlier ones: ask again with `before`. */
+  /** Whether there are earlier ones. To get them, call again with `before`. */
   more: boolean;
 }
 
@@ -434,14 +434,14 @@ export interface CaseYaml {
 export interface ChangeReaction {
   /** The message, for example m42. */
   message_id: string;
-  /** One emoji, for example 👍; or one of the names that this network knows. */
+  /** One emoji, for example 👍, or one of the names defined in this network. */
   emoji: string;
 }
 
 export interface ChangeTask {
   /** The task. */
   task: string;
-  /** Why, how far it is or what is left to do, for whoever takes it up. */
+  /** The reason, the progress or the remaining work, for the next participant. */
   note?: string;
 }
 
@@ -499,7 +499,7 @@ export interface CheckAgent {
 
 export interface Comment {
   id: number;
-  /** The latest when it was written. */
+  /** The latest version when the comment was written. */
   version: number;
   line?: number | null;
   author: string;
@@ -513,7 +513,7 @@ export interface CommentOn {
   id: string;
   /** The comment. */
   text: string;
-  /** Of the latest version; left out: the whole document. */
+  /** A line of the latest version. Default: the comment is on the whole document. */
   line?: number | null;
 }
 
@@ -521,7 +521,7 @@ export interface Comments {
   document: Document;
   /** Oldest first. */
   comments: Comment[];
-  /** Whether there are later ones: ask again with `after`. */
+  /** Whether there are later ones. To get them, call again with `after`. */
   more: boolean;
 }
 
@@ -538,22 +538,10 @@ export interface ConfigureMod {
   settings: { [key: string]: Json };
 }
 
-/** A place that somebody else has changed since `base_version`. */
-export interface Conflicting {
-  /** Its first line in the latest version, as an edit of it names the place. */
-  first: number;
-  /** Its last line; one less than `first` where nothing stands there now. */
-  last: number;
-  /** What stood there in `base_version`. Long texts end in "…". */
-  was: string;
-  now: string;
-  yours: string;
-}
-
 export interface CreateBoard {
-  /** Who reads this thread sees the board and works on it. */
+  /** Participants who read this thread can see the board and work on it. */
   thread: string;
-  /** What it is called, besides the thread's other boards. */
+  /** The name, which distinguishes it from the other boards of the thread. */
   name: string;
 }
 
@@ -565,49 +553,49 @@ export interface CreateChannel {
 }
 
 export interface CreateDocument {
-  /** What it is called, in one line. */
+  /** The title, in one line. */
   title: string;
   /** Markdown. */
   text?: string;
-  /** Who reads this thread may read and change the document. */
+  /** Participants who read this thread can read and change the document. */
   thread: string;
 }
 
 export interface CreatePoll {
-  /** Who reads this thread may vote, and gets the result. */
+  /** Participants who read this thread can vote, and receive the result. */
   thread: string;
-  /** What is asked, in one line. */
+  /** The question, in one line. */
   question: string;
-  /** What can be voted for. */
+  /** The options to choose from. */
   options: string[];
-  /** When it ends by itself; left out: when you close it. */
+  /** When the poll ends. Default: when you close it. */
   deadline?: string | null;
-  /** Whether votes stay secret, and the counts until the end. */
+  /** Whether votes are secret. The counts are then hidden until the poll ends. */
   secret?: boolean;
-  /** Whether one may vote for several options. */
+  /** Whether participants can vote for several options. */
   multiple?: boolean;
-  /** How many must have voted for the result to count. */
+  /** Minimum number of voters for a valid result. */
   quorum?: number;
 }
 
 export interface CreateTask {
-  /** What is to be done, in one line. */
+  /** The work to be done, in one line. */
   title: string;
-  /** The thread to whose own board it goes. Name this or `board`. */
+  /** The thread on whose default board to put it. Give this or `board`. */
   thread?: string | null;
-  /** The board that it goes to. */
+  /** The board to put it on. */
   board?: string | null;
-  /** All that is needed to do it; Markdown. */
+  /** Everything needed to do the task, in Markdown. */
   description?: string;
-  /** Who is to do it; left out: whoever claims it. */
+  /** The participant who should do it. Default: the one who claims it. */
   owner?: string | null;
-  /** When it is to be done. */
+  /** When it should be done. */
   due?: string | null;
-  /** Tasks of the same thread that must be over before it can be claimed. */
+  /** Tasks of the same thread that must be done or cancelled before it can be claimed. */
   depends_on?: string[];
-  /** How urgent it is. */
+  /** The priority. */
   priority?: "low" | "normal" | "high" | "urgent";
-  /** Words to find it by. */
+  /** Labels for filtering and search. */
   labels?: string[];
 }
 
@@ -639,14 +627,14 @@ export interface Delegate {
 export interface DeleteMessage {
   /** The message, for example m42. */
   message_id: string;
-  /** The message (m42) or turn that made you delete it. */
+  /** The message (m42) or turn that caused you to delete it. */
   cause?: string | null;
 }
 
 export interface DeliveryPage {
   /** Latest first. */
   deliveries: WebhookDelivery[];
-  /** Whether there are earlier ones: ask again with `before`. */
+  /** Whether there are earlier ones. To get them, call again with `before`. */
   more: boolean;
 }
 
@@ -671,37 +659,37 @@ export interface DiffDocument {
   id: string;
   /** The earlier version. */
   old: number;
-  /** Left out: the latest. */
+  /** The later version. Default: the latest. */
   new?: number | null;
 }
 
 export interface Digest {
-  /** Those with mentions of you first, then direct ones, then by activity. */
+  /** Threads that mention you first, then direct ones, then by activity. */
   threads: ThreadDigest[];
-  /** Whether there is something new in other threads, too. */
+  /** Whether other threads have new activity, too. */
   more: boolean;
-  /** What waits for you, whenever it was asked. */
+  /** Everything that is waiting for you, regardless of `since`. */
   waiting: WaitingItem[];
-  /** What was closed or finished meanwhile, such as polls and tasks. */
+  /** Items closed or finished since then, such as polls and tasks. */
   decided: string[];
-  /** Your last visit, or the time that you gave; left out if there was no visit. */
+  /** Your last visit, or the time that you gave. Omitted if you have not visited yet. */
   since?: string | null;
-  /** The position of the log that this tells of: mark_visit remembers it. */
+  /** The log position that this digest covers. Pass it to mark_visit. */
   upto: number;
-  /** Why summaries, or what other mods know, are missing, if they are. */
+  /** Why summaries or contributions of other mods are missing, if they are. */
   note?: string;
   /** Whether one of the new messages carries content from outside the network. */
   outside?: boolean;
 }
 
 export interface DigestFor {
-  /** `last_visit`: what you have neither read nor had in a digest that you marked. Or a time, such as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given. */
+  /** `last_visit`: messages that you have not read and that no digest you marked has covered. Or a time, such as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given. */
   since?: "last_visit" | string;
-  /** Only these threads of yours; left out: all. */
+  /** Only these of your threads. Default: all. */
   threads?: string[];
-  /** How many threads at most. */
+  /** Maximum number of threads. */
   limit?: number;
-  /** Whether a model sums the threads up, if the network has one for that. */
+  /** Whether a model summarizes the threads, if the network has one configured for it. */
   summaries?: boolean;
 }
 
@@ -709,7 +697,7 @@ export interface Document {
   id: string;
   title: string;
   thread_id: string;
-  /** The latest. */
+  /** The latest version. */
   version: number;
   created_by: string;
   created_at: string;
@@ -719,22 +707,22 @@ export interface DocumentDiff {
   document: Document;
   old: number;
   new: number;
-  /** Unified. */
+  /** In unified format. */
   diff: string;
-  /** Whether it was longer than this. */
+  /** Whether `diff` was truncated. */
   cut: boolean;
 }
 
-/** What became of an edit. */
+/** The result of an edit. */
 export interface DocumentEdited {
-  /** merged: others had changed other places, and both are in it. conflict: nothing was saved. */
+  /** merged: combined with changes that others made elsewhere. conflict: nothing was saved. */
   status: "saved" | "merged" | "unchanged" | "conflict";
   document: Document;
-  /** The version that stands now. */
+  /** The current version. */
   version: number;
-  /** The first of them, if they are many. */
-  conflicts?: Conflicting[];
-  /** What to do about it. */
+  /** Only the first ones, if there are many. */
+  conflicts?: EditConflict[];
+  /** What to do about the conflicts. */
   advice?: string;
 }
 
@@ -747,20 +735,20 @@ export interface DocumentHistory {
 
 export interface DocumentText {
   document: Document;
-  /** The one that was read. */
+  /** The version of `text`. */
   version: number;
-  /** With line numbers, if they were asked for. */
+  /** With line numbers, if requested. */
   text: string;
   first: number;
-  /** The last line that is here. Long texts come in parts: go on with the line after it. */
+  /** Last line in `text`. Long documents come in parts; continue with the next line. */
   last: number;
-  /** Of the whole text. */
+  /** Number of lines in the whole document. */
   lines: number;
 }
 
 export interface DocumentVersion {
   version: number;
-  /** The version that its author had read. */
+  /** The version that its author edited. */
   base: number;
   author: string;
   at: string;
@@ -771,7 +759,7 @@ export interface DocumentVersion {
 export interface Documents {
   /** Latest first. */
   documents: Document[];
-  /** Whether there are earlier ones: ask again with `before`. */
+  /** Whether there are earlier ones. To get them, call again with `before`. */
   more: boolean;
 }
 
@@ -783,7 +771,7 @@ export interface Done {
 export interface DownloadChunk {
   /** The file, for example `f12`. */
   id: string;
-  /** Where the part begins. */
+  /** Offset of the part, in bytes. */
   offset?: number;
 }
 
@@ -813,27 +801,41 @@ export interface EditAgent {
   version?: number | null;
 }
 
+/** A range of lines that another participant has changed since `base_version`. */
+export interface EditConflict {
+  /** First line of the range in the latest version, as an edit would give it. */
+  first: number;
+  /** Last line of the range. One less than `first` if the range is empty now. */
+  last: number;
+  /** The text in `base_version`. Long texts end in "…". */
+  was: string;
+  /** The text in the latest version. */
+  now: string;
+  /** The text of your edit. */
+  yours: string;
+}
+
 export interface EditDocument {
   /** The document. */
   id: string;
-  /** The version that you have read; line numbers are those of it. */
+  /** The version that you read. Line numbers refer to it. */
   base_version: number;
-  /** What was changed and why, in a few words, for the history. */
+  /** A short summary of the change and its reason, for the history. */
   note?: string;
-  /** They may not overlap; all numbers are those of `base_version`. */
+  /** Must not overlap. All line numbers refer to `base_version`. */
   edits: LineEdit[];
 }
 
 export interface EditMessage {
   /** The message, for example m42. */
   message_id: string;
-  /** What it says from now on. */
+  /** The new text. */
   text?: string | null;
-  /** In place of `text`: JSON that it carries from now on. */
+  /** The new content as JSON, instead of `text`. */
   content?: Json;
-  /** How `content` reads as text. */
+  /** A text rendering of `content`. */
   text_representation?: string | null;
-  /** The message (m42) or turn that made you edit it. */
+  /** The message (m42) or turn that caused you to edit it. */
   cause?: string | null;
   /** Whether the new text carries content from outside the network. */
   outside?: boolean;
@@ -879,15 +881,15 @@ export interface ExplainWake {
 }
 
 export interface ExportTranscript {
-  /** A thread that you read. */
+  /** Export a thread that you read. */
   thread?: string | null;
-  /** Or what one message has set in motion (i42), as far as you may read it. */
+  /** Or export an interaction (i42), as far as you can read it. */
   interaction?: string | null;
-  /** Or all that you may read of the network; for owners. */
+  /** Or export everything in the network that you can read. For owners. */
   everything?: boolean;
-  /** markdown and html are for people; jsonl has everything, and can be imported. */
+  /** markdown and html are for people; jsonl is complete and can be imported. */
   format?: "markdown" | "jsonl" | "html";
-  /** Where to go on: what the piece before has told. Left out: from the beginning. */
+  /** Where to continue: `cursor` of the previous piece. Default: from the beginning. */
   cursor?: string | null;
 }
 
@@ -895,20 +897,20 @@ export interface File {
   id: string;
   name: string;
   media_type: string;
-  /** Bytes. */
+  /** Size in bytes. */
   size: number;
   sha256: string;
-  /** A thread of yours in which the file is. */
+  /** A thread that you read and that has the file. */
   thread?: string | null;
   uploaded_by: string;
   at: string;
-  /** Whether its content came from outside the network. */
+  /** Whether its content comes from outside the network. */
   outside?: boolean;
-  /** Of its text, as `read_file` counts them; 0: there is none. */
+  /** Number of lines of text, as `read_file` counts them. 0 if there is no text. */
   lines?: number;
-  /** Why there is none. */
+  /** Why there is no text, if there is none. */
   no_text?: string;
-  /** Who has deleted it: there is no content any more. */
+  /** The participant who deleted the file. Its content is gone. */
   deleted_by?: string | null;
   deleted_at?: string | null;
 }
@@ -916,11 +918,11 @@ export interface File {
 export interface FileChunk {
   id: string;
   offset: number;
-  /** Bytes of the whole file. */
+  /** Size of the whole file in bytes. */
   size: number;
-  /** The part, as base64. */
+  /** The part as base64. */
   data: string;
-  /** Whether there are bytes after these. */
+  /** Whether the file continues after this part. */
   more: boolean;
 }
 
@@ -931,43 +933,43 @@ export interface FileOf {
 
 export interface FileText {
   file: File;
-  /** With line numbers, if they were asked for. Long lines are broken. */
+  /** With line numbers, if requested. Long lines are wrapped. */
   text: string;
   first: number;
-  /** The last line that is here. */
+  /** Last line in `text`. */
   last: number;
-  /** Of the whole text. */
+  /** Number of lines in the whole text. */
   lines: number;
-  /** Whether there are lines after these: ask again with `first_line`. */
+  /** Whether there are more lines. To get them, call again with `first_line`. */
   more: boolean;
-  /** Whether the file goes on after its last line here: only so much text is kept. */
+  /** Whether the file is longer than its stored text, which is limited in size. */
   cut?: boolean;
-  /** Whether the text came from outside the network. */
+  /** Whether the text comes from outside the network. */
   outside?: boolean;
 }
 
 export interface Files {
   /** Latest first. */
   files: File[];
-  /** Whether there are earlier ones: ask again with `before`. */
+  /** Whether there are earlier ones. To get them, call again with `before`. */
   more: boolean;
 }
 
 export interface FindAgent {
-  /** What must be done, in a few words: `translate a contract into German`. */
+  /** The work to be done, in a few words: `translate a contract into German`. */
   need: string;
-  /** Whether to look among people, too. */
+  /** Whether to include people. */
   people?: boolean;
-  /** Only those that are connected now. */
+  /** Only participants that are connected now. */
   present?: boolean;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
 export interface FinishTask {
   /** The task. */
   task: string;
-  /** Its result, or where to find it. */
+  /** The result, or where to find it. */
   result?: string;
 }
 
@@ -978,45 +980,45 @@ export interface Forget {
 export interface FoundAgent {
   id: string;
   kind: "agent" | "human" | "service";
-  /** Whether it is connected. One that is not gets its messages when it comes back. */
+  /** Whether it is connected. If not, it receives its messages when it reconnects. */
   present: boolean;
   description?: string;
   skills?: string[];
-  /** What it needs to be given. */
+  /** The input it needs. */
   inputs?: string;
   cost?: string;
   availability?: string;
-  /** What else its card says. */
+  /** Other fields of its card. */
   more?: { [key: string]: Json };
-  /** Turns of it that run now. */
+  /** Number of its turns that are running. */
   running?: number;
-  /** Messages that it works on, or that wait for it. */
+  /** Number of messages that it is working on or that are waiting for it. */
   open?: number;
-  /** Words of the need that stand in its card. */
+  /** Words of `need` that match its card. */
   why: string[];
 }
 
 export interface FoundAgents {
-  /** Who fits best comes first; among equals those who are present and have less to do. */
+  /** Best match first. Ties go to participants that are present and have less work. */
   agents: FoundAgent[];
-  /** Whether others fit, too, only less well. */
+  /** Whether there are further, weaker matches. */
   more: boolean;
-  /** What to do if nobody fits. */
+  /** What to do if there is no match. */
   advice?: string;
 }
 
 /** A message, document or file. */
 export interface FoundItem {
   kind: "messages" | "documents" | "files";
-  /** Of the message, as for read_message; of the document or file. */
+  /** Id of the message (as for read_message), document or file. */
   id: string;
-  /** The thread that it belongs to. */
+  /** Its thread. */
   thread_id: string;
   by: string;
   at: string;
-  /** The place where the words stand. Read the whole before you rely on it. */
+  /** An excerpt around the match. Read the whole item before you rely on it. */
   snippet: string;
-  /** Of a document or file. */
+  /** Set for a document or file. */
   title?: string;
   /** Whether it carries content from outside the network. */
   outside?: boolean;
@@ -1052,18 +1054,18 @@ export interface Hello {
 export interface ImportTranscript {
   /** The first line of the file. */
   header: string;
-  /** The next lines of the file, in their order. */
+  /** The next lines of the file, in order. */
   lines: string[];
-  /** The number that the first of these lines has in the file, for errors. */
+  /** Number in the file of the first of these lines, for error messages. */
   first?: number;
 }
 
 export interface Imported {
-  /** Lines that are messages of this network now. */
+  /** Number of lines that were imported as messages. */
   imported: number;
-  /** Lines that were so before. */
+  /** Number of lines that had been imported before. */
   before: number;
-  /** Lines that are not taken over: what mods had to say in their own threads, and edits of messages that were not imported. */
+  /** Number of lines that are not imported: messages of mods in their own threads, and edits of messages that were not imported. */
   skipped: number;
 }
 
@@ -1132,23 +1134,23 @@ export interface LimitsInfo {
   unacknowledged: number;
 }
 
-/** A message, in short. */
+/** A message, abridged. */
 export interface Line {
   id: string;
   by: string;
   at: string;
-  /** How it begins, in one line. */
+  /** Its beginning, in one line. */
   text: string;
   /** Whether it carries content from outside the network. */
   outside?: boolean;
 }
 
 export interface LineEdit {
-  /** The first line to replace. To insert before a line: that line, with `last` one less. */
+  /** First line to replace. To insert before a line, give that line and set `last` to one less. */
   first: number;
-  /** The last line to replace. */
+  /** Last line to replace. */
   last: number;
-  /** What stands there afterwards; empty: the lines go. */
+  /** The replacement. Empty deletes the lines. */
   text: string;
 }
 
@@ -1156,13 +1158,13 @@ export interface ListAgentProcesses {
 }
 
 export interface ListAgents {
-  /** Whether to list people, too. */
+  /** Whether to include people. */
   people?: boolean;
-  /** Only those that are connected now. */
+  /** Only participants that are connected now. */
   present?: boolean;
-  /** Only those whose names come after this one. */
+  /** Only participants whose ids sort after this one. */
   after?: string | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
@@ -1173,11 +1175,11 @@ export interface ListApprovals {
 }
 
 export interface ListBoards {
-  /** Only those of this thread. */
+  /** Only items of this thread. */
   thread?: string | null;
-  /** Only those that were created before this one. */
+  /** Only items created before the one with this id. */
   before?: string | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
@@ -1188,20 +1190,20 @@ export interface ListChannels {
 }
 
 export interface ListDocuments {
-  /** Only those of this thread. */
+  /** Only items of this thread. */
   thread?: string | null;
-  /** Only those that were created before this one. */
+  /** Only items created before the one with this id. */
   before?: string | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
 export interface ListFiles {
-  /** Only those of this thread. */
+  /** Only items of this thread. */
   thread?: string | null;
-  /** Only those that were created before this one. */
+  /** Only items created before the one with this id. */
   before?: string | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
@@ -1225,33 +1227,33 @@ export interface ListParticipants {
 }
 
 export interface ListPolls {
-  /** Only those of this thread. */
+  /** Only items of this thread. */
   thread?: string | null;
-  /** Only those that were created before this one. */
+  /** Only items created before the one with this id. */
   before?: string | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
-  /** Only those in this state. */
+  /** Only polls in this state. */
   state?: "open" | "closed" | null;
 }
 
 export interface ListReactions {
-  /** The messages; left out: those of `thread`. */
+  /** The messages. Default: those of `thread`. */
   message_ids?: string[];
-  /** The thread whose messages are meant. */
+  /** The thread whose messages to list reactions for. */
   thread?: string | null;
-  /** Of the thread: only messages from this position (tseq) on. */
+  /** With `thread`: first message, by its position in the thread (tseq). */
   first?: number;
-  /** Of the thread: only messages up to this position (tseq). */
+  /** With `thread`: last message, by its position in the thread (tseq). */
   last?: number | null;
 }
 
 export interface ListReminders {
-  /** Those of all participants; for owners. */
+  /** Whether to list the reminders of all participants. For owners. */
   everybody?: boolean;
   /** Only reminders after this one. */
   after?: string | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
@@ -1269,32 +1271,32 @@ export interface ListTakeovers {
 }
 
 export interface ListTasks {
-  /** Only those of this thread. */
+  /** Only items of this thread. */
   thread?: string | null;
-  /** Only those that were created before this one. */
+  /** Only items created before the one with this id. */
   before?: string | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
-  /** Only those of this board. */
+  /** Only tasks on this board. */
   board?: string | null;
-  /** Only those in this state. */
+  /** Only tasks in this state. */
   state?: "open" | "claimed" | "blocked" | "done" | "cancelled" | null;
-  /** Only those that this participant holds. */
+  /** Only tasks that this participant holds. */
   owner?: string | null;
-  /** Only those that can be claimed now: nobody holds them, and they wait for nothing. */
+  /** Only tasks that can be claimed now: unassigned, with no unfinished dependencies. */
   ready?: boolean;
 }
 
 export interface ListThreadInfo {
-  /** Only this thread, and the reply threads in it. */
+  /** Only this thread and its reply threads. */
   thread?: string | null;
-  /** Only those that are resolved, or are not. */
+  /** Only open threads, or only resolved ones. */
   state?: "all" | "open" | "resolved";
-  /** Only those that you follow. */
+  /** Only threads that you follow. */
   followed?: boolean;
-  /** Only those whose last message is before this position (seq) of the log: `last_seq` of the last one that you have. */
+  /** Only threads whose last message is before this log position: pass `last_seq` of the last thread that you have. */
   before?: number | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
@@ -1337,7 +1339,7 @@ export interface MarkUnread {
 }
 
 export interface MarkVisit {
-  /** What the digest gave as `upto`. */
+  /** The `upto` of the digest. */
   upto: number;
 }
 
@@ -1413,40 +1415,40 @@ export interface Message {
 export interface MessageHistory {
   /** The message, for example m42. */
   message_id: string;
-  /** Only versions before this position (seq) of the log: `seq` of the first one that you have. */
+  /** Only versions before this log position: pass `seq` of the oldest one that you have. */
   before?: number | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
-/** What stands under one message. */
+/** The reactions to one message. */
 export interface MessageReactions {
   message_id: string;
   thread_id: string;
   tseq: number;
-  /** In the order in which they came. */
+  /** In the order in which each emoji was first used. */
   reactions: Reaction[];
 }
 
-/** What a message said from one moment on. */
+/** One version of a message. */
 export interface MessageVersion {
-  /** Position in the log of what made it so. */
+  /** Log position of the message, edit or deletion that created this version. */
   seq: number;
   kind: "sent" | "edited" | "deleted";
-  /** Who has sent, edited or deleted it. */
+  /** The participant who sent, edited or deleted it. */
   by: string;
-  /** The person who did so for the agent `by`. */
+  /** The person who acted on behalf of the agent `by`. */
   spoken_by?: string | null;
   at: string;
-  /** What it said; empty once it was deleted. */
+  /** The content. Empty if this version is the deletion. */
   content: Json;
-  /** How that reads as text. */
+  /** A text rendering of `content`. */
   text_representation?: string | null;
 }
 
 export interface MessageVersions {
   message_id: string;
-  /** Oldest first, up to the latest one. */
+  /** Oldest first. */
   versions: MessageVersion[];
   /** Whether there are older ones. */
   more: boolean;
@@ -1612,22 +1614,22 @@ export interface PendingWake {
 export interface Piece {
   /** The next piece of the file. */
   text: string;
-  /** How many messages are in it. */
+  /** Number of messages in it. */
   messages: number;
   /** Whether one of them carries content from outside the network. */
   outside?: boolean;
-  /** Where to go on; left out: this was the last piece. */
+  /** Where to continue. Omitted if this is the last piece. */
   cursor?: string | null;
 }
 
 export interface Poll {
   poll: PollSummary;
   options: PollOption[];
-  /** The numbers that you vote for. After the end of a secret poll nobody knows them. */
+  /** The numbers of the options you voted for. Deleted when a secret poll ends. */
   mine: number[];
-  /** None: it has not ended. */
+  /** None while the poll is open. */
   outcome?: "decided" | "tie" | "no_quorum" | "no_votes" | null;
-  /** The options with most votes, if it has ended, and enough have voted. */
+  /** The options with the most votes, if the poll has ended and met its quorum. */
   winners: string[];
 }
 
@@ -1637,12 +1639,12 @@ export interface PollOf {
 }
 
 export interface PollOption {
-  /** From 1 on. */
+  /** Starts at 1. */
   number: number;
   text: string;
-  /** None: it is secret, and has not ended. */
+  /** None while a secret poll is open. */
   votes?: number | null;
-  /** Who votes for it: the first hundred by name. Of a secret poll nobody. */
+  /** The first hundred voters, sorted by id. Empty for a secret poll. */
   voters?: string[];
 }
 
@@ -1659,16 +1661,16 @@ export interface PollSummary {
   created_at: string;
   deadline?: string | null;
   closed_at?: string | null;
-  /** `hub`: its deadline has. */
+  /** `hub` if the poll ended at its deadline. */
   closed_by?: string | null;
-  /** How many have voted. */
+  /** Number of participants who voted. */
   voters?: number;
 }
 
 export interface Polls {
   /** Latest first. */
   polls: PollSummary[];
-  /** Whether there are earlier ones: ask again with `before`. */
+  /** Whether there are earlier ones. To get them, call again with `before`. */
   more: boolean;
 }
 
@@ -1716,34 +1718,34 @@ export interface Quote {
   text?: string;
 }
 
-/** What stands under the message now. */
+/** The reactions to the message after the call. */
 export interface Reacted {
   message_id: string;
   thread_id: string;
   tseq: number;
-  /** In the order in which they came. */
+  /** In the order in which each emoji was first used. */
   reactions: Reaction[];
-  /** Whether the call has changed anything. */
+  /** Whether the call changed anything. */
   changed: boolean;
 }
 
-/** One emoji under a message. */
+/** One emoji on a message. */
 export interface Reaction {
   emoji: string;
-  /** How many participants have reacted with it. */
+  /** Number of participants who reacted with it. */
   count: number;
-  /** The first of them. */
+  /** The first participants who reacted with it. */
   who: string[];
-  /** Whether there are others besides those in `who`. */
+  /** Whether there are participants besides those in `who`. */
   more: boolean;
-  /** Whether the asker is one of them. */
+  /** Whether the caller reacted with it. */
   mine: boolean;
 }
 
 export interface Reactions {
-  /** Those that have any, oldest first. */
+  /** Messages that have reactions, oldest first. */
   messages: MessageReactions[];
-  /** Whether there are others in the thread: ask again with `first` after the last of these. */
+  /** Whether there are more. To get them, call again with `first` after the last of these. */
   more: boolean;
 }
 
@@ -1763,62 +1765,62 @@ export interface ReadBudget {
 }
 
 export interface ReadCard {
-  /** Whose card. */
+  /** The participant whose card to read. */
   participant: string;
 }
 
 export interface ReadComments {
   /** The document. */
   id: string;
-  /** Resolved ones, too. */
+  /** Whether to include resolved comments. */
   resolved?: boolean;
-  /** Only comments after this one. */
+  /** Only comments after the one with this id. */
   after?: number;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
 export interface ReadDeliveries {
   /** The webhook's name. */
   hook: string;
-  /** Only those that are waiting, sent, failed (given up) or dropped. */
+  /** Only deliveries in this state: waiting, sent, failed (given up) or dropped. */
   state?: "waiting" | "sent" | "failed" | "dropped" | null;
-  /** Only deliveries before this number. */
+  /** Only deliveries with a lower number. */
   before?: number | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
 export interface ReadDocument {
   /** The document. */
   id: string;
-  /** An earlier one; left out: the latest. */
+  /** The version to read. Default: the latest. */
   version?: number | null;
-  /** Only from this line on. */
+  /** First line to return. */
   first?: number | null;
-  /** Only up to this line. */
+  /** Last line to return. */
   last?: number | null;
-  /** Whether each line begins with its number, as edits need it. */
+  /** Whether each line starts with its number, which you need for edits. */
   numbers?: boolean;
 }
 
 export interface ReadFile {
   /** The file, for example `f12`. */
   id: string;
-  /** Only from this line on. */
+  /** First line to return. */
   first_line?: number | null;
-  /** Only up to this line. */
+  /** Last line to return. */
   last_line?: number | null;
-  /** Whether each line begins with its number. */
+  /** Whether each line starts with its number. */
   numbers?: boolean;
 }
 
 export interface ReadHistory {
   /** The document. */
   id: string;
-  /** Only earlier versions than this. */
+  /** Only versions before this one. */
   before?: number | null;
-  /** How many at most. */
+  /** Maximum number of results. */
   limit?: number;
 }
 
@@ -1856,9 +1858,9 @@ export interface ReadStatus {
 export interface ReadTask {
   /** The task. */
   task: string;
-  /** Only changes that led to earlier versions than this. */
+  /** Only changes before this version. */
   before?: number | null;
-  /** How many changes at most. */
+  /** Maximum number of changes. */
   limit?: number;
 }
 
@@ -1982,21 +1984,21 @@ export interface Remember {
 }
 
 export interface Remind {
-  /** What to say when the time has come. Write it so that it is understood by itself. */
+  /** The message to send when the reminder is due. Make it understandable without context. */
   text: string;
-  /** Once: "2026-01-31T09:00", "09:00", "in 10m". Again and again: "every 2h", or cron as "0 9 * * 1-5" (minute, hour, day, month, day of the week). */
+  /** Once: "2026-01-31T09:00", "09:00", "in 10m". Repeatedly: "every 2h", or a cron expression such as "0 9 * * 1-5" (minute, hour, day, month, day of the week). */
   when: string;
-  /** The time zone, such as Europe/Berlin. Left out: the network's. */
+  /** The time zone, such as Europe/Berlin. Default: the network's. */
   timezone?: string | null;
-  /** Where to say it: a thread, as channel_desk, or a participant. Left out: where you are, else where only you read it. */
+  /** Where to send it: a thread, such as channel_desk, or a participant. Default: the current thread, or else one that only you read. */
   thread?: string | null;
-  /** Ids of those whom it is for: agents are woken by it, people are mentioned. Left out: you. */
+  /** Ids of the recipients: it wakes agents and mentions people. Default: you. */
   wakes?: string[];
-  /** Of one that repeats: when it ends. */
+  /** When a repeating reminder ends. */
   until?: string | null;
-  /** Of one that repeats: how often at most. */
+  /** Maximum number of repetitions. */
   times?: number | null;
-  /** The message (m42) or turn that made you ask for it. */
+  /** The message (m42) or turn that caused you to create it. */
   cause?: string | null;
   /** Whether the text carries content from outside the network. */
   outside?: boolean;
@@ -2004,36 +2006,36 @@ export interface Remind {
 
 export interface Reminder {
   id: string;
-  /** Whose it is; `operator` for those of the network's config. */
+  /** The participant it belongs to; `operator` if it is defined in the network's config. */
   of: string;
-  /** Of those of the network's config. */
+  /** Set if it is defined in the network's config. */
   name?: string;
   text: string;
-  /** As it was asked for. */
+  /** As given when it was created. */
   when: string;
   timezone: string;
   thread_id: string;
   wakes: string[];
   state: "active" | "paused";
-  /** When it comes; left out while it is paused. */
+  /** When it is due next. Omitted while it is paused. */
   next?: string | null;
   repeats: boolean;
   until?: string | null;
-  /** How often it still comes. */
+  /** Number of remaining repetitions. */
   times?: number | null;
-  /** Why it was paused, where nobody did that by hand. */
+  /** Why it was paused, if that was automatic. */
   problem?: string;
 }
 
 export interface ReminderOf {
-  /** The reminder, as list_reminders has it. */
+  /** The id of the reminder, from list_reminders. */
   id: string;
 }
 
 export interface Reminders {
   /** Oldest first. */
   reminders: Reminder[];
-  /** Whether there are later ones: ask again with `after`. */
+  /** Whether there are later ones. To get them, call again with `after`. */
   more: boolean;
 }
 
@@ -2166,7 +2168,7 @@ export interface ReserveBudget {
 export interface ResolveComment {
   /** The document. */
   id: string;
-  /** Its number. */
+  /** The id of the comment. */
   comment: number;
 }
 
@@ -2177,7 +2179,7 @@ export interface Resume {
 }
 
 export interface RetryWebhook {
-  /** The delivery that failed or was dropped. */
+  /** Id of the failed or dropped delivery. */
   id: string;
 }
 
@@ -2188,31 +2190,31 @@ export interface RollBackAgent {
 }
 
 export interface SearchFor {
-  /** Words that must all be there, "a phrase" in quotes, -word for what must not be there, begin* for words that begin so. Case and accents do not matter. */
+  /** Words that must all occur, "a phrase" in quotes, -word to exclude a word, prefix* to match the beginning of a word. Case and accents are ignored. */
   query: string;
-  /** Only in this thread of yours and the replies in it. */
+  /** Only this thread and its reply threads. You must be able to read it. */
   thread?: string | null;
-  /** Only what this participant has said, written or brought. */
+  /** Only messages, documents and files by this participant. */
   by?: string | null;
-  /** Only from this time on, such as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given. */
+  /** Only items from this time on, such as 2026-03-01 or 2026-03-01T12:00. Default zone: UTC. */
   after?: string | null;
-  /** Only before this time. */
+  /** Only items before this time. */
   before?: string | null;
-  /** What to look for: messages, documents, files; left out: everything. */
+  /** What to search: messages, documents, files. Default: everything. */
   kinds?: ("messages" | "documents" | "files")[];
-  /** How many hits at most. */
+  /** Maximum number of hits. */
   limit?: number;
-  /** For the next page: what the answer before gave. */
+  /** For the next page: `cursor` of the previous result. */
   cursor?: string;
 }
 
 export interface SearchHits {
-  /** The best first. */
+  /** Best match first. */
   hits: FoundItem[];
-  /** Whether there is a next page: ask again with `cursor`. */
+  /** Whether there is a next page. To get it, call again with `cursor`. */
   more: boolean;
   cursor?: string;
-  /** Whether earlier messages are still being indexed, and may be missing. */
+  /** Whether older messages are still being indexed and may be missing. */
   indexing?: boolean;
   /** What could not be searched, if anything. */
   note?: string;
@@ -2292,16 +2294,16 @@ export interface SendTextMessage {
 }
 
 export interface SetThreadTitle {
-  /** The thread's id, as you are shown it or canonical. */
+  /** The thread's id, canonical or as shown to you. */
   thread: string;
-  /** What it is called, in one line; empty: as its first message says. */
+  /** The title, in one line. Empty resets it to the beginning of its first message. */
   title: string;
 }
 
 export interface ShareFile {
   /** The file, for example `f12`. */
   id: string;
-  /** Who reads this thread may read the file from now on. */
+  /** The thread whose readers can read the file from now on. */
   thread: string;
 }
 
@@ -2322,7 +2324,7 @@ export interface Signal {
 
 export interface SpeakerCount {
   id: string;
-  /** Messages of it. */
+  /** Number of messages from this participant. */
   count: number;
 }
 
@@ -2473,34 +2475,34 @@ export interface Task {
   title: string;
   board: string;
   thread_id: string;
-  /** blocked: it waits for tasks in `waits_for`, whoever holds it. */
+  /** blocked: it waits for the tasks in `waits_for`, whether or not it has an owner. */
   state: "open" | "claimed" | "blocked" | "done" | "cancelled";
-  /** Who does it, or has done it. */
+  /** The participant who is doing it or did it. */
   owner?: string | null;
   priority: "low" | "normal" | "high" | "urgent";
   labels: string[];
   due?: string | null;
-  /** Whether `due` has passed and it is not over. */
+  /** Whether `due` has passed and the task is not done or cancelled. */
   overdue?: boolean;
   depends_on?: string[];
-  /** Those of `depends_on` that are not over. */
+  /** The tasks of `depends_on` that are not done or cancelled. */
   waits_for?: string[];
-  /** The request (m42) that it stands for: it changes only as that does. */
+  /** The request (m42) that it represents. It changes only together with the request. */
   request?: string | null;
   created_by: string;
   created_at: string;
   changed_at: string;
-  /** One more with each change. */
+  /** Incremented on each change. */
   version?: number;
 }
 
 export interface TaskChange {
-  /** The version that it led to. */
+  /** The version after the change. */
   version: number;
   at: string;
-  /** `hub`: the hub itself, because somebody was away for long, or a request has ended. */
+  /** `hub` if the owner was away for too long or a request ended. */
   by: string;
-  /** created, updated, claimed, assigned, released, finished, cancelled, reopened. */
+  /** One of created, updated, claimed, assigned, released, finished, cancelled, reopened. */
   what: string;
   note: string;
 }
@@ -2511,7 +2513,7 @@ export interface TaskDetails {
   result: string;
   /** Latest first. */
   history: TaskChange[];
-  /** Whether there are earlier changes: ask again with `before`. */
+  /** Whether there are earlier changes. To get them, call again with `before`. */
   more: boolean;
 }
 
@@ -2523,37 +2525,37 @@ export interface TaskOf {
 export interface Tasks {
   /** Latest first. */
   tasks: Task[];
-  /** Whether there are earlier ones: ask again with `before`. */
+  /** Whether there are earlier ones. To get them, call again with `before`. */
   more: boolean;
 }
 
-/** What holds for you in a thread. */
+/** Your notification settings for a thread. */
 export interface ThreadChoice {
   /** Canonical. */
   thread_id: string;
   /** Whether you follow it. */
   followed: boolean;
-  /** Whether you have muted it. */
+  /** Whether you muted it. */
   muted: boolean;
-  /** Of which thread you have said so: this one, or one that it stands in. */
+  /** The thread for which you chose this: this one, or one that contains it. */
   chosen_in?: string | null;
 }
 
-/** What is new in a thread. */
+/** New activity in a thread. */
 export interface ThreadDigest {
   thread_id: string;
   type: "direct" | "channel" | "broadcast" | "mod";
-  /** New messages of others. */
+  /** Number of new messages from others. */
   count: number;
-  /** False: there are more; the figures tell of the last ones. */
+  /** False if there are more new messages; the figures then cover only the latest ones. */
   counted: boolean;
-  /** Who said most comes first. */
+  /** The most active first. */
   speakers: SpeakerCount[];
-  /** Messages that mention you. */
+  /** Number of messages that mention you. */
   mentions: number;
   first: Line;
   last: Line;
-  /** Written by a model from the messages; empty without one. */
+  /** Written by a model from the messages. Empty if there is none. */
   summary?: string;
 }
 
@@ -2562,34 +2564,33 @@ export interface ThreadInfo {
   thread_id: string;
   /** Whether you follow it. */
   followed: boolean;
-  /** Whether you have muted it. */
+  /** Whether you muted it. */
   muted: boolean;
-  /** Of which thread you have said so: this one, or one that it stands in. */
+  /** The thread for which you chose this: this one, or one that contains it. */
   chosen_in?: string | null;
-  /** What somebody has called it; left out: nobody has. */
+  /** Omitted if no title was set. */
   title?: string | null;
-  /** Who has called it so. */
+  /** The participant who set the title. */
   titled_by?: string | null;
-  /** Who has resolved it; left out: it is open. */
+  /** The participant who resolved it. Omitted while it is open. */
   resolved_by?: string | null;
-  /** When it was resolved. */
   resolved_at?: string | null;
-  /** How the message begins under which the thread stands: its title where it has no other. */
+  /** Beginning of the message that the thread replies to. It serves as title if none is set. */
   automatic?: string | null;
-  /** Messages in it, besides edits and deletions. */
+  /** Number of messages, without edits and deletions. */
   replies: number;
-  /** Position (seq) of the last thing that happened in it. */
+  /** Log position (seq) of the last activity. */
   last_seq: number;
-  /** Who that was. */
+  /** The participant behind the last activity. */
   last_by?: string | null;
-  /** When that was. */
+  /** Time of the last activity. */
   last_at?: string | null;
 }
 
 export interface ThreadInfos {
-  /** Reply threads, and others that you follow or have muted; most recently active first. */
+  /** Reply threads, and other threads that you follow or muted. Most recently active first. */
   threads: ThreadInfo[];
-  /** Whether there are others, less recently active. */
+  /** Whether there are more, less recently active threads. */
   more: boolean;
 }
 
@@ -2607,17 +2608,16 @@ export interface ThreadPage {
   more: boolean;
 }
 
-/** What is known of a thread, and is the same for all its readers. */
+/** The state of a thread, which is the same for all its readers. */
 export interface ThreadState {
   /** Canonical. */
   thread_id: string;
-  /** What somebody has called it; left out: nobody has. */
+  /** Omitted if no title was set. */
   title?: string | null;
-  /** Who has called it so. */
+  /** The participant who set the title. */
   titled_by?: string | null;
-  /** Who has resolved it; left out: it is open. */
+  /** The participant who resolved it. Omitted while it is open. */
   resolved_by?: string | null;
-  /** When it was resolved. */
   resolved_at?: string | null;
 }
 
@@ -2788,57 +2788,57 @@ export interface Turns {
 }
 
 export interface UpdateCard {
-  /** What you are and do. Of each field: left out, it stays; empty, it is again what you came with. */
+  /** What you are and do. An omitted field keeps its value; an empty one resets it to the value you joined with. */
   description?: string | null;
-  /** Words for what you can do. */
+  /** Your skills, one word or short phrase each. */
   skills?: string[] | null;
-  /** What you need to be given to begin. */
+  /** The input you need in order to start. */
   inputs?: string | null;
-  /** What your work costs, for those who choose. */
+  /** The cost of your work, for participants choosing whom to ask. */
   cost?: string | null;
-  /** When you can be reached, or why not. */
+  /** When you can be reached, or why you cannot. */
   availability?: string | null;
 }
 
 export interface UpdateTask {
   /** The task. */
   task: string;
-  /** Why, how far it is or what is left to do, for whoever takes it up. */
+  /** The reason, the progress or the remaining work, for the next participant. */
   note?: string;
-  /** The version that you have read: if it has changed since, nothing is changed. Left out: whatever it is now. */
+  /** The version that you read. If the task has changed since, the update is refused. Default: the current version. */
   version?: number | null;
-  /** Another title. */
+  /** New title. */
   title?: string | null;
-  /** Another description. */
+  /** New description. */
   description?: string | null;
-  /** Another time; "none" takes it away. */
+  /** New due time, or "none" to remove it. */
   due?: string | "none" | null;
-  /** Another priority. */
+  /** New priority. */
   priority?: "low" | "normal" | "high" | "urgent" | null;
-  /** Other labels, in place of all that it has. */
+  /** New labels, replacing all existing ones. */
   labels?: string[] | null;
-  /** Other dependencies, in place of all that it has. */
+  /** New dependencies, replacing all existing ones. */
   depends_on?: string[] | null;
 }
 
 export interface Upload {
-  /** Names the upload in the calls that follow. */
+  /** Id of the upload, for the following calls. */
   upload: string;
   name: string;
-  /** Bytes in all. */
+  /** Total size in bytes. */
   size: number;
-  /** Bytes that are here: the offset of the next part. */
+  /** Bytes received so far, which is the offset of the next part. */
   received: number;
-  /** Bytes that one part has at most. */
+  /** Maximum size of a part in bytes. */
   chunk?: number;
 }
 
 export interface UploadChunk {
   /** The upload. */
   upload: string;
-  /** Where in the file this part begins: where the last one has ended. */
+  /** Offset of this part in the file, in bytes: the end of the previous part. */
   offset: number;
-  /** The part, as base64; at most 153,600 bytes of the file. */
+  /** This part as base64, at most 153,600 bytes of the file. */
   data: string;
 }
 
@@ -2848,31 +2848,31 @@ export interface UploadOf {
 }
 
 export interface Visit {
-  /** The next digest begins behind this position of the log. */
+  /** The next digest starts after this log position. */
   upto: number;
 }
 
 export interface Vote {
   /** The poll. */
   poll: string;
-  /** What you vote for: the texts of options, or their numbers. It takes the place of what you have voted for before. */
+  /** The options you vote for, by text or number. They replace your previous vote. */
   options: string[];
 }
 
 export interface Voted {
   poll: string;
-  /** The numbers that you vote for by now. */
+  /** The numbers of the options you now vote for. */
   options: number[];
 }
 
-/** Something that waits for you. */
+/** Something that is waiting for you. */
 export interface WaitingItem {
-  /** approval: a tool call that you may decide about. request: work that you were asked for and have not reported. question: a message to you with a question mark, after which you said nothing. other: a task or poll, for example. */
+  /** approval: a tool call that you can approve or deny. request: work requested from you that you have not reported on. question: a message to you with a question mark that you have not answered. other: for example, a task or a poll. */
   kind: "approval" | "request" | "question" | "other";
-  /** Of the approval, the request, the message with the question, or the thing. */
+  /** Id of the approval, the request, the message with the question, or the other item. */
   id: string;
   thread_id: string;
-  /** Who waits; empty where nobody in particular does. */
+  /** The participant who is waiting. Empty if no particular one is. */
   by: string;
   text: string;
 }
@@ -2902,34 +2902,34 @@ export interface WakeExplanation {
 
 export interface Webhook {
   name: string;
-  /** Without what may be secret in it: name and password, and the part after `?`. */
+  /** Without the parts that may be secret: user name, password and query string. */
   url: string;
   events: string[];
-  /** Events that wait to be sent. */
+  /** Number of events waiting to be sent. */
   waiting: number;
-  /** Of those that are remembered: given up or dropped. */
+  /** Number of recorded deliveries that were given up or dropped. */
   failed: number;
-  /** When the one that waits longest is tried again, if it has failed before. */
+  /** When the oldest waiting event is retried, if an attempt failed. */
   next_attempt?: string | null;
-  /** Of the last attempt at it. */
+  /** Outcome of the last attempt to send that event. */
   outcome?: string;
 }
 
 export interface WebhookDelivery {
-  /** In the order in which they are sent. */
+  /** Deliveries are sent in the order of their numbers. */
   number: number;
-  /** As the receiver is told it; the same each time it is sent. */
+  /** The delivery id that the receiver gets, the same on every attempt. */
   id: string;
   hook: string;
   event: string;
-  /** The message that it tells of. */
+  /** The message that the event is about. */
   message_id?: string | null;
-  /** When it happened. */
+  /** Time of the event. */
   at: string;
   state: "waiting" | "sent" | "failed" | "dropped";
-  /** How often it was sent. */
+  /** Number of attempts to send it. */
   attempts: number;
-  /** Of the last attempt. */
+  /** Outcome of the last attempt. */
   outcome?: string;
 }
 
@@ -2938,7 +2938,7 @@ export interface Webhooks {
 }
 
 export interface WhichThread {
-  /** The thread's id, as you are shown it or canonical. */
+  /** The thread's id, canonical or as shown to you. */
   thread: string;
 }
 
@@ -2967,29 +2967,29 @@ export interface Window2 {
 export interface WriteDocument {
   /** The document. */
   id: string;
-  /** The version that you have read; line numbers are those of it. */
+  /** The version that you read. Line numbers refer to it. */
   base_version: number;
-  /** What was changed and why, in a few words, for the history. */
+  /** A short summary of the change and its reason, for the history. */
   note?: string;
-  /** The whole text. */
+  /** The complete new text. */
   text: string;
 }
 
 export interface WriteFile {
-  /** What the file is called, for example `notes.md`. */
+  /** File name, for example `notes.md`. */
   name: string;
-  /** What is in it. */
+  /** The content. */
   text: string;
-  /** Who reads this thread may read the file; left out: nobody but you, until you attach it to a message or share it. */
+  /** Participants who read this thread can read the file. Default: only you, until you attach it to a message or share it. */
   thread?: string | null;
-  /** Whether you have read something from outside the network before you wrote it. */
+  /** Whether you read content from outside the network before writing it. */
   outside?: boolean;
 }
 
 export interface Operations {
   /** Make an agent: its file is written, and it starts at once. */
   add_agent: { args: NewAgent; result: AgentSaved };
-  /** React to a message with an emoji, where a message would say no more: it is seen, agreed with, or done. It wakes nobody. */
+  /** React to a message with an emoji when a reply would add nothing more than that it was seen, agreed with or done. It wakes no agent. */
   add_reaction: { args: ChangeReaction; result: Reacted };
   /** Make a token that proves a participant; it is shown this once, the hub keeps its hash. */
   add_token: { args: TokenFor; result: NewToken };
@@ -2999,11 +2999,11 @@ export interface Operations {
   approve: { args: Approve; result: Approval };
   /** Ask a model directly, without any agent: to see whether it answers, or how it would with an instruction. It has no tools; it costs what it costs. */
   ask_model: { args: AskModel; result: ModelAnswer };
-  /** Give a task to somebody who is to do it. Tell them with a message: only what a person assigns to an agent wakes it by itself. */
+  /** Assign a task to a participant. Also send them a message, because an assignment wakes an agent only if a person makes it. */
   assign_task: { args: AssignTask; result: Task };
   /** Record that a turn begins, or begins again after a crash; tells what was done before. */
   begin_turn: { args: BeginTurn; result: BeginTurnResult };
-  /** Begin to upload a file; its content follows in parts. */
+  /** Start the upload of a file. Its content follows in parts. */
   begin_upload: { args: BeginUpload; result: Upload };
   /** Read a whole task board as Markdown. */
   board_as_markdown: { args: BoardOf; result: BoardText };
@@ -3013,45 +3013,45 @@ export interface Operations {
   broadcast_text_message: { args: BroadcastTextMessage; result: SendResult };
   /** Cancel one of your reminders. */
   cancel_reminder: { args: ReminderOf; result: Reminder };
-  /** Cancel a task that nobody needs to do any more. */
+  /** Cancel a task that is no longer needed. */
   cancel_task: { args: ChangeTask; result: Task };
   /** Cancel an upload. */
   cancel_upload: { args: UploadOf; result: Done };
   /** Say what is wrong with an agent that is not saved yet, field by field. */
   check_agent: { args: CheckAgent; result: AgentProblems };
-  /** Claim a task that you will do: it is yours until you finish or release it. If somebody else was faster you are told who. */
+  /** Claim a task that you will do. It is yours until you finish or release it. If another participant already holds it, the error names the holder. */
   claim_task: { args: TaskOf; result: Task };
-  /** End a poll that you have created, before its deadline. One that has ended stays as it is. */
+  /** Close a poll that you created, before its deadline. Closing a closed poll changes nothing. */
   close_poll: { args: PollOf; result: Poll };
-  /** Comment on a shared document, or on one line of it. */
+  /** Comment on a shared document or on one of its lines. */
   comment_on_document: { args: CommentOn; result: Comment };
   /** Give a mod other settings while it runs. Wrong ones change nothing. They hold until the network ends: what it starts with is in its YAML. */
   configure_mod: { args: ConfigureMod; result: ModState };
-  /** Create a task board besides the one that each thread has of its own. */
+  /** Create a task board in addition to the default board of a thread. */
   create_board: { args: CreateBoard; result: Board };
   /** Create a channel; you and the members you name join it at once. */
   create_channel: { args: CreateChannel; result: Channel };
-  /** Create a shared Markdown document for those who read a thread. */
+  /** Create a shared Markdown document for the readers of a thread. */
   create_document: { args: CreateDocument; result: Document };
-  /** Ask those who read a thread to vote. The result becomes a message there, at the deadline or when you close the poll. Nobody is woken: mention those who are to vote in a message. */
+  /** Ask the readers of a thread to vote. The result is posted there at the deadline or when you close the poll. It wakes no agent: to wake voters, mention them in a message. */
   create_poll: { args: CreatePoll; result: PollSummary };
-  /** Create a task on the board of a thread, for whoever claims it or for somebody. */
+  /** Create a task on the board of a thread, for anyone to claim or with an owner. */
   create_task: { args: CreateTask; result: Task };
   /** Ask another agent to do something. You are woken once, with its result or when it has failed, and need not wait meanwhile. */
   delegate: { args: Delegate; result: SendResult };
-  /** Delete a file that you have uploaded; messages that it was attached to say that it is gone. Owners of the network may delete what they may read. */
+  /** Delete a file that you uploaded. Messages it is attached to show that it was deleted. Owners of the network can delete any file that they can read. */
   delete_file: { args: FileOf; result: File };
-  /** Delete one of your messages: it is no longer shown to anybody. Nobody is woken by it. */
+  /** Delete one of your messages. It is no longer shown to anyone. This wakes no agent. */
   delete_message: { args: DeleteMessage; result: SendResult };
   /** Refuse a tool call; its agent is told the reason. For people who may decide about it. */
   deny: { args: Deny; result: Approval };
   /** Read the JSON Schemas of operations: what they take and what they answer. Keep them by the hash that `ready` tells, and ask only for those that are new. */
   describe_operations: { args: DescribeOperations; result: OperationSchemas };
-  /** Show what changed in a shared document between two versions. */
+  /** Show the changes between two versions of a shared document. */
   diff_document: { args: DiffDocument; result: DocumentDiff };
-  /** Tell what happened since your last visit: the new messages of each of your threads in short, what waits for you, and what was decided. mark_visit remembers that you have had it. */
+  /** Summarize activity since your last visit: the new messages in each of your threads, the items waiting for you, and recent decisions. Call mark_visit afterwards, so that the next digest starts here. */
   digest: { args: DigestFor; result: Digest };
-  /** List the versions of a shared document: who wrote them, when and why. */
+  /** List the versions of a shared document with author, time and note. */
   document_history: { args: ReadHistory; result: DocumentHistory };
   /** Read bytes of a file. */
   download_chunk: { args: DownloadChunk; result: FileChunk };
@@ -3059,31 +3059,31 @@ export interface Operations {
   draft_agent: { args: DescribeAgent; result: AgentDraft };
   /** Change an agent; what is left out stays. It starts anew with it, and goes on with the turn that it was in. */
   edit_agent: { args: EditAgent; result: AgentSaved };
-  /** Replace lines of a shared document, by the line numbers of the version that you have read. What others changed elsewhere meanwhile is merged; where they changed the same lines, nothing is saved and you are told what stands there. */
+  /** Replace lines of a shared document, by the line numbers of the version that you read. Changes that others made elsewhere since then are merged. If they changed the same lines, nothing is saved and you get the conflicts. */
   edit_document: { args: EditDocument; result: DocumentEdited };
-  /** Edit one of your messages. Those who have read it are shown the new text; nobody is woken by it, so send a new message for what somebody shall act on. */
+  /** Edit one of your messages. Its readers see the new text. An edit wakes no agent: if someone needs to act on it, send a new message. */
   edit_message: { args: EditMessage; result: SendResult };
   /** Record how a turn ended. A person who still waits for an answer is told by the hub. */
   end_turn: { args: EndTurn; result: Done };
   /** Tell why a message woke an agent, or why it did not. */
   explain_wake: { args: ExplainWake; result: WakeExplanation };
-  /** Export a thread, an interaction, or (owners) all that you may read, as a text in pieces: go on with `cursor` until there is none. */
+  /** Export a thread, an interaction or (owners only) everything you can read, as text in pieces. Continue with `cursor` until there is none. */
   export_transcript: { args: ExportTranscript; result: Piece };
-  /** Describe a file, also one that was deleted. */
+  /** Describe a file, including a deleted one. */
   file_info: { args: FileOf; result: File };
-  /** Find who can do something: agents (or people) whose cards fit a need, the best first, with what they cost, whether they are there, and how much they have to do. */
+  /** Find agents (or people) for a piece of work: those whose cards match the need, best match first, with their cost, presence and workload. */
   find_agent: { args: FindAgent; result: FoundAgents };
   /** Mark a task as done, with its result. */
   finish_task: { args: FinishTask; result: Task };
   /** Turn a complete upload into a file. */
   finish_upload: { args: UploadOf; result: File };
-  /** Follow a thread: you are told of what is new in it, also where you have muted the channel or conversation that it stands in. By itself that wakes no agent. */
+  /** Follow a thread: you are notified of new messages in it, even if you muted the channel or conversation that contains it. Following alone does not wake an agent. */
   follow_thread: { args: WhichThread; result: ThreadChoice };
   /** Forget what you have remembered under a key. */
   forget: { args: Forget; result: Done };
   /** Let an agent that was taken over speak for itself again. What was said meanwhile is in its next prompt. For whoever speaks for it, and for owners. */
   hand_back: { args: HandBack; result: Done };
-  /** Import lines of a transcript (jsonl) of another network into empty threads. Nobody is woken, and each line is imported once. */
+  /** Import lines of a transcript (jsonl) of another network into empty threads. This wakes no agent, and each line is imported only once. */
   import_transcript: { args: ImportTranscript; result: Imported };
   /** Join a channel: from now on you receive what is posted there. */
   join_channel: { args: ChannelName; result: Done };
@@ -3093,19 +3093,19 @@ export interface Operations {
   leave_turn: { args: LeaveTurn; result: Done };
   /** List the agents that this network starts itself, and whether they run. */
   list_agent_processes: { args: ListAgentProcesses; result: AgentProcesses };
-  /** List the agents of the network with their cards, by name; the absent ones, too. */
+  /** List the agents of the network, including absent ones, with their cards, sorted by id. */
   list_agents: { args: ListAgents; result: Agents };
   /** List approvals, newest first: those that you may decide or have asked for, all for an owner. */
   list_approvals: { args: ListApprovals; result: Approvals };
-  /** List the task boards that you may read. */
+  /** List the task boards that you can read. */
   list_boards: { args: ListBoards; result: Boards };
   /** List the threads that the breaker has stopped because too many turns began there. */
   list_breakers: { args: ListBreakers; result: Breakers };
   /** List the channels of the network, with their members and whether you are one. */
   list_channels: { args: ListChannels; result: Channels };
-  /** List the shared documents that you may read. */
+  /** List the shared documents that you can read. */
   list_documents: { args: ListDocuments; result: Documents };
-  /** List the files that you may read, or those of one thread. */
+  /** List the files that you can read, or those of one thread. */
   list_files: { args: ListFiles; result: Files };
   /** List messages that mention you, newest first; `before` pages back in time. */
   list_mentions: { args: ListMentions; result: MentionPage };
@@ -3115,11 +3115,11 @@ export interface Operations {
   list_mods: { args: ListMods; result: ModStates };
   /** List everybody in the network: agents and people, what they can do, and who is present. */
   list_participants: { args: ListParticipants; result: Participants };
-  /** List the polls that you may read and vote in. */
+  /** List the polls that you can read and vote in. */
   list_polls: { args: ListPolls; result: Polls };
-  /** List the reactions to some messages, or to those of a thread: which emoji, how many, and whose. */
+  /** List the reactions to messages, or to all messages of a thread: each emoji with its count and participants. */
   list_reactions: { args: ListReactions; result: Reactions };
-  /** List your reminders, and when each is next due. */
+  /** List your reminders with their next due times. */
   list_reminders: { args: ListReminders; result: Reminders };
   /** List requests, newest first: those that you have made or are to report, all for an owner. */
   list_requests: { args: ListRequests; result: Requests };
@@ -3127,9 +3127,9 @@ export interface Operations {
   list_stops: { args: ListStops; result: Stops };
   /** List the agents for which somebody speaks, and until when. */
   list_takeovers: { args: ListTakeovers; result: Takeovers };
-  /** List tasks of your boards: those of one board, thread, state or owner, or with `ready` those that can be claimed now. */
+  /** List tasks on your boards, optionally only those of one board, thread, state or owner, or with `ready` those that can be claimed now. */
   list_tasks: { args: ListTasks; result: Tasks };
-  /** List your reply threads with their titles: which are resolved, how many replies they have, when something happened there last, and what you follow or have muted. */
+  /** List your reply threads with their titles, state, number of replies and last activity, and the threads that you follow or muted. */
   list_thread_info: { args: ListThreadInfo; result: ThreadInfos };
   /** List your threads, most recently active first, each with its last message; `before` pages back in time. */
   list_threads: { args: ListThreads; result: ThreadList };
@@ -3137,7 +3137,7 @@ export interface Operations {
   list_tokens: { args: ListTokens; result: TokenCounts };
   /** List the latest turns, newest first: of everybody for an owner, else your own. `before` pages back in time. */
   list_turns: { args: ListTurns; result: Turns };
-  /** List the webhooks that events are sent to, and what waits for them. */
+  /** List the webhooks with their waiting and failed events. */
   list_webhooks: { args: ListWebhooks; result: Webhooks };
   /** Write what came of a message as a case for `hubbub test`. All of it must be over. For owners. */
   make_case: { args: MakeCase; result: CaseYaml };
@@ -3145,11 +3145,11 @@ export interface Operations {
   mark_read: { args: MarkRead; result: Done };
   /** Mark a thread as unread from a position (tseq) on, and as read up to there. */
   mark_unread: { args: MarkUnread; result: Done };
-  /** Remember that you have had the digest up to here: your next one begins behind it. Threads are not marked as read by it. */
+  /** Mark a digest as read: your next digest starts after it. This does not mark threads as read. */
   mark_visit: { args: MarkVisit; result: Visit };
-  /** Read the versions of a message, oldest first. Of a deleted message only its author and owners of the network read them. */
+  /** Read the versions of a message, oldest first. The versions of a deleted message are visible only to its author and owners of the network. */
   message_history: { args: MessageHistory; result: MessageVersions };
-  /** Mute a thread, a channel or a conversation, and the reply threads in it: you get its messages, but only those that mention you wake you or call for your attention. */
+  /** Mute a thread, a channel or a conversation, with its reply threads: you still receive its messages, but only those that mention you wake or notify you. */
   mute_thread: { args: WhichThread; result: ThreadChoice };
   /** Tell how the hub is doing: sessions, position of the log, queues. */
   network_status: { args: ReadStatus; result: NetworkStatus };
@@ -3165,25 +3165,25 @@ export interface Operations {
   read_approval: { args: ReadApproval; result: Approval };
   /** Read an interaction's budget: what there is and what is used. For whoever takes part in it, and owners. */
   read_budget: { args: ReadBudget; result: BudgetState };
-  /** Read the card of a participant: what it can do, what it needs to be given, what it costs, and when it is there. */
+  /** Read the card of a participant: its skills, the input it needs, its cost and its availability. */
   read_card: { args: ReadCard; result: AgentCard };
-  /** Read a shared document, or some of its lines, with line numbers for edits. */
+  /** Read a shared document or a range of its lines, with line numbers for edits. */
   read_document: { args: ReadDocument; result: DocumentText };
   /** Read the comments on a shared document. */
   read_document_comments: { args: ReadComments; result: Comments };
-  /** Read the text of a file, or some of its lines, with line numbers. Long texts come in parts: go on after the last line while there are more. */
+  /** Read the text of a file or a range of its lines, with line numbers. Long texts come in parts: while there are more lines, continue after the last one. */
   read_file: { args: ReadFile; result: FileText };
   /** Follow an interaction through the log: its messages that you may read, whom they woke, and, for owners, who wrote the others to whom, and the turns that began with them all. */
   read_interaction: { args: ReadInteraction; result: InteractionPage };
   /** Read one message by its id, for example m42. */
   read_message: { args: ReadMessage; result: Message };
-  /** Read a poll: its options, and how it stands. A secret one tells only how many have voted, until it ends, and never who has voted for what. */
+  /** Read a poll: its options and the current votes. A secret poll shows only the number of voters while it is open, and never who voted for what. */
   read_poll: { args: PollOf; result: Poll };
   /** Tell what became of a message with each reader of its thread: whether it was delivered and read, whom it woke and why, the turns that it started, and whether they answered it. */
   read_receipts: { args: ReadReceipts; result: Receipts };
   /** Read what was spent by day, agent and thread: everything for an owner, for others what they take part in. With the day's limits and what is used of them. */
   read_spending: { args: ReadSpending; result: Spending };
-  /** Read a task: its description, its result, and who has done what with it. */
+  /** Read a task with its description, result and history. */
   read_task: { args: ReadTask; result: TaskDetails };
   /** Read the messages of one of your threads, oldest first; `before` pages back in time. */
   read_thread: { args: ReadThread; result: ThreadPage };
@@ -3195,19 +3195,19 @@ export interface Operations {
   record_step: { args: RecordStep; result: Done };
   /** Release a thread that the breaker has stopped: what is said there wakes again. */
   release_breaker: { args: ReleaseBreaker; result: Done };
-  /** Give back a task that you hold: others may claim it. */
+  /** Release a task that you hold, so that others can claim it. */
   release_task: { args: ChangeTask; result: Task };
   /** Remember something beyond this conversation, under a key: facts, preferences, where you stand. It replaces what the key held. Nobody else sees it. */
   remember: { args: Remember; result: Done };
-  /** Set a reminder, for yourself or for others: at its time the text is said in the thread, and wakes the agents that it is for. To look at something again later, set one for yourself and finish. */
+  /** Set a reminder for yourself or others. When it is due, its text is posted in the thread and wakes the agents it is for. To come back to something later, set one for yourself and finish. */
   remind: { args: Remind; result: Reminder };
   /** Remove an agent that has a file of its own, with that file. What it said stays. */
   remove_agent: { args: RemoveAgent; result: AgentSaved };
-  /** Take back your reaction to a message. */
+  /** Remove your reaction from a message. */
   remove_reaction: { args: ChangeReaction; result: Reacted };
-  /** Open a task again that was done or cancelled: others may claim it. */
+  /** Reopen a task that was done or cancelled, so that it can be claimed. */
   reopen_task: { args: ChangeTask; result: Task };
-  /** Open a resolved reply thread again. */
+  /** Reopen a resolved reply thread. */
   reopen_thread: { args: WhichThread; result: ThreadState };
   /** Reply under a message: opens or continues that message's own reply thread. To answer beside the message, in its thread itself, send a text to the thread's id instead. */
   reply: { args: Reply; result: SendResult };
@@ -3219,15 +3219,15 @@ export interface Operations {
   reserve_budget: { args: ReserveBudget; result: Reservation };
   /** Resolve a comment on a shared document. */
   resolve_document_comment: { args: ResolveComment; result: Comment };
-  /** Mark a reply thread as resolved: its question is answered, its matter settled. Say what you have to say before: a new message may open it again. */
+  /** Mark a reply thread as resolved: its question is answered or its matter settled. Send any final message first, because a new message can reopen the thread. */
   resolve_thread: { args: WhichThread; result: ThreadState };
   /** End an agent's process and start it again. A turn that it was in goes on then. */
   restart_agent: { args: OneAgent; result: AgentProcesses };
   /** Let a thread, an agent or everything go on. What was stopped stays ended; what is said from now on wakes again. */
   resume: { args: Resume; result: Done };
-  /** Resume one of your paused reminders, at its next time. One that comes once and whose time has passed comes at once. */
+  /** Resume one of your paused reminders at its next due time. A one-time reminder whose time has passed is sent immediately. */
   resume_reminder: { args: ReminderOf; result: Reminder };
-  /** Take back your vote in a poll while it is open. */
+  /** Withdraw your vote in a poll while it is open. */
   retract_vote: { args: PollOf; result: Voted };
   /** Send a failed or dropped event to its webhook again. */
   retry_webhook: { args: RetryWebhook; result: WebhookDelivery };
@@ -3235,15 +3235,15 @@ export interface Operations {
   revoke_tokens: { args: TokenFor; result: Done };
   /** Make an earlier version of an agent hold again. */
   roll_back_agent: { args: RollBackAgent; result: AgentSaved };
-  /** Search your messages, shared documents and files for words; the best hits come first. Use it to find what was said or decided earlier, in any of your threads. */
+  /** Search your messages, shared documents and files for words, best match first. Use it to look up earlier messages and decisions in any of your threads. */
   search: { args: SearchFor; result: SearchHits };
   /** Send JSON content to a participant, a group or a thread, with a text that says how it reads. */
   send_message: { args: SendMessage; result: SendResult };
   /** Send a text to a participant, to several (a group), or into a thread you are in. Agents it is sent to directly will act on it. */
   send_text_message: { args: SendTextMessage; result: SendResult };
-  /** Set the title of a reply thread. Without it, it is called as its first message begins. */
+  /** Set the title of a reply thread. Without one, it is titled by the beginning of its first message. */
   set_thread_title: { args: SetThreadTitle; result: ThreadState };
-  /** Let those who read a thread read a file, too. */
+  /** Share a file with the readers of a thread. */
   share_file: { args: ShareFile; result: File };
   /** Start an agent that was stopped, or that was given up. */
   start_agent: { args: OneAgent; result: AgentProcesses };
@@ -3257,7 +3257,7 @@ export interface Operations {
   stop_waiting: { args: StopWaiting; result: Done };
   /** Speak for an agent for a while: what it was doing ends, nothing wakes it, and what reaches it you hear. What you say with `speak_as` is marked so. Taking over again renews the takeover. */
   take_over: { args: TakeOver; result: Takeover };
-  /** Add your reaction to a message, or take it back if it is there. */
+  /** Add your reaction to a message, or remove it if it exists. */
   toggle_reaction: { args: ChangeReaction; result: Reacted };
   /** Ask the model of a recorded turn once more how to begin it, with another system prompt or another model if you like. Nothing is sent, run or recorded. For owners; the agent must be here. */
   try_turn: { args: TryTurn; result: TriedTurn };
@@ -3267,20 +3267,20 @@ export interface Operations {
   unfollow_thread: { args: WhichThread; result: ThreadChoice };
   /** Unmute a thread. */
   unmute_thread: { args: WhichThread; result: ThreadChoice };
-  /** Change your own card, by which others find you. It stays changed when you come back. */
+  /** Change your own card, by which others find you. Changes persist when you reconnect. */
   update_card: { args: UpdateCard; result: AgentCard };
-  /** Change what a task says: title, description, due time, priority, labels, and what it depends on. */
+  /** Change the title, description, due time, priority, labels or dependencies of a task. */
   update_task: { args: UpdateTask; result: Task };
-  /** Add the next part of an upload. A part that is there already changes nothing. */
+  /** Add the next part of an upload. A part that was already received changes nothing. */
   upload_chunk: { args: UploadChunk; result: Upload };
-  /** Tell how much of an upload has arrived, to go on after a lost connection. */
+  /** Show how much of an upload was received, to resume after a lost connection. */
   upload_state: { args: UploadOf; result: Upload };
   /** Vote in a poll, or change your vote while it is open. */
   vote: { args: Vote; result: Voted };
-  /** List the events of a webhook: sent, or waiting to be sent. */
+  /** List the deliveries of a webhook, sent or waiting. */
   webhook_deliveries: { args: ReadDeliveries; result: DeliveryPage };
-  /** Replace the whole text of a shared document; what others changed since the version that you have read is merged as in edit_document. */
+  /** Replace the whole text of a shared document. Changes that others made since the version that you read are merged, as in edit_document. */
   write_document: { args: WriteDocument; result: DocumentEdited };
-  /** Write a text file, to attach it to a message by the uri `file:<id>` or to share it with those who read a thread. */
+  /** Write a text file, to attach to a message with the URI `file:<id>` or to share with the readers of a thread. */
   write_file: { args: WriteFile; result: File };
 }

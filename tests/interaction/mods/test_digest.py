@@ -153,7 +153,7 @@ async def test_what_waits_for_the_reader_is_told_also_by_other_mods() -> None:
         (waiting,) = answer["waiting"]
         assert waiting["text"] == "vote, ann"
         assert answer["decided"] == ["The poll is closed: tea"]
-        assert answer["note"].endswith("they have failed: broken, odd")
+        assert answer["note"].endswith("mods that failed: broken, odd")
 
 
 @pytest.mark.behaviour("M-187")
@@ -286,7 +286,7 @@ async def test_a_disk_that_refuses_costs_the_summary_and_not_the_digest() -> Non
         await bob.say(DESK, LONG)
         moody.failing = 1  # the day's count
         answer = await digest(ann)
-        assert "1 without a summary: the store does not answer" in answer["note"]
+        assert "1 without a summary: the store is unavailable" in answer["note"]
         asking = asyncio.create_task(digest(ann))
         await server.held("model")
         moody.failing = 1  # what was written is not remembered
@@ -308,7 +308,7 @@ async def test_a_day_has_so_many_requests_and_a_restart_does_not_give_them_back(
                 await bob.say(DESK, LONG)
                 answer = await digest(ann)
                 assert answer["threads"][0]["summary"] == ("" if start else "one")
-                assert ("used up" in answer.get("note", "")) is bool(start)
+                assert ("limit of 1 requests" in answer.get("note", "")) is bool(start)
                 if start:
                     clock.wall += 86_400
                     answer = await digest(ann)

@@ -223,7 +223,7 @@ async def test_files_are_there_for_readers_of_their_threads_and_uploads_for_who_
         files = [{"name": "x", "uri": uri} for uri in ("file:f1", "file:x")]
         message = Message.model_validate({**body, "attachments": files})
         mod = net.hub.services.mods.pipeline.mods[0]
-        await mod.host.keep(mod.on_stored(message))
+        await mod.host.write(mod.on_stored(message))
         assert await refused(eve, "read_file", id="f1") == "not_found"
         id = await begin(ann, "other.md", TEXT, thread="channel.desk")
         for name in ("upload_chunk", "upload_state", "finish_upload", "cancel_upload"):

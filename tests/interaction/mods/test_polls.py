@@ -81,7 +81,7 @@ async def test_polls_take_their_own_options_make_sense_and_are_listed_in_pages()
         assert voted["options"] == [2, 3]
         error = await refusing(bot, "vote", poll=one, options=["Cake"])
         assert error.code == "bad_request"
-        assert "has no 'Cake', but 1: Pizza, 2: Soup, 3: Rice" in str(error)
+        assert "has no 'Cake'; options are 1: Pizza, 2: Soup, 3: Rice" in str(error)
         numbers = await create(ann, options=["3", "2", "1"])
         assert (await bot.call("vote", poll=numbers, options=["3"]))["options"] == [1]
         wrong: list[dict[str, Any]] = [
@@ -164,7 +164,7 @@ def test_a_result_names_the_winner_the_tie_or_what_is_missing() -> None:
     for counts, voters, quorum, outcome, winners, words in (
         ([2, 1], 3, 0, "decided", [0], '"A"'),
         ([2, 2, 1], 5, 5, "tie", [0, 1], 'a tie between "A" and "B"'),
-        ([3, 0], 3, 4, "no_quorum", (), "3 have voted and 4 were needed"),
+        ([3, 0], 3, 4, "no_quorum", (), "3 voted and the quorum is 4"),
         ([0, 0], 0, 0, "no_votes", (), "nobody has voted"),
         ([0, 0], 0, 3, "no_votes", (), "nobody has voted"),
     ):

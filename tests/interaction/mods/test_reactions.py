@@ -107,7 +107,7 @@ async def test_what_is_no_emoji_or_was_deleted_is_refused_and_taking_back_goes_o
         await react(ann, id, "🎉")
         assert await shown(ann, id) == {id: {"👍": 1, "🎉": 1}}
         error = await refusing(ann, "add_reaction", message_id=edit, emoji="👍")
-        assert error.message == f"{edit} only changes {id}: react to that"
+        assert error.message == f"{edit} is an edit of {id}; react to {id} instead"
         await ann.call("delete_message", message_id=id)
         assert await refused(ann, "add_reaction", message_id=id, emoji="👀")
         assert (await react(ann, id, "👍", "remove"))["changed"]

@@ -35,7 +35,7 @@ async def pass_(network: Network, clock: HandClock, seconds: float) -> None:
     later(network, clock, seconds)
     schedule = network.hub.services.mods.pipeline.mods[0]
     assert isinstance(schedule, ScheduleMod)
-    await eventually(lambda: not schedule._scheduler.coming)
+    await eventually(lambda: not schedule._scheduler.sending)
     await network.quiet()
 
 
@@ -149,7 +149,7 @@ async def test_it_wakes_whom_it_is_for_and_who_still_reads_the_thread() -> None:
         assert event["wake"]["reason"] == "timer"
         assert [each["message"]["thread_id"] for each in await said(ann)] == ["dm.ann.bot"]
         [told] = await mine(bob)
-        assert (told["state"], "does not read" in told["problem"]) == ("paused", True)
+        assert (told["state"], "no longer reads" in told["problem"]) == ("paused", True)
         await bot.say("direct_ann", "here it is", cause=event["message"]["id"])
         assert (await ann.event())["message"]["interaction_id"]
 
@@ -206,7 +206,7 @@ async def test_reminders_of_an_agent_wake_so_often_a_day_and_again_on_the_next(
                 await remind(bot, when="in 2m")
                 await pass_(network, given["clock"], 120)
             page = await bot.call("read_thread", thread="direct_hub")
-            told = ["wakes nobody" in m["text_representation"] for m in page["messages"]]
+            told = ["wakes no agent" in m["text_representation"] for m in page["messages"]]
             assert told == ends
             await bot.sync()
             if ends[-1]:
@@ -268,7 +268,7 @@ async def test_what_was_said_before_a_crash_is_not_said_again_after_it(tmp_path:
         async def crash(row: object, problem: str) -> None:
             raise asyncio.CancelledError  # the hub is killed between the two writes
 
-        forgetful._scheduler._go_on = crash  # type: ignore[method-assign]
+        forgetful._scheduler._advance = crash  # type: ignore[method-assign]
         await pass_(network, clock, 3600)
         assert len(await said(ann)) == 1
     async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
@@ -370,7 +370,7 @@ async def test_reminders_have_limits() -> None:
         cases: list[tuple[Peer, dict[str, Any], str]] = [
             (bot, {"when": "in 5m"}, ""),
             *((ann, {"when": w}, "") for w in ("every 5m", "*/5 * * * *", "yesterday", "2020-01")),
-            (ann, {"times": 2}, "comes once"),
+            (ann, {"times": 2}, "only for repeating reminders"),
             (ann, {"when": "every 1h", "until": "2027-01-15T08:30:00Z"}, ""),
             (ann, {"when": "09:00", "timezone": "Moon/Base"}, "no time zone"),
             (ann, {"text": ""}, ""),
@@ -449,10 +449,10 @@ async def test_reminders_of_the_config_come_change_and_go_with_it(tmp_path: Path
 def test_a_wrong_reminder_of_the_config_is_told_before_anything_runs() -> None:
     wrong: list[tuple[dict[str, JsonValue], str]] = [
         ({"reminders": [declared(when="never")]}, "reminders.morning.when"),
-        ({"reminders": [declared(when="in 10m")]}, "repeats"),
-        ({"reminders": [declared(thread="direct_bot")]}, "thread of a channel"),
+        ({"reminders": [declared(when="in 10m")]}, "a repeating time"),
+        ({"reminders": [declared(thread="direct_bot")]}, "a channel's thread"),
         ({"reminders": [declared(wakes=["@bot"])]}, "wakes"),
-        ({"reminders": [declared(), declared()]}, "there twice"),
+        ({"reminders": [declared(), declared()]}, "listed twice"),
         ({"timezone": "Moon"}, "no time zone"),
     ]
     for settings, why in wrong:

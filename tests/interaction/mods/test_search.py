@@ -242,7 +242,7 @@ async def test_entries_are_indexed_in_any_order() -> None:
         log = [m for m in await mod.host.log(0, 100) if m.thread_id == "dm.ann.bob"]
         for late in (0, 1, 2):
             wiped = ("DELETE FROM search_message", "DELETE FROM search_amendment", WIPE)
-            await mod.host.keep([Statement(sql) for sql in wiped])
+            await mod.host.write([Statement(sql) for sql in wiped])
             for message in [*log[late:], *log[:late], *log]:
                 await mod._index.add([message], 0)
             assert await found(ann, "words") == await found(ann, "new") == [id]
@@ -254,7 +254,7 @@ async def test_indexing_goes_on_when_the_disk_has_refused() -> None:
     clock, moody, mod = HandClock(), MoodyStore(), search()
     async with workplace([mod], "ann", "bob", store=moody, clock=clock) as (network, ann, _):
         id = await say(ann, "bob", "plan")
-        await mod.host.keep([Statement("DELETE FROM search_message"), Statement(WIPE)])
+        await mod.host.write([Statement("DELETE FROM search_message"), Statement(WIPE)])
         assert await found(ann, "plan") == []
         moody.failing = 1
         await mod.start()
@@ -296,7 +296,7 @@ async def test_documents_are_found_by_title_latest_text_and_comments_beside_mess
             both.add(await say(ann, DESK, f"crew {'x ' * n}"))
         seen = await all_pages(ann, "crew", 3)
         assert (len(seen), set(seen)) == (12, both)
-        await mods[0].host.keep([Statement("DELETE FROM documents_found")])
+        await mods[0].host.write([Statement("DELETE FROM documents_found")])
     async with workplace([documents(), search()], "ann", store=store) as (_, ann), soon():
         while await found(ann, "quays") != [id]:
             pass  # those from before can be found soon after a start

@@ -78,7 +78,7 @@ async def test_a_task_is_created_claimed_and_finished_and_its_readers_hear_of_it
         assert [(s["kind"], s["data"]["task"], s["data"]["state"]) for s in signals] == [
             ("created", id, "open"), ("claimed", id, "claimed"), ("finished", id, "done"),
         ]  # fmt: skip
-        assert await notices(network, ann) == [f'bot has finished {id} "Write": d1 is done']
+        assert await notices(network, ann) == [f'bot finished {id} "Write": d1 is done']
         (event,) = await bot.sync()
         assert event.get("wake") is None
         await cat.sync()
@@ -92,7 +92,7 @@ async def test_a_thread_has_one_board_of_its_own_and_others_by_name() -> None:
         assert len({(await read(ann, task))["board"] for task in both}) == 1
         refs = [await ann.post("create_board", thread=DESK, name="Ideas") for _ in range(2)]
         first, second = [await ann.answer(ref) for ref in refs]
-        assert "already: b2" in second["message"]
+        assert "already has a board 'Ideas': b2" in second["message"]
         idea = await create(bot, "Think", board=first["value"]["id"])
         assert await ids(ann, board=first["value"]["id"]) == [idea]
         assert await ids(ann, thread=DESK) == sorted([*both, idea], reverse=True)
@@ -304,7 +304,7 @@ async def test_a_board_is_read_as_markdown_whatever_its_titles_say() -> None:
         told = await bot.call("board_as_markdown", board="b1")
         assert (told["text"], told["cut"]) == (
             "# Tasks (b1)\n\n"
-            "## In work\n\n"
+            "## In progress\n\n"
             "- [ ] t1 Write \\*it\\* \\[now\\](x) "
             "(bot, high, overdue since 2027-01-15 08:01 UTC)\n\n"
             "## Blocked\n\n- [ ] t2 Print (waits for t1, press)\n\n"
@@ -328,7 +328,7 @@ async def test_the_thread_is_told_once_of_what_is_overdue_across_restarts(tmp_pa
         done = await create(ann, "Done", due=at_time(clock.wall + 60))
         await ann.call("finish_task", task=done)
         later(network, clock, 61)
-        assert await notices(network, ann, 1) == [f'{early} "Early" is overdue (ann has it).']
+        assert await notices(network, ann, 1) == [f'{early} "Early" is overdue (owner: ann).']
         later(network, clock, 61)
     clock.wall += 1000
     async with workplace(tasks(), "ann", store=store, clock=clock) as (network, ann):
@@ -414,7 +414,7 @@ async def test_what_an_agent_holds_is_released_when_it_is_away_for_long(tmp_path
         await network.gone("bot")
         later(network, clock, 601)
         assert await notices(network, ann, 1) == [
-            f'{held} "Write" is released: bot, who held it, is away.'
+            f'{held} "Write" was released because its owner bot is away.'
         ]
         assert await state(ann, held) == ("open", None)
         assert await state(ann, mine) == ("claimed", "ann")

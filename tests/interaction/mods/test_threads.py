@@ -288,7 +288,7 @@ async def test_what_was_edited_is_quoted_as_it_is_now_and_what_was_deleted_not_a
         told = await post(bot, "see", quote={"message_id": id})
         assert (await ann.call("read_message", id=told))["quote"]["text"] == "new words"
         error = await refusing(bot, "post_to_channel", quote={"message_id": change}, **args)
-        assert f"quote {id} itself" in error.message
+        assert f"quote {id} instead" in error.message
         await ann.call("delete_message", message_id=id)
         error = await refusing(bot, "post_to_channel", quote={"message_id": id}, **args)
         assert "deleted" in error.message

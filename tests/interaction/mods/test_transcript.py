@@ -327,14 +327,14 @@ async def test_a_thread_with_messages_of_its_own_takes_no_import() -> None:
         args: Any = {"lines": [line(3), line(4, thread_id="broadcast", type="broadcast")]}
         error = await refusing(olga, "import_transcript", header=HEADER, first=10, **args)
         assert error.code == "conflict"
-        assert error.message.startswith("line 11: broadcast has messages of its own here")
+        assert error.message.startswith("line 11: broadcast already has messages in this network")
         own = (await lines_of(olga, thread="channel_desk"))[0]
         error = await refusing(olga, "import_transcript", header=own, lines=[])
         assert "this very network" in error.message
 
 
 WRONG: list[tuple[str, str]] = [
-    ("{", "is no JSON"),
+    ("{", "is not JSON"),
     ("[]", "should be an object"),
     ('{"a": NaN}', "is not a JSON number"),
     ("[" * 10_000, "nested too deep"),

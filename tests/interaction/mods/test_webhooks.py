@@ -275,7 +275,7 @@ async def test_only_owners_see_webhooks_and_no_secret_is_shown() -> None:
             assert not any(secret in str(hook) for secret in ("pw", "abc", SECRET))
             assert not any("webhook" in each["name"] for each in bot.ready["operations"])
             error = await refusing(olga, "webhook_deliveries", hook="x")
-            assert "there is no webhook 'x'; there are: audit" in error.message
+            assert "there is no webhook 'x'; available: audit" in error.message
 
 
 @pytest.mark.behaviour("M-256")

@@ -16,7 +16,7 @@ from hubbub.app.inbound import inbound
 from hubbub.errors import OperationError
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
-from hubbub.mods.webhooks.settings import InboundConfig, signed
+from hubbub.mods.webhooks.settings import InboundConfig, sign
 from tests.interaction.mods.workplace import DESK, workplace
 from tests.interaction.peers import Frame, Network, Peer, soon
 from tests.interaction.stop_rig import HandClock
@@ -43,7 +43,7 @@ class Door:
         **changed: str,
     ) -> httpx2.Response:
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        headers = signed(SECRET, id, self.clock.now() if at is None else at, raw)
+        headers = sign(SECRET, id, self.clock.now() if at is None else at, raw)
         headers |= {key.replace("_", "-"): value for key, value in changed.items()}
         given = {key.encode(): value.encode() for key, value in headers.items()}
         return await self.http.post(self.url(name), content=raw, headers=given)
@@ -125,7 +125,7 @@ async def test_what_is_proved_is_posted_once_and_what_is_not_proved_refused() ->
         for at in (now - 61, now + 61):
             assert (await there.send({}, at=at)).status_code == 401
         assert not await there.said()
-        right = signed(SECRET, "e0", now, b"{}")["webhook-signature"]  # one of several is enough
+        right = sign(SECRET, "e0", now, b"{}")["webhook-signature"]  # one of several is enough
         assert (await there.send({}, "e0", webhook_signature=f"v1,AAAA {right}")).status_code == 200
         first = await there.send({"text": "red"}, at=now - 59)
         there.clock.wall += 100

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from hubbub.mods.webhooks.settings import signed
+from hubbub.mods.webhooks.settings import sign
 from tests.unit.cli.conftest import NETWORK, Shell, running
 
 LATER = '''from hubbub.mods.api import Mod
@@ -161,7 +161,7 @@ def test_webhooks_are_taken_by_a_process_of_its_own(home: Path, hubbub: Shell) -
         try:
             url = process.stdout.readline().split()[1]
             body = b'{"text": "the build is red"}'
-            request = Request(url, body, signed(secret, "e1", time.time(), body))
+            request = Request(url, body, sign(secret, "e1", time.time(), body))
             with urlopen(request, timeout=20) as answer:
                 assert json.load(answer)["posted"]
             assert "the build is red" in hubbub("messages", "list").out

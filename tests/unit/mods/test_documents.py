@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from difflib import unified_diff
+import difflib
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
 from hubbub.mods.documents.schemas import LineEdit
-from hubbub.mods.documents.text import Conflict, applied, differences, matches, merged, numbered
+from hubbub.mods.documents.text import (
+    Conflict,
+    apply_edits,
+    matches,
+    merge,
+    number_lines,
+    unified_diff,
+)
 
 LINES = ("one", "two", "three")
 
@@ -30,30 +37,34 @@ def test_all_numbers_are_those_of_the_version_that_was_read() -> None:
         ([edit(2, 1, "before"), edit(2, 2, "TWO")], ["one", "before", "TWO", "three"]),
         ([edit(2, 1, "a"), edit(2, 1, "b")], ["one", "a", "b", "two", "three"]),
     ):
-        assert applied(LINES, edits) == after
+        assert apply_edits(LINES, edits) == after
 
 
 def test_edits_that_overlap_or_lie_outside_are_refused() -> None:
     for edits, why in (
-        ([edit(4, 4, "x")], "has 3 lines, not 4 to 4"),
+        ([edit(4, 4, "x")], "lines 4 to 4 are out of range"),
         ([edit(5, 4, "x")], "has 3 lines"),
         ([edit(3, 1, "x")], "not 3 to 1"),
         ([edit(1, 2, "x"), edit(2, 3, "y")], "two of them touch line 2"),
         ([edit(1, 3, "x"), edit(2, 1, "y")], "two of them touch line 2"),
     ):
         with pytest.raises(OperationError, match=why):
-            applied(LINES, edits)
+            apply_edits(LINES, edits)
 
 
 def test_lines_have_their_numbers_one_below_the_other() -> None:
-    assert list(numbered(("a", "b"), 9)) == [" 9| a", "10| b"]
+    assert list(number_lines(("a", "b"), 9)) == [" 9| a", "10| b"]
 
 
 @given(st.lists(st.text("ab", max_size=2), min_size=1, max_size=8), st.data())
 def test_one_edit_changes_its_lines_and_no_others(lines: list[str], data: st.DataObject) -> None:
     first = data.draw(st.integers(1, len(lines) + 1))
     last = data.draw(st.integers(first - 1, len(lines)))
-    assert applied(lines, [edit(first, last, "new")]) == [*lines[: first - 1], "new", *lines[last:]]
+    assert apply_edits(lines, [edit(first, last, "new")]) == [
+        *lines[: first - 1],
+        "new",
+        *lines[last:],
+    ]
 
 
 BASE = ("one", "two", "three", "four", "five")
@@ -69,17 +80,17 @@ def test_edits_of_different_places_are_joined() -> None:
         (BASE, ("new",), ("new",)),
         (("same", *BASE[1:]), ("same", *BASE[1:]), ("same", *BASE[1:])),
     ):
-        assert merged(BASE, ours, theirs) == (both, ())
+        assert merge(BASE, ours, theirs) == (both, ())
 
 
 def test_a_place_that_both_have_changed_is_told_with_all_three_texts() -> None:
-    lines, conflicts = merged(BASE, ("one", "2", *BASE[2:]), ("one", "TWO", *BASE[2:4], "FIVE"))
+    lines, conflicts = merge(BASE, ("one", "2", *BASE[2:]), ("one", "TWO", *BASE[2:4], "FIVE"))
     assert lines == ("one", "2", "three", "four", "FIVE")
     assert conflicts == (Conflict(("two",), ("2",), ("TWO",), first=2),)
 
 
 def test_two_who_write_at_the_end_conflict_and_neither_is_lost() -> None:
-    lines, (conflict,) = merged(BASE, (*BASE, "mine"), (*BASE, "yours"))
+    lines, (conflict,) = merge(BASE, (*BASE, "mine"), (*BASE, "yours"))
     assert lines == (*BASE, "mine")
     assert (conflict.base, conflict.ours, conflict.theirs) == ((), ("mine",), ("yours",))
 
@@ -88,16 +99,16 @@ def test_two_who_write_at_the_end_conflict_and_neither_is_lost() -> None:
 def test_who_edits_alone_gets_what_was_written(
     base: tuple[str, ...], edit: tuple[str, ...]
 ) -> None:
-    assert merged(base, base, edit) == (edit, ())
-    assert merged(base, edit, base) == (edit, ())
-    assert merged(base, edit, edit) == (edit, ())
+    assert merge(base, base, edit) == (edit, ())
+    assert merge(base, edit, base) == (edit, ())
+    assert merge(base, edit, edit) == (edit, ())
 
 
 @given(texts, texts, texts)
 def test_whoever_is_stored_first_the_same_places_conflict(
     base: tuple[str, ...], one: tuple[str, ...], other: tuple[str, ...]
 ) -> None:
-    forth, back = merged(base, one, other), merged(base, other, one)
+    forth, back = merge(base, one, other), merge(base, other, one)
     assert [(c.base, c.ours, c.theirs) for c in forth.conflicts] == [
         (c.base, c.theirs, c.ours) for c in back.conflicts
     ]
@@ -107,15 +118,15 @@ def test_whoever_is_stored_first_the_same_places_conflict(
 
 def test_the_place_of_a_conflict_is_told_as_it_stands_in_what_is_stored() -> None:
     theirs = ("new", "lines", *BASE[:3], "FOUR", "five")
-    _, (conflict,) = merged(BASE, (*BASE[:3], "4", "five"), theirs)
+    _, (conflict,) = merge(BASE, (*BASE[:3], "4", "five"), theirs)
     assert (conflict.ours, conflict.first) == (("4",), 4)
 
 
 def test_thousands_of_equal_lines_are_one_place_that_is_not_searched() -> None:
     base = ("", *["same", "other"] * 5000, "")
     ours = ("ours", *base[1:-1][::-1], "ours too")
-    assert merged(base, base, ours) == (ours, ())
-    assert merged(base, ours, ("theirs", *base[1:])).conflicts
+    assert merge(base, base, ours) == (ours, ())
+    assert merge(base, ours, ("theirs", *base[1:])).conflicts
 
 
 TEXTS = st.lists(st.sampled_from("abcde"), max_size=30)
@@ -144,7 +155,7 @@ def patched(old: list[str], diff: list[str]) -> list[str]:
 def test_the_new_text_can_be_made_of_the_old_one_and_the_diff(
     old: list[str], new: list[str]
 ) -> None:
-    diff = list(differences(old, new, "old", "new"))
+    diff = list(unified_diff(old, new, "old", "new"))
     assert bool(diff) == (old != new)
     assert patched(old, diff) == new
 
@@ -152,15 +163,15 @@ def test_the_new_text_can_be_made_of_the_old_one_and_the_diff(
 def test_a_diff_reads_as_diff_writes_it() -> None:
     old = [f"line {n}" for n in range(40)]
     new = [*old[:5], "in", *old[5:20], *old[21:39], "last"]
-    expected = list(unified_diff(old, new, "one", "two", lineterm=""))
-    assert list(differences(old, new, "one", "two")) == expected
+    expected = list(difflib.unified_diff(old, new, "one", "two", lineterm=""))
+    assert list(unified_diff(old, new, "one", "two")) == expected
 
 
 @pytest.mark.behaviour("M-356")
 def test_lines_that_repeat_each_other_are_compared_within_bounds() -> None:
     old = [str(n % 10) for n in range(600)]
     new = [str(-n % 10) for n in range(600)]
-    diff = list(differences(old, new, "old", "new"))
+    diff = list(unified_diff(old, new, "old", "new"))
     assert patched(old, diff) == new
-    assert merged(old, old, new).lines == tuple(new)
+    assert merge(old, old, new).lines == tuple(new)
     assert matches(old, old) == [(0, 0, 600)]

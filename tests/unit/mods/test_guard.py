@@ -140,7 +140,7 @@ def test_while_a_hook_holds_up_the_loop_the_log_says_in_which_function(
         return seen.wait(60)
 
     monkeypatch.setattr(guards, "log", Log())
-    monkeypatch.setattr(guards, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(guards, "CHECK_INTERVAL_S", 0.001)
     guard, mod = Guard(lambda mod, hook, late: None), Slow(ModConfig())
     guard.start()
     try:

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from hubbub.config.models import NetworkFile
 from hubbub.errors import UserError
 from hubbub.mods.api import Mod
-from hubbub.mods.loader import check_company, find_mod, known_mods, load_mods, operations_of
+from hubbub.mods.loader import check_compatible, find_mod, known_mods, load_mods, operations_of
 from hubbub.mods.moderation.mod import Moderation
 
 Entry = str | dict[str, dict[str, JsonValue] | None]
@@ -149,12 +149,12 @@ class Under(Mod):
 
 
 def test_what_a_mod_needs_stands_before_it_and_some_cannot_be_in_one_network() -> None:
-    check_company(Needs, [Base])
+    check_compatible(Needs, [Base])
     with pytest.raises(UserError, match="'needs' needs 'base', which must stand before it"):
-        check_company(Needs, [])
+        check_compatible(Needs, [])
     for one, other in (*permutations((Base, Against)), *permutations((Base, Under))):
         with pytest.raises(UserError, match="cannot be in one network"):
-            check_company(one, [other])
+            check_compatible(one, [other])
 
 
 def test_permissions_are_given_to_operations_that_there_are(file: str) -> None:

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.errors import OperationError
-from hubbub.mods.files.media_types import LONGEST, OCTETS, checked_name, suffix_of, takes, true_type
+from hubbub.mods.files.media_types import (
+    LONGEST,
+    OCTETS,
+    checked_name,
+    is_accepted,
+    suffix_of,
+    true_type,
+)
 
 
 @pytest.mark.behaviour("M-116")
@@ -137,4 +144,4 @@ def test_a_network_takes_what_its_settings_name() -> None:
         (["text/markdown"], "a.markdown", "text/markdown", True),
     ]
     for types, name, media_type, taken in rules:
-        assert takes(types, name, media_type) is taken, (types, name)
+        assert is_accepted(types, name, media_type) is taken, (types, name)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.mods.schedule.repository import ReminderRow, by_the_clock, following
+from hubbub.mods.schedule.repository import ReminderRow, after_occurrence, reschedule
 from hubbub.mods.schedule.when import Cron, Every, Once, parse_when, zone_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -44,7 +44,7 @@ def test_people_say_when_in_many_ways() -> None:
 @pytest.mark.behaviour("M-201")
 def test_what_is_no_time_is_told_with_what_would_be_one() -> None:
     for said, why in (
-        ("soon", "is no time; write"),
+        ("soon", "is not a time; use"),
         ("", "is no time"),
         ("in 0s", "from one second"),
         ("in 99999d", "from one second to ten years"),
@@ -163,11 +163,11 @@ def test_each_occurrence_is_a_later_one_and_none_is_in_the_past(
             break
         now = max(now, reminder.due) + wait  # the hub may be down for long
         said.append(reminder.due)
-        reminder = following(reminder, reminder, now)
+        reminder = after_occurrence(reminder, reminder, now)
         if reminder is not None:
             assert reminder.due > now
             assert reminder.due == reminder.rule.next(now)
-            assert by_the_clock(reminder, now) == reminder
+            assert reschedule(reminder, now) == reminder
     assert said == sorted(set(said))
     assert times is None or len(said) <= times
     assert all(until is None or due <= START + until for due in said[1:])
@@ -179,18 +179,18 @@ def test_a_clock_that_was_set_back_brings_the_next_one_nearer_and_never_an_earli
     when: str, zone: str, ahead: float, back: float
 ) -> None:
     reminder = row(when, zone, None, None)
-    gone_on = following(reminder, reminder, reminder.due + ahead)
+    gone_on = after_occurrence(reminder, reminder, reminder.due + ahead)
     if gone_on is None:
         return
     now = max(START, reminder.due + ahead - back)
-    seen = by_the_clock(gone_on, now)
+    seen = reschedule(gone_on, now)
     assert now < seen.due <= gone_on.due
 
 
 @pytest.mark.behaviour("M-209")
 def test_a_time_zone_that_is_not_known_any_more_pauses_with_the_reason() -> None:
     old = row("0 9 * * *", "UTC", None, None)._replace(zone="Mars/Base")
-    assert by_the_clock(old, START) == old
-    after = following(old, old, START)
+    assert reschedule(old, START) == old
+    after = after_occurrence(old, old, START)
     assert after is not None
-    assert (after.paused, after.problem) == (True, "the time zone Mars/Base is not known")
+    assert (after.paused, after.problem) == (True, "the time zone Mars/Base does not exist")

@@ -13,12 +13,12 @@ from hubbub.errors import UserError
 from hubbub.mods.loader import settings_of
 from hubbub.mods.webhooks.mod import WebhooksMod
 from hubbub.mods.webhooks.settings import (
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     BadSignature,
     CannotRender,
     WebhooksConfig,
-    rendered,
-    signed,
+    render,
+    sign,
     verify,
 )
 
@@ -39,7 +39,7 @@ def test_wrong_settings_are_told_with_their_place() -> None:
         ({"hooks": [{**HOOK, "url": "https://x/\n"}]}, "hooks.0.url: expected an address"),
         ({"hooks": [{**HOOK, "secret": "short"}]}, "hooks.0.secret: "),
         ({"hooks": [{**HOOK, "events": ["massage"]}]}, "hooks.0.events.0: "),
-        ({"hooks": [{**HOOK, "threads": ["desk"]}]}, "hooks.0.threads.0: 'desk' is no thread"),
+        ({"hooks": [{**HOOK, "threads": ["desk"]}]}, "hooks.0.threads.0: 'desk' is not a thread"),
         ({"hooks": [HOOK, HOOK]}, "mods.webhooks: 'audit' is there twice"),
         ({"inbound": {"endpoints": [DOOR, DOOR]}}, "inbound.endpoints: 'ci' is there twice"),
         ({"inbound": {"listen": "here"}}, "inbound.listen: 'here' is no address"),
@@ -73,13 +73,13 @@ def test_a_template_cannot_leave_its_sandbox() -> None:
         "{% include 'x' %}",
     ):
         with pytest.raises(CannotRender):
-            rendered(template, {"body": []})
+            render(template, {"body": []})
 
 
 @pytest.mark.behaviour("M-256")
 def test_a_long_text_is_cut() -> None:
     given: dict[str, Any] = {"body": {"text": "x" * 10**6}}
-    assert len(rendered(None, given)) == MOST_CHARACTERS
+    assert len(render(None, given)) == MAX_CHARACTERS
 
 
 SECRET = "correct horse battery"
@@ -87,7 +87,7 @@ SECRET = "correct horse battery"
 
 @pytest.mark.behaviour("M-250")
 def test_signatures_are_those_of_the_specification() -> None:
-    made = signed(
+    made = sign(
         "whsec_plJ3nmyCDGBKInavdOK15jsl",
         "msg_loFOjxBNrRLzqYUf",
         1731705121.9,
@@ -107,17 +107,17 @@ def test_what_is_signed_is_verified(secret: str, body: bytes, now: int) -> None:
         secret.encode()
     except UnicodeEncodeError:
         return
-    headers = signed(secret, "e1", now, body)
+    headers = sign(secret, "e1", now, body)
     assert verify(secret, headers, body, now + 5, 5) == "e1"
     with pytest.raises(BadSignature, match="signature"):
         verify(secret + "x", headers, body, now, 5)
     with pytest.raises(BadSignature, match="signature"):
         verify(secret, headers, body + b" ", now, 5)
-    with pytest.raises(BadSignature, match="away from now"):
+    with pytest.raises(BadSignature, match="off the current time"):
         verify(secret, headers, body, now + 6, 5)
 
 
 @pytest.mark.behaviour("M-258")
 def test_an_id_has_no_full_stop_lest_a_part_is_moved_into_another() -> None:
     with pytest.raises(BadSignature, match="webhook-id"):
-        verify(SECRET, signed(SECRET, "a.1", 5, b"x"), b"x", 5, 60)
+        verify(SECRET, sign(SECRET, "a.1", 5, b"x"), b"x", 5, 60)

@@ -47,7 +47,7 @@ async def test_a_content_that_is_being_brought_stays_though_its_last_file_goes(
     await desk.intake.release(again.sha256, held=True)
     assert desk.there() == {sha256}, "the first one still holds it"
     desk.files.add(sha256)
-    desk.intake.let_go(sha256)
+    desk.intake.unhold(sha256)
     await desk.intake.release(sha256)
     assert desk.there() == {sha256}, "a file has it"
     desk.files.remove(sha256)

@@ -20,7 +20,7 @@ from hubbub.mods.files.reader import (
     FileRefused,
     NoText,
     ReadLimits,
-    inspected,
+    extract_text,
     text_of_html,
 )
 
@@ -35,7 +35,7 @@ W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 def read(folder: Path, data: bytes, media_type: str, limits: ReadLimits = LIMITS) -> str:
     path = folder / "it"
     path.write_bytes(data)
-    return inspected(path, media_type, limits).text
+    return extract_text(path, media_type, limits).text
 
 
 def zipped(**files: str | bytes) -> bytes:
@@ -140,7 +140,7 @@ def test_the_text_of_a_pdf_is_read_by_another_process(tmp_path: Path) -> None:
     )
     path = tmp_path / "it"
     path.write_bytes(pdf("x" * 50_000))
-    assert inspected(path, "application/pdf", LIMITS).cut
+    assert extract_text(path, "application/pdf", LIMITS).cut
 
 
 @pytest.mark.slow
@@ -174,14 +174,14 @@ def test_without_its_library_a_pdf_says_what_is_missing(
 def test_long_texts_are_cut_and_long_lines_broken(tmp_path: Path) -> None:
     path = tmp_path / "it"
     path.write_bytes("ü".encode() * 30_000)
-    reading = inspected(path, "text/plain", LIMITS)
+    reading = extract_text(path, "text/plain", LIMITS)
     assert reading.cut
     lines = reading.text.split("\n")
     assert reading.lines == len(lines) == 5
     assert max(map(len, lines)) == LONGEST_LINE
     assert sum(map(len, lines)) == LIMITS.characters
     path.write_bytes(zipped(word__document=f"<w:d {W}><w:t>{'x' * 30_000}</w:t></w:d>"))
-    assert inspected(path, DOCX, LIMITS).cut
+    assert extract_text(path, DOCX, LIMITS).cut
 
 
 ENTITIES = (

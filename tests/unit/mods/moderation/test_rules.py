@@ -10,7 +10,7 @@ from hubbub.mods.api import PASS, Reject, Replace, Verdict
 from hubbub.mods.loader import settings_of
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import SWEEP, ModerationConfig, RateWindow
-from hubbub.mods.moderation.text import MOST_REPEATED
+from hubbub.mods.moderation.text import MAX_REPETITIONS
 from hubbub.protocol.messages import Attachment, Draft, Quote
 
 DRAFT = Draft("ann", "human", "channel.desk.t3", "channel", "hello")
@@ -100,7 +100,7 @@ def test_a_pattern_that_cannot_be_used_is_refused_with_its_place() -> None:
         r"#{70}",
     ):
         mod({"regex": pattern})
-    assert MOST_REPEATED > 255
+    assert MAX_REPETITIONS > 255
 
 
 # Links ------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_links_lead_only_where_they_may() -> None:
     ):
         assert judge(fine, rule) is PASS, fine
     for wrong in ("https://evilexample.org", "https://example.org@evil.com", "https://examp1e.org"):
-        assert judge(wrong, rule) == Reject("a link leads to a domain that is not allowed here")
+        assert judge(wrong, rule) == Reject("a link leads to a domain that is not allowed")
     masked = {**rule, "action": "mask"}
     assert said(judge("see https://evil.com/x?y.", masked)) == "see [link removed]."
     assert judge("hi", rule, attachments=(Attachment(name="x", uri="https://evil.com"),)) != PASS
@@ -177,7 +177,7 @@ def test_wrong_settings_are_told_with_their_place() -> None:
         ({"max_length": 3, "action": "mask"}, "max_length cannot be masked"),
         ({"words": ["x"], "replacement": "y"}, "replacement is for action: mask"),
         ({"words": ["x"], "action": "mask", "reason": "y"}, "reason is for action: reject"),
-        ({"words": ["x"], "threads": ["general"]}, "rules.0.threads: 'general' is no thread"),
+        ({"words": ["x"], "threads": ["general"]}, "rules.0.threads: 'general' is not a thread"),
         ({"words": []}, "rules.0.words: "),
         ({"links": {}}, "rules.0.links: expected either allow or deny"),
         ({"links": {"deny": ["a b"]}}, "rules.0.links.deny.0: expected a domain"),

@@ -178,7 +178,7 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_no_text_with_a_secret_is_ruled_out_beforehand(text: str) -> None:
     """What is looked for only where there is a hint of it is what a search everywhere finds."""
-    expected = {(kind.name, span) for kind in secrets._KINDS for span in kind.places(text)}
+    expected = {(kind.name, span) for kind in secrets._KINDS for span in kind.find(text)}
     expected |= {("secret", span) for span in secrets._guessed(text)}
     for name, pattern in WHOLE.items():
         for match in pattern.finditer(text):

@@ -11,7 +11,15 @@ from pydantic import ValidationError
 from hubbub.mods.api import PASS, Reject, Replace
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import LinksConfig, ModerationConfig
-from hubbub.mods.moderation.text import caseless, folded, host_of, joined, links, plain, replaced
+from hubbub.mods.moderation.text import (
+    caseless,
+    folded,
+    host_of,
+    links,
+    merge_spans,
+    plain,
+    replace_spans,
+)
 from hubbub.protocol.messages import Draft
 from tests.unit.protocol.drafts import hostile_text
 
@@ -91,8 +99,8 @@ def test_masking_keeps_the_length_and_removes_the_word(text: str) -> None:
 
 
 def test_places_that_overlap_are_one() -> None:
-    assert joined([(4, 6), (0, 2), (1, 3), (3, 4), (5, 5)]) == [(0, 3), (3, 4), (4, 6)]
-    assert replaced("abcdef", [(4, 6), (1, 3), (2, 3)], "-") == "a-d-"
+    assert merge_spans([(4, 6), (0, 2), (1, 3), (3, 4), (5, 5)]) == [(0, 3), (3, 4), (4, 6)]
+    assert replace_spans("abcdef", [(4, 6), (1, 3), (2, 3)], "-") == "a-d-"
 
 
 # Links ------------------------------------------------------------------------------------------
