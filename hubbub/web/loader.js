@@ -1,9 +1,9 @@
-// The head of the page's first bundle: modules by name, each run once, when it is first imported.
-const runners = new Map(); // name -> what runs it
+// The start of the page's first bundle: modules by name, each run once, at its first import.
+const runners = new Map(); // name -> function that runs the module
 const modules = new Map(); // name -> its exports
-const failed = new Map(); // name -> how often it could not be fetched
+const failed = new Map(); // name -> number of failed fetches
 
-/** Take in the modules of a bundle: {name: (exports, need, load, url) => void}. The first of a name stays. */
+/** Add the modules of a bundle: {name: (exports, need, load, url) => void}. The first one with a name wins. */
 export function define(bundle) {
   for (const [name, run] of Object.entries(bundle)) if (!runners.has(name)) runners.set(name, run);
 }
@@ -18,10 +18,10 @@ function need(name) {
   return modules.get(name);
 }
 
-/** A module that is fetched when it is first needed, with what it imports: `import()`. */
+/** A module fetched on demand, with its imports: `import()`. */
 async function load(name) {
   if (!runners.has(name)) {
-    // By the standard an address that has failed once fails for as long as the page lives.
+    // By the standard, an address that failed once keeps failing for the lifetime of the page.
     const failures = failed.get(name) ?? 0;
     const address = failures ? `${name}?again=${failures}` : name;
     try {

@@ -1,4 +1,4 @@
-// The page: makes the app, gives it its features, and draws.
+// The page's entry point: creates the app, adds its features and renders it.
 import { App } from "./core/app.js";
 import { watchConnection } from "./core/connection.js";
 import { Layout } from "./core/layout.js";

@@ -1,11 +1,11 @@
-// A participant's connection to the hub: joins, resumes, calls, acknowledges. Runs in browsers and
-// in Node 22; the page uses this very file.
+// A participant's connection to the hub: joins, resumes, calls, acknowledges. Runs in browsers and in
+// Node 22; the page uses this same file.
 //
 //   out -> connecting -> ready -> waiting -> connecting -> ...
-//                     \-> refused (a close code of 4500 and more: coming back would not help)
+//                     \-> refused (a close code of 4500 or more: reconnecting would not help)
 //
-// Calls are repeated until they are answered, over as many connections as it takes; those that write
-// carry a cid, so the hub does each once. Frames: docs/reference/protocol.md.
+// Calls are repeated until answered, over any number of connections; writes carry a cid, so that the
+// hub performs each once. Frames: docs/reference/protocol.md.
 
 /** @import { Args, Card, Event, Hello, OperationInfo, Ready, Result, Signal } from "./operations.js" */
 
@@ -14,7 +14,7 @@ const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 10_000;
 const ACK_AFTER_MS = 100;
 const ACK_EVERY = 64;
-const SILENCE_MS = 15_000; // without an answer the socket is taken for dead
+const SILENCE_MS = 15_000; // without an answer the socket counts as dead
 const PROBE_MS = 4000; // the same, when there is reason for doubt
 
 /** The hub refused a call: `code` for programs, `message` for people. */
@@ -23,7 +23,7 @@ export class CallError extends Error {
   constructor({ code, message, temporary = false, retry_after_s = null, details = {} }) {
     super(message);
     this.code = code;
-    /** Whether the same call may succeed later. */
+    /** Whether the same call can succeed later. */
     this.temporary = temporary;
     /** Seconds until then. */
     this.retryAfter = retry_after_s;
@@ -47,14 +47,14 @@ export function newCid() {
 }
 
 /**
- * How a client stands with the hub. `until`: when it tries again (ms since 1970), for the `tries`th
- * time; `code` and `reason` are those of the hub that refused it.
+ * The client's status. `until`: when it reconnects (ms since 1970), for the `tries`th time; `code` and
+ * `reason` are those with which the hub refused it.
  * @typedef {{state: "out" | "connecting" | "ready"} | {state: "waiting", until: number, tries: number}
  *   | {state: "refused", code: number, reason: string}} Status
  */
 /**
- * Hears of frames, in order. An event is acknowledged when `event` has returned, and if that gave a
- * promise, when it is fulfilled: what it dies over comes again.
+ * Receives frames, in order. An event is acknowledged when `event` has returned, or when its promise is
+ * fulfilled: if that fails, the event is delivered again.
  * @typedef {object} Listener
  * @property {(frame: Ready, hello: Hello) => void} [ready]  `resumed: false`: forget what you know.
  * @property {(frame: Event) => unknown} [event]
@@ -63,12 +63,12 @@ export function newCid() {
  */
 /**
  * @typedef {object} ClientOptions
- * @property {"human" | "agent" | "service"} [kind]  What joins; left out: a human.
- * @property {boolean} [latest]  Start at the head of the log, not where the hub's own cursor stands.
- * @property {boolean} [observe]  Get the whole log rather than one's own messages (owners).
+ * @property {"human" | "agent" | "service"} [kind]  Default: a human.
+ * @property {boolean} [latest]  Start at the head of the log instead of the hub's cursor.
+ * @property {boolean} [observe]  Receive the whole log instead of the participant's own messages (owners).
  * @property {boolean} [turns]  An agent that records its turns: a wake stays pending until its turn has ended.
- * @property {boolean} [heartbeat]  Look now and then whether the hub is still there.
- * @property {any} [Socket]  In place of the platform's own WebSocket.
+ * @property {boolean} [heartbeat]  Check regularly that the hub is reachable.
+ * @property {any} [Socket]  Replaces the platform's WebSocket.
  * @property {() => number} [random]  In [0, 1).
  */
 
@@ -99,13 +99,13 @@ export class Client {
     this.tries = 0;
     /** Where a later connection resumes: everything up to there is done. @type {any} */
     this.cursor = null; // {epoch, seq, run}
-    this.received = 0; // the last event that was handed on
-    this.last = 0; // the last event of this connection
+    this.received = 0; // seq of the last event passed to the listener
+    this.last = 0; // seq of the last event of this connection
     this.acked = 0;
     /** @type {Set<number>} */
-    this.open = new Set(); // events that somebody is at work on, in order
+    this.open = new Set(); // events being handled, in order
     /** @type {any} */
-    this.partial = null; // what is asked for that `ready` left out
+    this.partial = null; // the request for threads that `ready` left out
     /** @type {WebSocket | null} */
     this.socket = null;
     /** @type {any} */
@@ -119,7 +119,7 @@ export class Client {
   }
 
   /**
-   * Join as `participant`, and stay until `leave`.
+   * Join as `participant` and stay connected until `leave`.
    * @param {string} participant
    * @param {string | null} [token]
    * @param {Card | null} [card]  A new one, what others see of oneself.
@@ -134,7 +134,7 @@ export class Client {
     this.connect();
   }
 
-  /** What has been handled is acknowledged; what has not been answered fails. */
+  /** Handled events are acknowledged; unanswered calls fail. */
   leave() {
     if (this.state === "ready") this.acknowledge();
     this.drop();
@@ -146,11 +146,11 @@ export class Client {
   }
 
   /**
-   * Ask the hub for an operation. Rejects with a CallError if it refuses.
+   * Call an operation of the hub. Rejects with a CallError if it refuses.
    * @template {string} Name
    * @param {Name} name
    * @param {Args<Name>} [args]
-   * @param {string} [cid]  Of a write: what was done with it before is not done again.
+   * @param {string} [cid]  For a write: repeating it with the same cid does nothing.
    * @returns {Promise<Result<Name>>}
    */
   call(name, args = /** @type {any} */ ({}), cid) {
@@ -160,7 +160,7 @@ export class Client {
       const text = JSON.stringify({ op: "call", ref, name, args, cid });
       const most = this.hello?.limits?.frame_bytes;
       if (most && text.length * 3 > most && new TextEncoder().encode(text).length > most) {
-        // The hub would close the connection over it, and again whenever it came back.
+        // The hub would close the connection because of it, again after each reconnection.
         throw new CallError({ code: "too_large", message: `the hub takes ${most} bytes at once` });
       }
       this.calls.set(ref, { text, resolve, reject });
@@ -172,7 +172,7 @@ export class Client {
   }
 
   /**
-   * Something ephemeral: typing, for example. Lost when nobody is connected.
+   * Send an ephemeral signal, such as typing. Lost while disconnected.
    * @param {string} type
    * @param {string | null} thread_id
    * @param {unknown} [data]
@@ -187,7 +187,7 @@ export class Client {
   }
 
   /**
-   * An operation with the JSON Schemas of what it takes and answers, which `ready` leaves out.
+   * An operation with the JSON Schemas of its input and output, which `ready` leaves out.
    * @param {string} name
    * @returns {Promise<OperationInfo | undefined>}  Undefined if the hub has none of that name.
    */
@@ -203,7 +203,7 @@ export class Client {
     return (await this.described.get(key)).operations[0];
   }
 
-  /** Look whether the hub is still there: without an answer in time (ms) the socket is given up. */
+  /** Check that the hub is reachable: without an answer in time (ms) the socket is dropped. */
   probe(within = PROBE_MS) {
     if (this.state !== "ready") return;
     const socket = this.socket;
@@ -212,7 +212,7 @@ export class Client {
     this.call("list_threads", { limit: 1 }).then(answered, answered);
   }
 
-  /** Do not wait any longer: try to connect now. */
+  /** Reconnect now instead of waiting. */
   retry() {
     if (this.state === "waiting") this.connect();
   }
@@ -225,7 +225,7 @@ export class Client {
     this.listener.status?.(status);
   }
 
-  /** What was handed on belongs to another stream. */
+  /** Discard state of another stream. */
   forget() {
     this.cursor = null;
     this.received = 0;
@@ -239,7 +239,7 @@ export class Client {
     const socket = (this.socket = new this.Socket(this.url));
     socket.onmessage = ({ data }) => socket === this.socket && this.take(JSON.parse(data));
     socket.onclose = ({ code, reason }) => socket === this.socket && this.closed(code, reason);
-    // Where nobody listens, some versions of Node tell no more than this.
+    // Without a listener, some versions of Node report no more than this.
     socket.onerror = () => socket === this.socket && this.closed(1006, "no connection");
     this.expectAnswer();
   }
@@ -263,7 +263,7 @@ export class Client {
       return;
     }
     const wait = Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** this.tries++) * (0.5 + this.random() / 2);
-    // Before anybody hears of it: who hears of it may leave.
+    // Before notifying listeners, which may leave.
     this.retryTimer = setTimeout(() => this.connect(), wait);
     this.become({ state: "waiting", until: Date.now() + wait, tries: this.tries });
   }
@@ -310,7 +310,7 @@ export class Client {
     }
   }
 
-  /** What `ready` left out of a large network is asked for first; what comes meanwhile waits. */
+  /** First fetch the threads that `ready` left out of a large network; other frames wait meanwhile. */
   complete(frame) {
     this.partial = { ref: "ready", frame, left: [...frame.left_out], early: [] };
     this.askRest({});
@@ -339,7 +339,7 @@ export class Client {
   joined(frame) {
     const hello = /** @type {Hello} */ (this.hello);
     const { epoch, run, heartbeat_s } = hello;
-    // A resume that starts beyond what is here would only look whole.
+    // Resuming beyond the received events would hide a gap.
     if (this.cursor && (!frame.resumed || this.cursor.epoch !== epoch || frame.cursor > this.received)) {
       frame.resumed = false;
       this.forget();
@@ -351,7 +351,7 @@ export class Client {
     this.operations = new Map(frame.operations?.map((operation) => [operation.name, operation]));
     const socket = this.socket;
     this.listener.ready?.(frame, hello);
-    if (socket !== this.socket) return; // left meanwhile
+    if (socket !== this.socket) return; // left or reconnected meanwhile
     this.become({ state: "ready" });
     this.acknowledge();
     for (const call of this.calls.values()) this.send(call.text);
@@ -362,10 +362,10 @@ export class Client {
   /** @param {Event} frame */
   event(frame) {
     if (frame.prev !== this.last) {
-      this.drop(4004); // something is missing: resume from what is here
+      this.drop(4004); // a gap: resume from the received events
       return this.connect();
     }
-    const known = frame.seq <= this.received; // somebody is at work on it since before the connection was lost
+    const known = frame.seq <= this.received; // it is already being handled since before the connection was lost
     const work = known ? null : /** @type {any} */ (this.listener.event?.(frame));
     this.last = frame.seq;
     if (!known) this.received = frame.seq;
@@ -377,7 +377,7 @@ export class Client {
     this.done();
   }
 
-  /** Everything before the first event that somebody is at work on is done. */
+  /** Acknowledge everything before the first event still being handled. */
   done() {
     const [first = this.received + 1] = this.open;
     this.cursor.seq = first - 1;
@@ -386,7 +386,7 @@ export class Client {
     else this.ackTimer ||= setTimeout(() => this.acknowledge(), ACK_AFTER_MS);
   }
 
-  /** How far the hub may be told: not beyond what it has sent on this connection. */
+  /** The seq that can be acknowledged: not beyond what the hub sent on this connection. */
   get tellable() {
     return Math.min(this.cursor.seq, this.last);
   }
@@ -400,17 +400,17 @@ export class Client {
 
   failed(frame) {
     if (this.partial && frame.ref) {
-      this.drop(4004); // too many calls at once, for example: come back and ask again
+      this.drop(4004); // too many calls at once, for example: reconnect and repeat them
       return this.closed(4005, frame.message);
     }
     if (!frame.ref) {
-      this.refusal = frame.message; // the reason why the hub closes, if it does
+      this.refusal = frame.message; // the reason if the hub closes the connection
       return;
     }
     const call = this.calls.get(frame.ref);
     if (call && frame.temporary) {
       const wait = Math.max(0.2, frame.retry_after_s ?? 1) * 1000;
-      // If it is not joined then, it says all calls again as soon as it is.
+      // If it is not joined then, all calls are repeated as soon as it is.
       const again = () => this.calls.has(frame.ref) && this.state === "ready";
       setTimeout(() => again() && this.send(call.text), wait);
       return;
@@ -441,7 +441,7 @@ export class Client {
     if (this.socket?.readyState === 1) this.socket.send(text);
   }
 
-  /** A socket can be dead without anybody telling: no answer in time means it is. */
+  /** A socket can be dead without notice: no answer in time means it is. */
   expectAnswer() {
     if (this.silenceTimer) return;
     this.silenceTimer = setTimeout(() => this.closed(4003, "no answer"), SILENCE_MS);

@@ -1,5 +1,5 @@
-// The page's one object: what features get. It joins the pieces (client, state, outbox, router,
-// registry) and has the handful of things that most features do: send, read, open, show.
+// The app object that every feature gets. It combines client, state, outbox, router and registry, and
+// has the few methods that most features use: send, read, open, show.
 import { batch, computed, signal } from "../vendor/signals.js";
 import { Client } from "./client.js";
 import { directThread, replyThread } from "./ids.js";
@@ -30,29 +30,29 @@ export class App {
     this.status = this.client.status;
     this.router = new Router();
     this.route = this.router.route;
-    this.focused = signal(null); // the message that commands are about: {thread, message}
-    this.receipts = signal(new Map()); // message id -> what the hub answered when it was sent
+    this.focused = signal(null); // the message that commands apply to: {thread, message}
+    this.receipts = signal(new Map()); // message id -> the hub's result of sending it
     this.here = computed(() => this.shownThread()); // id of the thread in the middle, or null
-    this.said = signal(null); // what was told last: {text, at}
+    this.said = signal(null); // the latest notice: {text, at}
     this.leftShown = storage.remembered("left", true); // whether wide screens show the left column
-    this.marking = new Map(); // thread -> {mark, timer}: what the hub is to be told soon
+    this.marking = new Map(); // thread -> {mark, timer}: read marks to be sent soon
     this.fetching = new Map(); // "thread:first" -> promise
-    this.offered = []; // features of what a hub may offer: {needs, load, back, loading}
+    this.offered = []; // features that need an operation of the hub: {needs, load, back, loading}
     this.outbox = null;
     this.keys = new Keys(this.add.commands, () => this.context());
   }
 
-  /** Take in features: functions of the app. */
+  /** Add features: functions of the app. */
   use(features) {
     for (const feature of features) feature(this);
   }
 
-  /** Take in features of what a hub may offer or not: {needs: an operation, load: () => its module}. */
+  /** Add features that depend on an operation of the hub: {needs: an operation, load: () => its module}. */
   useOffered(features) {
     this.offered.push(...features.map((feature) => ({ ...feature, back: null, loading: false })));
   }
 
-  /** Those whose operation the hub has are fetched; what the others have added is taken back. */
+  /** Load the features whose operation the hub has; remove what the others added. */
   takeOffered() {
     for (const feature of this.offered) {
       if (this.client.may(feature.needs)) {
@@ -71,7 +71,7 @@ export class App {
       const { default: add } = await retry(feature.load);
       if (this.client.may(feature.needs)) feature.back = this.add.during(() => add(this));
     } catch (error) {
-      this.say(error.message); // with the next connection it is tried again
+      this.say(error.message); // retried with the next connection
     }
     feature.loading = false;
   }
@@ -80,7 +80,7 @@ export class App {
 
   join(participant, token = null, card = null) {
     this.state.forget();
-    this.said.value = null; // it was told to whoever has left
+    this.said.value = null; // it was meant for the previous person
     this.mine = this.storage.within(participant);
     this.outbox = new Outbox(
       this.mine.within("outbox"),
@@ -126,7 +126,7 @@ export class App {
     this.tried(() => this.state.control.refresh(this.client));
   }
 
-  /** `ready` has the latest threads; the others, and who was mentioned, are asked for. */
+  /** `ready` has the latest threads; fetch the others, and mentions. */
   async catchUp(threads) {
     const { messages } = await this.client.call("list_mentions", { limit: 100 });
     batch(() => messages.forEach((message) => this.state.mention(message)));
@@ -142,20 +142,20 @@ export class App {
 
   // Saying ----------------------------------------------------------------------------------
 
-  /** Say `text` in a thread; shown at once, stored soon. */
+  /** Send `text` to a thread; shown at once, stored soon. */
   send(thread, text, extra = {}) {
     const args = { to: thread, text, ...extra };
     return this.outbox.say({ name: "send_text_message", args, thread, text });
   }
 
-  /** Say `text` under a message, in its own thread. */
+  /** Send `text` as a reply to a message, in its own thread. */
   reply(message, text, extra = {}) {
     const thread = replyThread(message.thread_id, message.seq);
     const args = { message_id: message.id, text, ...extra };
     return this.outbox.say({ name: "reply", args, thread, text });
   }
 
-  /** Say `text` in a thread, whichever it is. */
+  /** Send `text` to any thread. */
   speak(thread, text, extra = {}) {
     const { parent, repliesTo: seq } = thread;
     if (parent) return this.reply({ id: `m${seq}`, seq, thread_id: parent }, text, extra);
@@ -175,7 +175,7 @@ export class App {
 
   // Reading ---------------------------------------------------------------------------------
 
-  /** Make sure that positions from..to of a thread are here. Resolves when they are. */
+  /** Ensure that positions from..to of a thread are loaded. Resolves when they are. */
   async load(id, from, to) {
     const thread = this.state.thread(id);
     for (let gap; (gap = thread.missing(from, to)); ) {
@@ -194,7 +194,7 @@ export class App {
     }
   }
 
-  /** A message by its id, wherever it stands. Rejects with a CallError. */
+  /** A message by its id, in any thread. Rejects with a CallError. */
   async message(id) {
     for (const thread of this.state.threads.peek().values()) {
       for (const message of thread.messages.values()) if (message.id === id) return message;
@@ -202,32 +202,32 @@ export class App {
     return this.client.call("read_message", { id });
   }
 
-  /** Ask which channels there are, and who is in them: what the hub tells of them comes a moment later. */
+  /** Fetch channels and their members; the hub's signals about them arrive a moment later. */
   async refreshChannels() {
     const { channels } = await this.client.call("list_channels");
     this.state.channels.value = new Map(channels.map((channel) => [channel.name, channel]));
   }
 
-  /** The reader has seen the thread up to here. */
+  /** Record that the reader has seen the thread up to here. */
   readUpTo(id, tseq) {
     const thread = this.state.thread(id);
     if (tseq <= thread.read.peek()) return;
     thread.read.value = tseq;
-    if (!this.state.takesPart(id)) return; // the hub keeps no mark of who only looks on
+    if (!this.state.takesPart(id)) return; // the hub stores no read marks for non-members
     thread.marking = tseq;
     clearTimeout(this.marking.get(id)?.timer);
     const mark = () => this.mark(thread, "mark_read", { upto: tseq });
     this.marking.set(id, { mark, timer: setTimeout(mark, MARK_AFTER_MS) });
   }
 
-  /** Tell the hub now what was read: the page is being left, or a thread. Resolves when it knows. */
+  /** Send read marks now, because the reader leaves the page or a thread. Resolves when the hub has them. */
   settle() {
     const due = [...this.marking.values()];
     due.forEach(({ timer }) => clearTimeout(timer));
     return Promise.all(due.map(({ mark }) => mark()));
   }
 
-  /** From `tseq` on nothing counts as read. */
+  /** Mark messages from `tseq` on as unread. */
   async unreadFrom(id, tseq) {
     const thread = this.state.thread(id);
     clearTimeout(this.marking.get(id)?.timer);
@@ -249,7 +249,7 @@ export class App {
     this.router.go("thread", message ? [thread, message] : [thread]);
   }
 
-  /** Show a message, wherever it stands, unless the reader goes elsewhere before it is here. */
+  /** Show a message in any thread, unless the reader navigates elsewhere before it is loaded. */
   async showMessage(id) {
     const from = this.route.peek();
     await this.tried(async () => {
@@ -258,14 +258,14 @@ export class App {
     });
   }
 
-  /** Show the conversation with somebody, or with several. */
+  /** Show the conversation with one or more participants. */
   talkTo(...participants) {
     const thread = directThread(this.state.me.peek(), ...participants);
     this.state.thread(thread);
     this.show(thread);
   }
 
-  /** Open something on the right: a message, thread, participant, turn, interaction. */
+  /** Open a panel on the right: a message, thread, participant, turn or interaction. */
   open(kind, id) {
     this.router.open(kind, id);
   }
@@ -279,7 +279,7 @@ export class App {
     return view === "thread" && args[0] ? args[0] : null;
   }
 
-  /** What a command is about. */
+  /** The context of commands. */
   context() {
     const focused = this.focused.peek();
     return { thread: /** @type {any} */ (this.here).peek(), message: focused?.message ?? null, text: "" };
@@ -290,24 +290,24 @@ export class App {
     return this.add.commands.find((command) => command.id === id)?.run(context, rest);
   }
 
-  /** Do it, and tell what the hub refuses, or `said` once it is done. Resolves to whether it is. */
+  /** Run it and show the hub's refusal, or `said` on success. Resolves to whether it succeeded. */
   async tried(work, said = null) {
     try {
       await work();
       if (said) this.say(said);
       return true;
     } catch (error) {
-      if (error.code) this.say(error.message); // else somebody has left
+      if (error.code) this.say(error.message); // otherwise the person has left
       return false;
     }
   }
 
-  /** Put a text into the clipboard. */
+  /** Copy a text to the clipboard. */
   copy(text, said) {
     navigator.clipboard.writeText(text).then(() => this.say(said), (error) => this.say(error.message));
   }
 
-  /** Tell in one line what has happened, to eyes and to screen readers. */
+  /** Show a one-line notice, also to screen readers. */
   say(text) {
     this.said.value = { text, at: Date.now() };
   }

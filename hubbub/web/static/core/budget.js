@@ -1,5 +1,5 @@
-// Work that many parts of the page want done at once (drawing Markdown, mostly), a few milliseconds
-// of it per frame, so that the page never stands still.
+// Schedules work that many parts of the page want done at once, mostly drawing Markdown: a few
+// milliseconds per frame, so that the page stays responsive.
 
 const FRAME_MS = 8;
 
@@ -12,14 +12,14 @@ export class Budget {
     this.counting = false;
   }
 
-  /** Do `work` if this frame still has time for it; returns whether it was done. */
+  /** Do `work` if this frame has time left; returns whether it was done. */
   now(work) {
     if (this.spent >= FRAME_MS || this.waiting.size) return false;
     this.spend(work);
     return true;
   }
 
-  /** Do `work` in one of the next frames. Returns how to cancel. */
+  /** Do `work` in one of the next frames. Returns a function that cancels it. */
   later(work) {
     this.waiting.add(work);
     this.count();

@@ -1,9 +1,9 @@
-// Long texts: what is shown of them at first, and in which pieces the whole is drawn.
+// Long texts: the excerpt shown at first, and the pieces in which the whole is drawn.
 
 const FOLD = { longest: 3000, lines: 40, keep: 2400, keepLines: 30 };
 const PIECE = 6000;
 
-/** The beginning of a text that is too long to be shown whole; null for one that is not. */
+/** The beginning of a text that is too long to show; null for any other. */
 export function folded(text) {
   const end = Math.min(text.length, FOLD.longest + 1);
   if (end === text.length && afterLines(text, FOLD.lines, end) >= end) return null;
@@ -13,8 +13,8 @@ export function folded(text) {
 const ITEM = /^(?:[-*+]|\d{1,9}[.)]|#{1,6}) /;
 
 /**
- * A text in pieces at empty lines outside of code, or between items of a list, none much over 6,000
- * characters where that can be.
+ * A text in pieces, split at blank lines outside of code or between list items, each of at most about
+ * 6,000 characters if possible.
  */
 export function chunks(text) {
   const found = [];
@@ -36,7 +36,7 @@ export function chunks(text) {
   return piece ? [...found, piece] : found;
 }
 
-/** Where the first `most` lines end, at most `end`. */
+/** The end of the first `most` lines, at most `end`. */
 function afterLines(text, most, end) {
   let at = 0;
   for (let line = 0; line < most; line++) {
@@ -46,7 +46,7 @@ function afterLines(text, most, end) {
   return at;
 }
 
-/** At or before `at`, where it does no harm: after a line or a word, never inside a character. */
+/** A safe split at or before `at`: after a line or word, never inside a character. */
 function cut(text, at) {
   const near = text.slice(Math.max(0, at - 300), at);
   const gap = Math.max(near.lastIndexOf("\n"), near.lastIndexOf(" "));

@@ -1,4 +1,4 @@
-// The page's connection to the hub: that of sdk/typescript, with signals of how it stands.
+// The page's connection to the hub: the client of sdk/typescript, with signals for its status.
 import { signal } from "../vendor/signals.js";
 import { Client as Connection, newCid } from "../sdk/client.js";
 
@@ -8,7 +8,7 @@ export class Client extends Connection {
   constructor(url, listener, options = {}) {
     super(url, listener, { latest: true, ...options });
     this.status = signal({ state: "out" });
-    this.wrote = signal(null); // the operation that the hub has carried out last
+    this.wrote = signal(null); // the latest operation that the hub carried out
   }
 
   become(status) {
@@ -16,7 +16,7 @@ export class Client extends Connection {
     this.status.value = status;
   }
 
-  /** Ask for an operation that changes something. */
+  /** Call an operation that changes state. */
   write(name, args, cid = newCid()) {
     const asked = this.call(name, args, cid);
     asked.then(() => (this.wrote.value = name), () => {});

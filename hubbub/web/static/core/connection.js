@@ -1,12 +1,12 @@
-// How it stands with the hub, where that is not as it should be; and when to look.
+// Shows the connection's status when it is not ready, and decides when to check it.
 import { html, useEffect, useState } from "./ui.js";
 import { t } from "../texts.js";
 import { Icon } from "../parts/icon.js";
 
-const PROBE_AFTER_MS = 60_000; // hidden for longer: who knows what has become of the socket
-const CALM_MS = 600; // what is mended sooner is not worth a word
+const PROBE_AFTER_MS = 60_000; // hidden for longer: the socket may be dead
+const CALM_MS = 600; // shorter interruptions are not shown
 
-/** Connect as soon as there is a network again, and look after the socket when one comes back. */
+/** Connect as soon as the network is back, and check the socket when the reader returns to the page. */
 export function watchConnection(client, target = window, now = Date.now) {
   let hiddenAt = 0;
   target.addEventListener("online", () => client.retry());
@@ -52,7 +52,7 @@ export function ConnectionState({ app }) {
   `;
 }
 
-/** Seconds that are left; not read out, it would never end. */
+/** Seconds left; not announced to screen readers, since it changes constantly. */
 function Countdown({ until }) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {

@@ -1,22 +1,22 @@
-// What people hold of the network: what is stopped, who speaks for whom, what waits for a person's
-// word. As the hub tells it: by signals, and asked for whenever one has joined.
+// The control state of the network: stops, takeovers and pending approvals. Fetched on joining, and
+// updated by the hub's signals.
 import { batch, computed, signal } from "../vendor/signals.js";
 import { membersOf, rootOf } from "./ids.js";
 
-const OVERHEARD = 200; // messages that are remembered of what reached agents one speaks for
+const OVERHEARD = 200; // messages kept of those that reached agents the reader has taken over
 
 export class Control {
   /** @param {import("./state.js").State} state */
   constructor(state) {
     this.state = state;
-    this.modes = signal(new Map()); // thread -> how the next word shall reach who works there
-    this.voices = signal(new Map()); // thread -> who speaks there, where it is not the first choice
+    this.modes = signal(new Map()); // thread -> how the next message reaches agents working there
+    this.voices = signal(new Map()); // thread -> the agent the reader speaks as, if not the default
     this.stops = signal([]);
     this.breakers = signal([]);
     this.takeovers = signal([]);
     this.approvals = signal(new Map());
     this.overheard = signal([]);
-    /** Approvals that the reader may decide, the oldest first. */
+    /** Approvals that the reader can decide, oldest first. */
     this.waiting = computed(() =>
       [...this.approvals.value.values()]
         .filter((each) => each.state === "pending" && this.mayDecide(each))
@@ -29,7 +29,7 @@ export class Control {
     this.approvals.value = new Map();
   }
 
-  /** Ask the hub for all of it; what it does not let the reader ask is nothing. */
+  /** Fetch all of it; without permission, treat it as empty. */
   async refresh(client) {
     const ask = async (operation, take) => client.may(operation) && take(await client.call(operation));
     await Promise.all([
@@ -40,7 +40,7 @@ export class Control {
     ]);
   }
 
-  /** These wait now; what else was thought to wait was decided while nobody told. */
+  /** Replace the pending approvals; any other was decided while disconnected. */
   pending(approvals) {
     const decided = [...this.approvals.peek()].filter(([, each]) => each.state !== "pending");
     const known = new Map(decided);
@@ -63,7 +63,7 @@ export class Control {
     this.note(data);
   }
 
-  /** What is decided stays so, whatever comes in late. */
+  /** A decided approval stays decided, even if a late signal arrives. */
   note(approval) {
     const known = this.approvals.peek();
     const before = known.get(approval.id);
@@ -71,7 +71,7 @@ export class Control {
     this.approvals.value = new Map(known).set(approval.id, approval);
   }
 
-  /** It goes into threads that are shown; the others are no threads of the reader's. */
+  /** Apply to threads that are shown; the others are not the reader's. */
   on_overheard({ data }) {
     const { message } = data;
     const known = this.overheard.peek();
@@ -98,7 +98,7 @@ export class Control {
     return this.state.channels.value.get(root.slice("channel.".length))?.members.includes(agent) ?? false;
   }
 
-  /** What keeps agents from being woken in a thread: {stops, breakers, takeovers}, lists of each. */
+  /** What keeps agents from being woken in a thread: lists of {stops, breakers, takeovers}. */
   holding(thread) {
     const isOf = (id) => id === thread || thread.startsWith(`${id}.t`);
     return {
@@ -126,7 +126,7 @@ export class Control {
     );
   }
 
-  /** Agents that the reader speaks for and that read a thread. */
+  /** Agents in a thread that the reader has taken over. */
   mineIn(thread) {
     const me = this.state.me.value;
     return this.takeovers.value
@@ -134,7 +134,7 @@ export class Control {
       .map(({ agent }) => agent);
   }
 
-  /** The agent as which the reader speaks in a thread, or null. To everybody one speaks oneself. */
+  /** The agent that the reader speaks as in a thread, or null. In the broadcast thread it is always null. */
   voiceIn(thread) {
     const mine = this.mineIn(thread);
     const chosen = this.voices.value.get(thread);
@@ -142,14 +142,14 @@ export class Control {
     return (rootOf(thread) !== "broadcast" && mine[0]) || null;
   }
 
-  /** Agents at work in a thread: [agent, {state, tool, turn, since}]. */
+  /** Agents working in a thread: [agent, {state, tool, turn, since}]. */
   workIn(thread) {
     return [...this.state.activities.value]
       .filter(([, threads]) => threads.has(thread))
       .map(([agent, threads]) => [agent, threads.get(thread)]);
   }
 
-  /** What goes along with what is said in a thread: arguments of the operation. */
+  /** Arguments to send with a message in a thread. */
   speechIn(thread) {
     const voice = this.voiceIn(thread);
     if (voice) return { speak_as: voice };
@@ -157,12 +157,12 @@ export class Control {
     return mode && this.workIn(thread).length ? { mode } : {};
   }
 
-  /** A way that was chosen holds for one message. */
+  /** A chosen mode applies to one message. */
   said(thread) {
     if (this.modes.peek().has(thread)) this.choose(this.modes, thread, null);
   }
 
-  /** Note a choice for a thread in `modes` or `voices`; null takes a mode back. */
+  /** Record a choice for a thread in `modes` or `voices`; null clears a mode. */
   choose(choices, thread, value) {
     const next = new Map(choices.peek());
     if (value === null && choices === this.modes) next.delete(thread);

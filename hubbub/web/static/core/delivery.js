@@ -1,7 +1,7 @@
-// Whom a message has reached, by what the page has heard.
+// Which participants a message has reached, as far as the page was notified.
 import { kindOf, membersOf, rootOf } from "./ids.js";
 
-/** Those who get what is said in a thread, besides `sender`. */
+/** The recipients of a message in a thread, without `sender`. */
 export function readersOf(state, thread, sender) {
   const root = rootOf(thread);
   const kind = kindOf(root);
@@ -13,8 +13,8 @@ export function readersOf(state, thread, sender) {
 }
 
 /**
- * @returns {{state: "stored"|"delivered", reached: string[], waiting: string[]}}  Delivered: everybody
- *   has it who is here, and somebody has.
+ * @returns {{state: "stored"|"delivered", reached: string[], waiting: string[]}}  Delivered: every
+ *   recipient who is present has it, and there is at least one.
  */
 export function deliveryOf(state, message) {
   const readers = readersOf(state, message.thread_id, message.sender_id);
@@ -25,7 +25,7 @@ export function deliveryOf(state, message) {
   return { state: isOut ? "delivered" : "stored", reached, waiting };
 }
 
-/** Take in what `read_receipts` tells: who has this message has all before it. */
+/** Apply the result of `read_receipts`: a participant who has this message has all earlier ones. */
 export function noteReceipts(state, seq, receipts) {
   const known = new Map(state.delivered.peek());
   for (const { participant, delivered } of receipts) {

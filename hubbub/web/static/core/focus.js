@@ -1,11 +1,11 @@
-// Where the keyboard is after one has gone somewhere.
+// Keyboard focus after navigation.
 
-/** Pointers that are fingers: a keyboard on the screen would cover what one came to read. */
+/** Touch devices: an on-screen keyboard would cover the content. */
 const fingers = () => matchMedia("(pointer: coarse)").matches;
 
 /**
- * A view was shown: the keyboard goes where one writes there, else to the view itself. A view that
- * wants it elsewhere marks the place with `data-focus`. Nobody is taken out of a dialog.
+ * Focus a newly shown view: its text field if it has one, otherwise the view itself. A view can
+ * choose another element with `data-focus`. Focus is never taken out of a dialog.
  */
 export function focusView(toTheTop = false) {
   const middle = document.getElementById("middle");
@@ -16,11 +16,11 @@ export function focusView(toTheTop = false) {
   target.focus({ preventScroll: true });
 }
 
-let outside = null; // where the keyboard was before it went to the right column
+let outside = null; // the focused element before the right column was opened
 
 /**
- * Focus the heading of the right column; what is returned is called when the column goes, and gives
- * the focus back to where it was.
+ * Focus the heading of the right column. The returned function restores the focus when the column is
+ * closed.
  */
 export function returnFocus(heading) {
   const before = document.activeElement;
@@ -30,9 +30,9 @@ export function returnFocus(heading) {
 }
 
 /**
- * Give `target` the focus once what is drawn anew is there, unless something else has it by then.
- * For the cleanups of layout effects: those of other effects do not run for what goes before it was
- * painted, as a quick Escape has it.
+ * Focus `target` after the next render, unless another element has the focus by then.
+ * Use it in cleanups of layout effects: those of other effects do not run for an element that was
+ * removed before it was painted, for example by a quick Escape.
  */
 export function onceGone(target) {
   queueMicrotask(() => {

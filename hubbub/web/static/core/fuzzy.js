@@ -1,14 +1,14 @@
-// Finding by a few letters: "cnc" finds "concierge". Pure.
+// Fuzzy matching: "cnc" matches "concierge". Pure.
 
-const START = 12; // the letter begins the text
-const WORD = 8; // it begins a word of it
-const NEXT = 6; // it follows the letter found before
-const FAR = 0.15; // what each letter between costs
+const START = 12; // the letter starts the text
+const WORD = 8; // it starts a word
+const NEXT = 6; // it follows the previous match
+const FAR = 0.15; // cost of each skipped letter
 
 /**
- * How well `query` fits `text`: {score, at: positions of its letters}; null if it does not. Letters
- * must come in order; case and accents do not count. A space separates words that may come in any
- * order. An empty query fits everything with 0.
+ * How well `query` matches `text`: {score, at: positions of its letters}, or null for no match.
+ * Letters must occur in order; case and accents are ignored. Words separated by spaces can occur in
+ * any order. An empty query matches everything with 0.
  */
 export function match(query, text) {
   const plain = folded(text);
@@ -23,7 +23,7 @@ export function match(query, text) {
   return { score: score - plain.length * 0.01, at: [...at].sort((a, b) => a - b) };
 }
 
-/** Items that fit, the best first; equals stay in their order. */
+/** Matching items, best first; ties keep their order. */
 export function search(query, items, textOf) {
   const found = [];
   for (const item of items) {
@@ -33,8 +33,8 @@ export function search(query, items, textOf) {
   return query.trim() ? found.sort((a, b) => b.score - a.score) : found;
 }
 
-/** Every place where the first letter stands is tried; from there the letters are taken greedily,
- * preferring beginnings of words. */
+/** Every occurrence of the first letter is tried; the other letters are then matched greedily,
+ * preferring word starts. */
 function best(word, text) {
   let winner = null;
   for (let start = text.indexOf(word[0]); start !== -1; start = text.indexOf(word[0], start + 1)) {
@@ -57,7 +57,7 @@ function from(word, text, start) {
   return { score: score + (word.length === text.length ? START : 0), at };
 }
 
-/** The letter right after, else where it begins a word, else wherever it comes. */
+/** The next letter if it matches, otherwise a word start, otherwise any occurrence. */
 function nextOf(letter, text, last) {
   if (text[last + 1] === letter) return last + 1;
   for (let at = text.indexOf(letter, last + 1); at !== -1; at = text.indexOf(letter, at + 1)) {
@@ -75,7 +75,7 @@ function begins(text, at) {
   return at === 0 || /[^\p{L}\p{N}]/u.test(text[at - 1]);
 }
 
-/** Without case and accents; as long as it was, so that positions stay right. */
+/** Without case and accents, but of the same length, so that positions stay valid. */
 function folded(text) {
   return Array.from(text, (char) => {
     const plain = char.normalize("NFD")[0].toLowerCase();

@@ -1,8 +1,8 @@
-// Ids as the protocol has them (docs/reference/protocol.md, "Thread ids").
+// Ids of the protocol (docs/reference/protocol.md, "Thread ids").
 
 const REPLY = /\.t[1-9][0-9]{0,17}$/;
 
-/** The thread that a reply thread hangs in; null for a thread that is none. */
+/** The thread that a reply thread belongs to; null for other threads. */
 export function parentOf(thread) {
   const match = REPLY.exec(thread);
   const up = match ? thread.slice(0, match.index) : "";
@@ -14,7 +14,7 @@ export function rootOf(thread) {
   return up === null ? thread : rootOf(up);
 }
 
-/** The position of the message whose replies the thread holds; null for other threads. */
+/** The position of the message that a reply thread belongs to; null for other threads. */
 export function repliedSeq(thread) {
   return parentOf(thread) === null ? null : Number(thread.slice(thread.lastIndexOf(".t") + 2));
 }
@@ -23,14 +23,14 @@ export function replyThread(thread, seq) {
   return `${thread}.t${seq}`;
 }
 
-/** Whether this has the form of a thread's id. */
+/** Whether the text has the form of a thread id. */
 export function isThread(id = "") {
   return /^(?:broadcast|(?:dm|channel|mod)\..+)$/.test(rootOf(id));
 }
 
 const RELATIVE = /^(direct|channel|mod)_([A-Za-z0-9_+-]+)((?:\.t[1-9][0-9]{0,17})*)$/;
 
-/** The thread that `me` is shown as `direct_bob` or `channel_dev`; null for anything else. */
+/** The thread for a short form such as `direct_bob` or `channel_dev`, as seen by `me`; otherwise null. */
 export function canonical(id = "", me) {
   const [, kind, name, replies] = RELATIVE.exec(id) ?? [];
   if (!kind) return null;
@@ -57,7 +57,7 @@ export function channelThread(name) {
   return `channel.${name}`;
 }
 
-/** How a thread is called when `me` reads it; `named(id)` is what a participant is called. */
+/** The title of a thread as seen by `me`; `named(id)` returns a participant's name. */
 export function titleOf(thread, me = null, named = (id) => id) {
   const root = rootOf(thread);
   const kind = kindOf(root);
@@ -69,7 +69,7 @@ export function titleOf(thread, me = null, named = (id) => id) {
   return kind === "channel" ? `#${name}` : name;
 }
 
-/** The position in the log that a message id (m42) means; null for anything else. */
+/** The log position of a message id (m42); null for anything else. */
 export function seqOf(message) {
   const match = /^m([1-9][0-9]{0,17})$/.exec(message);
   return match ? Number(match[1]) : null;

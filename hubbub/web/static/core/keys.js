@@ -1,21 +1,21 @@
-// The keyboard: one listener finds the command that a stroke, or two in a row, belongs to.
+// Keyboard shortcuts: one listener finds the command for a keystroke, or for two in a row.
 
-const SEQUENCE_MS = 2000; // between two strokes: whoever looks for the second key needs a moment
+const SEQUENCE_MS = 2000; // between two keystrokes: people need a moment to find the second key
 const CODE = /^(?:Key|Digit)([A-Z0-9])$/;
 const SYMBOLS = { BracketLeft: "[", BracketRight: "]", Slash: "/", Comma: ",", Period: ".", Backslash: "\\" };
 const MAC = /mac|iphone|ipad/i.test(navigator["userAgentData"]?.platform ?? navigator.platform ?? "");
 
 /**
- * The names a stroke may go by, the likeliest first: modifiers in a fixed order, then the key, as
+ * The possible names of a keystroke, likeliest first: modifiers in a fixed order, then the key, as in
  * `alt+shift+arrowdown`. "mod" is Command on a Mac and Control elsewhere. There is more than one
- * name because keyboards differ: Option makes other characters on a Mac, other scripts have no
- * Latin letters, "/" wants Shift on some layouts and AltGr makes characters on others.
+ * name because keyboards differ: Option produces other characters on a Mac, other scripts have no
+ * Latin letters, "/" needs Shift on some layouts and AltGr produces characters on others.
  */
 export function namesOf(event, mac = MAC) {
   const key = event.key.toLowerCase();
   const mod = mac ? event.metaKey : event.ctrlKey;
   const typed = key.length === 1;
-  // AltGr comes as Control and Alt together; what it makes is a character like any other.
+  // AltGr is reported as Control and Alt; its character is an ordinary one.
   const graph = event.getModifierState?.("AltGraph") || (!mac && event.ctrlKey && event.altKey);
   if (typed && graph) return [key];
   const other = mac && event.ctrlKey ? ["ctrl"] : [];
@@ -28,11 +28,11 @@ export function namesOf(event, mac = MAC) {
   const names = [name(letter ? shift : [], key), name(shift, key)];
   const code = codeOf(event);
   if (code && (!latin(key) || (mac && event.altKey))) names.push(name(shift, code));
-  if (mac && event.altKey && !mod) names.push(key); // Option made this character
+  if (mac && event.altKey && !mod) names.push(key); // Option produced this character
   return [...new Set(names)];
 }
 
-/** What the key would be on a Latin keyboard, by its place. */
+/** The key at this position of a Latin keyboard. */
 function codeOf({ code = "" }) {
   return CODE.exec(code)?.[1].toLowerCase() ?? SYMBOLS[code] ?? null;
 }
@@ -43,7 +43,7 @@ export function isWriting(target) {
   return target?.closest?.("input, textarea, select, [contenteditable=true]") != null;
 }
 
-/** How keys are shown: "mod+k" as ["Ctrl", "K"], two strokes with "then" between. */
+/** Display form of keys: "mod+k" as ["Ctrl", "K"], two keystrokes with "then" between. */
 export function shownKeys(keys, mac = MAC) {
   const names = {
     mod: mac ? "⌘" : "Ctrl", alt: mac ? "⌥" : "Alt", shift: mac ? "⇧" : "Shift",
@@ -56,7 +56,7 @@ export function shownKeys(keys, mac = MAC) {
 }
 
 export class Keys {
-  /** @param commands  The slot of commands; `context()` gives what they run with. */
+  /** @param commands  The slot of commands; `context()` returns their context. */
   constructor(commands, context, target = document) {
     this.commands = commands;
     this.context = context;
@@ -66,7 +66,7 @@ export class Keys {
   }
 
   pressed(event) {
-    // 229: a key that an input method has taken, in browsers that do not say isComposing.
+    // 229: the key was handled by an input method, in browsers without isComposing.
     if (event.defaultPrevented || event.isComposing || event.keyCode === 229 || !event.key) return;
     if (["Shift", "Control", "Alt", "Meta", "AltGraph"].includes(event.key)) return;
     if (document.querySelector("dialog[open]")) return;

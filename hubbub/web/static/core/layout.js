@@ -1,4 +1,4 @@
-// The page's three columns and the bar above them. What is in them comes from the registry.
+// The page's three columns and the bar above them. The registry provides their content.
 import { html, useEffect, useLayoutEffect, useRef } from "./ui.js";
 import { ConnectionState } from "./connection.js";
 import { focusView, returnFocus } from "./focus.js";
@@ -6,12 +6,12 @@ import { Empty } from "../parts/empty.js";
 import { Icon } from "../parts/icon.js";
 import { t } from "../texts.js";
 
-/** The whole page, once somebody has joined. */
+/** The whole page after joining. */
 export function Layout({ app }) {
   const { view, args, open } = app.route.value;
   const found = app.add.views.find((each) => each.name === view);
   const narrow = view ? "middle" : "left";
-  const epoch = app.state.epoch.value; // in another log nothing that is shown counts
+  const epoch = app.state.epoch.value; // nothing shown is valid in another log
   useLayoutEffect(() => focusView(), [view, args.join("/"), epoch]);
   return html`
     <div class="desk" data-open=${open ? "right" : narrow} data-left=${app.leftShown.value ? null : "away"}>
@@ -60,7 +60,7 @@ function Bar({ app }) {
   `;
 }
 
-/** The right column: all that features know of what is opened. */
+/** The right column: everything features show for the open item. */
 function Panel({ app, kind, id }) {
   const parts = app.add.panels.items.value.filter((part) => part.kind === kind);
   const title = parts.find((part) => part.title)?.title;
@@ -83,7 +83,7 @@ function Panel({ app, kind, id }) {
   `;
 }
 
-/** One line about what has just happened, for eyes and for screen readers. */
+/** A one-line notice, also for screen readers. */
 function Announcer({ app }) {
   const said = app.said.value;
   useEffect(() => {

@@ -1,5 +1,5 @@
-// What people and agents write, as elements that can do no harm: Markdown in, a sanitised fragment
-// out. The work is bounded, whatever the text: see tests/browser/js/markdown.test.js.
+// Converts text of people and agents to safe elements: Markdown in, a sanitised fragment out. The work
+// is bounded for any text: see tests/browser/js/markdown.test.js.
 import { Marked } from "../vendor/marked.js";
 import DOMPurify from "../vendor/purify.js";
 
@@ -10,26 +10,26 @@ const ATTRIBUTES = ["href", "title", "class", "start", "align"];
 const LINKS = /^(?:https?:\/\/|mailto:|#)/i;
 const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
 
-// The parser's time grows with the square of some of these, its stack with others. What is beyond
-// is shown as it was written.
+// The parser is quadratic in some of these, and others use up its stack. Beyond the limits the text is
+// shown unparsed.
 const LONGEST = 8 * 1024;
 const MOST_DELIMITERS = 1500;
 const MOST_FENCES = 100;
-const DEEPEST = 10; // quotes and lists in each other
+const DEEPEST = 10; // nested quotes and lists
 
-let above = 2; // the level of the heading above, while a text is parsed
+let above = 2; // the level of the previous heading, while a text is parsed
 
 const marked = new Marked({ gfm: true, breaks: true, async: false });
 marked.use({
   renderer: {
-    // Nobody's markup, and no pictures from elsewhere: they would tell who reads.
+    // No raw HTML, and no remote images: they would reveal the reader.
     html: ({ text }) => escaped(text),
     image: ({ href, text }) => `<a href="${escaped(href)}">${escaped(text || href)}</a>`,
     code: ({ text, lang }) => {
       const name = (lang ?? "").split(/\s/, 1)[0];
       return `<pre><code class="lang-${escaped(name)}">${escaped(text)}</code></pre>`;
     },
-    // The page has headings of its own above these, and none leaves out a level.
+    // The page's own headings are above these, and no level is skipped.
     heading({ tokens, depth }) {
       const level = (above = Math.min(6, depth + 2, above + 1));
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>`;
@@ -52,12 +52,12 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   }
 });
 
-/** Characters that turn the direction of text are shown, not obeyed. */
+/** Characters that change the text direction are shown, not applied. */
 export function visible(text) {
   return text.replace(DIRECTIONS, (char) => `\\u${char.charCodeAt(0).toString(16)}`);
 }
 
-/** A DocumentFragment of what `text` says. */
+/** A DocumentFragment for `text`. */
 export function fragment(text) {
   const shown = visible(text);
   return (isTooMuch(shown) ? null : parsed(shown)) ?? plain(shown);
@@ -69,7 +69,7 @@ function parsed(text) {
   try {
     dirty = marked.parse(indented(shallow(text)));
   } catch (error) {
-    if (error instanceof RangeError) return null; // its stack was not deep enough for this
+    if (error instanceof RangeError) return null; // stack overflow
     throw error;
   }
   return DOMPurify.sanitize(dirty, {
@@ -86,13 +86,13 @@ const CODE = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))[^\n]*\n(?:[^\n]*\n)*?(?: {0,3}\1[`~
 
 function isTooMuch(text) {
   if (timesIn(text, FENCE) > MOST_FENCES) return true;
-  const prose = text.replace(CODE, ""); // that is easy, however long
+  const prose = text.replace(CODE, ""); // code is cheap to parse at any length
   return prose.length > LONGEST || timesIn(prose, /[*_~[]/g) > MOST_DELIMITERS;
 }
 
 const timesIn = (text, pattern) => text.match(pattern)?.length ?? 0;
 
-/** The text as it is, with its line breaks. */
+/** Plain text with its line breaks. */
 function plain(text) {
   const made = document.createDocumentFragment();
   const paragraph = document.createElement("p");
@@ -106,7 +106,7 @@ const NESTED = /^(?:[ \t]*(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t]))){11,}.*$/gm;
 const MARKER = />|[-*+](?=[ \t])|\d{1,9}(?=[.)][ \t])/g;
 const RULE = /^[ \t]*([-*])(?:[ \t]*\1)+[ \t]*$/;
 
-/** Quotes and lists that lie deeper in each other than anybody reads are text. */
+/** Quotes and lists nested beyond the limit become text. */
 function shallow(text) {
   return text.replace(NESTED, (line) => {
     if (RULE.test(line)) return line;
@@ -118,7 +118,7 @@ function shallow(text) {
 const BLOCK = /^[ \t]*(?:[-+*>#|]|\d{1,9}[.)])/;
 const FENCED = /^ {0,3}(`{3,}|~{3,})/;
 
-/** Lines of a paragraph keep how far they are set in: Markdown would put them all to the left. */
+/** Keep the indentation of paragraph lines, which Markdown would remove. */
 function indented(text) {
   let inside = null; // "paragraph", "block", or the fence of code; null after an empty line
   const lines = text.split("\n").map((line) => {

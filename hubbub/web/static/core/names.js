@@ -1,11 +1,11 @@
-// What participants are called: by the name on their card where they have one, and the id that goes
-// with a name. Ids are what is proven; a name is only claimed.
+// Names of participants: the name on the card if there is one, with the id beside it. Ids are
+// authenticated; names are only claimed.
 import { visible } from "./markdown.js";
 
 const LONGEST = 64;
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Map of id to name, for those who have one. A name that others have too, or as an id, comes with the id. */
+/** Map of id to name, for participants with one. A name that is not unique, or equals an id, includes the id. */
 export function called(participants) {
   const all = [...participants];
   const named = all.map(({ id, card }) => [id, String(card?.name ?? "").trim().slice(0, LONGEST)]).filter(([, name]) => name);
@@ -16,10 +16,10 @@ export function called(participants) {
   return new Map(named.map(([id, name]) => [id, times.get(plain(name)) > 1 ? `${visible(name)} (${id})` : visible(name)]));
 }
 
-/** Without what hardly shows: case, accents, spaces and signs. */
+/** Without differences that are hard to see: case, accents, spaces and punctuation. */
 const plain = (name) => name.normalize("NFKD").replace(/[^\p{L}\p{N}]/gu, "").toLowerCase();
 
-/** The id of somebody who joins under a name: the name itself where it may be one. Always the same. */
+/** A stable id for a person who joins under a name: the name itself if it is a valid id. */
 export function idFor(name) {
   const trimmed = name.trim();
   if (ID.test(trimmed)) return trimmed;
@@ -28,7 +28,7 @@ export function idFor(name) {
   return id || (trimmed && `person-${hashOf(trimmed).toString(36)}`);
 }
 
-/** A number of 32 bits. */
+/** A 32-bit hash. */
 export function hashOf(text) {
   let hash = 0x811c9dc5;
   for (const char of text) hash = Math.imul(hash ^ char.codePointAt(0), 0x01000193) >>> 0;

@@ -1,29 +1,29 @@
-// What a person has said and the hub has not confirmed yet. It survives reloads, and since every
-// entry keeps its cid, saying it again says it once.
+// Messages that were sent but not yet confirmed by the hub. They survive reloads, and each entry keeps
+// its cid, so that sending it again stores it once.
 import { newCid } from "./client.js";
 
 export class Outbox {
   /**
-   * @param {import("./storage.js").Storage} storage  One person's part of it.
+   * @param {import("./storage.js").Storage} storage  The person's part of it.
    * @param write  (name, args, cid) => Promise of the operation's value
-   * @param {{changed, stored}} listener  Told of every change, and of what came of an entry.
+   * @param {{changed, stored}} listener  Notified of every change, and of the result of an entry.
    */
   constructor(storage, write, listener) {
     this.storage = storage;
     this.write = write;
     this.listener = listener;
     this.entries = new Map(); // cid -> entry
-    this.delivering = new Set(); // threads that an entry is on its way to
+    this.delivering = new Set(); // threads with an entry being sent
   }
 
-  /** Take up what an earlier page left behind. */
+  /** Restore the entries of an earlier page. */
   restore() {
     const left = this.storage.keys().map((key) => this.storage.get(key)).filter((entry) => entry?.cid);
     for (const entry of left.sort((a, b) => a.at - b.at)) this.push(entry);
   }
 
   /**
-   * Say something: `name` and `args` are the operation, `thread` and `text` what is shown meanwhile.
+   * Send a message: `name` and `args` are the operation, `thread` and `text` are shown meanwhile.
    * Returns the entry: {cid, name, args, thread, text, at, state, error}.
    */
   say({ name, args, thread, text }) {
@@ -33,13 +33,13 @@ export class Outbox {
     return entry;
   }
 
-  /** Try a refused entry again, as a new write. */
+  /** Retry a refused entry as a new write. */
   again(entry) {
     this.drop(entry);
     return this.say(entry);
   }
 
-  /** Forget an entry. */
+  /** Remove an entry. */
   drop(entry) {
     this.entries.delete(entry.cid);
     this.storage.remove(entry.cid);
@@ -56,7 +56,7 @@ export class Outbox {
     this.deliverTo(entry.thread);
   }
 
-  /** One after the other: a hub that has had enough for a moment takes later ones before earlier ones. */
+  /** One at a time: a rate-limited hub could otherwise accept later entries before earlier ones. */
   async deliverTo(thread) {
     if (this.delivering.has(thread)) return;
     this.delivering.add(thread);
@@ -65,7 +65,7 @@ export class Outbox {
     this.delivering.delete(thread);
   }
 
-  /** Returns whether the hub has answered. */
+  /** Returns whether the hub answered. */
   async deliver(entry) {
     try {
       const result = await this.write(entry.name, entry.args, entry.cid);
@@ -73,7 +73,7 @@ export class Outbox {
       this.storage.remove(entry.cid);
       this.listener.stored(entry, result, this.of(entry.thread));
     } catch (error) {
-      if (!error.code) return false; // left: it stays for the next time
+      if (!error.code) return false; // disconnected: keep it for the next time
       const refused = { ...entry, state: "refused", error: error.message };
       this.entries.set(entry.cid, refused);
       this.storage.set(entry.cid, refused);

@@ -1,9 +1,9 @@
-// What the hub lists, page after page.
+// Reads lists of the hub page by page.
 const PAGE = 100;
 
 /**
- * The latest `most` of what an operation lists as `name`: its answer, with all of them. `key` is what
- * `before` refers to; others are arguments of the operation.
+ * The latest `most` items that an operation lists as `name`: its result, with all pages joined. `key`
+ * is the field that `before` refers to; the others are arguments of the operation.
  */
 export async function listed(client, operation, { name, key = "id", most, ...args }) {
   const found = [];

@@ -1,17 +1,17 @@
-// Drawn texts, kept while they may be needed again: parsing is what costs most in a conversation.
+// A cache of drawn texts: parsing is the most expensive part of a conversation.
 import { Budget } from "./budget.js";
 import { fragment } from "./markdown.js";
 import { agentOf } from "./messages.js";
 import { linkReferences } from "./references.js";
 
 const MOST = 400; // texts
-const MOST_CHARACTERS = 1_000_000; // of all texts
+const MOST_CHARACTERS = 1_000_000; // in all texts
 
 export class ProseCache {
-  /** @param names  What texts can refer to; see references.js. */
+  /** @param names  The things that texts can refer to; see references.js. */
   constructor(names) {
     this.names = names;
-    this.kept = new Map(); // text -> DocumentFragment, the least recently used first
+    this.kept = new Map(); // text -> DocumentFragment, least recently used first
     this.characters = 0;
     this.budget = new Budget();
   }
@@ -20,7 +20,7 @@ export class ProseCache {
     return this.kept.has(text);
   }
 
-  /** The fragment itself: to be cloned, or changed for good. */
+  /** The fragment itself: clone it before changing it for one place. */
   get(text) {
     let made = this.kept.get(text);
     if (made) {
@@ -36,7 +36,7 @@ export class ProseCache {
     return made;
   }
 
-  /** Link names below `root` that were not known when it was made. */
+  /** Link names below `root` that were unknown when it was drawn. */
   link(root) {
     linkReferences(root, this.names);
   }
@@ -52,7 +52,7 @@ export class ProseCache {
 
 const PANELS = { d: ["document", "list_documents"], t: ["task", "list_boards"], f: ["file", "list_files"] };
 
-/** The kind of panel for what has this id, where the hub has such things. */
+/** The kind of panel for an id, if the hub has such items. */
 function panelOf(app, id) {
   const agent = agentOf(id);
   if (agent) return app.state.owner.peek() && app.state.participants.peek().has(agent) ? "turn" : null;
@@ -62,7 +62,7 @@ function panelOf(app, id) {
 
 const ofApps = new WeakMap(); // App -> {me, cache}
 
-/** Those of the page, as whoever reads it now sees them. */
+/** The cache of the page, for the current reader. */
 export function proseCacheOf(app) {
   const me = app.state.me.peek();
   let found = ofApps.get(app);

@@ -1,15 +1,15 @@
-// What a text refers to, as links: @participants, #channels, messages (m42), turns (editor-m42),
+// References in a text as links: @participants, #channels, messages (m42), turns (editor-m42),
 // documents (d1), tasks (t1) and files (f1).
 
 const REFERENCE =
   /(?<![\w@#./-])(?:([@#])([A-Za-z0-9_-]{1,64})|((?:[A-Za-z0-9_-]{1,64}-m|[mdtf])[1-9]\d{0,17})(?![\w@.-]*\w))/g;
-const MOST = 200; // in one text
+const MOST = 200; // per text
 const NOT_IN = "a, code, pre, button";
 
 /**
- * Replaces them below `root`.
+ * Replaces references below `root` with links.
  * @param {{me: string, isParticipant: (id) => boolean, isChannel: (name) => boolean, panelOf: (id) => string | null}}
- *   names  `panelOf`: the kind of panel that shows what has this id, for those who may see it.
+ *   names  `panelOf`: the kind of panel that shows this id, if the reader can see it.
  */
 export function linkReferences(root, names) {
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
@@ -47,7 +47,7 @@ function reference(/** @type {string[]} */ [, sign, name, id], names) {
   return channel && link(`#${channel}`, `#/thread/channel.${channel}`);
 }
 
-/** The name, without what punctuation follows it, if there is such a thing. */
+/** The name without trailing punctuation, if it exists. */
 function known(name, is) {
   for (let word = name; word; word = word.slice(0, -1)) {
     if (is(word)) return word;

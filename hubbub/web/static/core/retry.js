@@ -1,4 +1,4 @@
-// What may fail for a while is tried again.
+// Retries work that can fail temporarily.
 
 const FIRST_WAIT_MS = 500;
 const MOST_WAITS = 6; // half a minute in all
@@ -6,9 +6,9 @@ const MOST_WAITS = 6; // half a minute in all
 const sleep = (ms) => new Promise((then) => setTimeout(then, ms));
 
 /**
- * What `work` resolves to. It is tried again after pauses, each twice as long as the one before;
- * rejects with the last error when half a minute was in vain.
- * @param late  Told before each pause.
+ * The result of `work`, retried after pauses, each twice as long as the last; rejects with the last
+ * error after half a minute.
+ * @param late  Called before each pause.
  */
 export async function retry(work, { late = () => {}, pause = sleep } = {}) {
   for (let waits = 0; ; waits++) {

@@ -1,13 +1,13 @@
-// Where one is, as the address says: `#/thread/channel.general/m42?open=turn:bot-m3` is the view
-// `thread` with its arguments, and what is opened on the right. Back and forward work, links can be
-// copied, and nothing in an address is secret.
+// The location in the address: `#/thread/channel.general/m42?open=turn:bot-m3` is the view `thread`
+// with its arguments, and the open panel on the right. Back and forward work, links can be copied, and
+// addresses contain no secrets.
 import { signal } from "../vendor/signals.js";
 
 export class Router {
   constructor(window_ = window) {
     this.window = window_;
     this.route = signal(parse(window_.location.hash));
-    this.again = signal(0); // counts the times that somebody asked for where one is already
+    this.again = signal(0); // counts navigations to the current address
     window_.addEventListener("hashchange", () => {
       this.route.value = parse(window_.location.hash);
     });
@@ -17,13 +17,13 @@ export class Router {
     });
   }
 
-  /** Somebody goes there: a browser tells of other addresses only. */
+  /** Handle a navigation to the current address, for which browsers fire no event. */
   asked({ view, args, open }) {
     const here = this.route.peek();
     if (!open && this.href(view, args) === this.href(here.view, here.args)) this.again.value++;
   }
 
-  /** The address of a view; nothing is open on the right if `open` is left out. */
+  /** The address of a view; without `open`, no panel is open. */
   href(view, args = [], open = null) {
     const path = [view, ...args].map(encodeURIComponent).join("/");
     return `#/${path}${open ? `?open=${open.kind}:${encodeURIComponent(open.id)}` : ""}`;
@@ -45,7 +45,7 @@ export class Router {
     }
   }
 
-  /** Show `kind` `id` on the right of where one is; null closes it. */
+  /** Open the panel `kind` `id` at the current location; null closes it. */
   open(kind, id) {
     const { view, args } = this.route.peek();
     this.put(view, args, kind ? { kind, id } : null);

@@ -1,5 +1,5 @@
-// What the page knows of the network: the frames of the hub go in, signals come out. Applying the
-// events after a `ready` gives the same as a `ready` that came after them.
+// The page's model of the network: the hub's frames go in, signals come out. Applying the events after
+// a `ready` gives the same state as a later `ready`.
 import { batch, computed, signal } from "../vendor/signals.js";
 import { Control } from "./control.js";
 import { parentOf, rootOf, titleOf } from "./ids.js";
@@ -7,32 +7,32 @@ import { agentOf, turnOf } from "./messages.js";
 import { called } from "./names.js";
 import { Thread } from "./thread.js";
 
-const FLOW = 400; // messages that are remembered for the picture of the network
+const FLOW = 400; // messages kept for the network picture
 
 export class State {
   constructor(now = Date.now) {
     this.now = now;
     this.me = signal(null);
     this.network = signal("");
-    this.epoch = signal(null); // of the log that all this is about
+    this.epoch = signal(null); // epoch of the log
     this.owner = signal(false);
     this.head = signal(0);
     this.participants = signal(new Map()); // id -> {id, kind, present, card}
     this.channels = signal(new Map()); // name -> {name, description, members, joined}
     this.threads = signal(new Map()); // id -> Thread; a new Map when one is added
     this.activities = signal(new Map()); // agent -> Map thread -> {state, tool, turn, since}
-    this.moving = signal(false); // the network is between two hubs; the gateway keeps the socket
-    this.busy = signal(new Set()); // agents at work somewhere
-    this.partials = signal(new Map()); // turn -> {turn, sender, thread, step, text, at}: soon to be said
+    this.moving = signal(false); // the network is moving between two hubs; the gateway keeps the socket
+    this.busy = signal(new Set()); // agents working in any thread
+    this.partials = signal(new Map()); // turn -> {turn, sender, thread, step, text, at}: partial messages
     this.typing = signal(new Map()); // thread -> Map person -> until
-    this.delivered = signal(new Map()); // participant -> seq up to which it has everything
-    this.flow = signal([]); // the last messages: {seq, sender, thread, to, at, cause}
-    this.labels = signal(new Map()); // thread -> {title, icon, note, choice}: what is said of it, for those who say it
-    this.arrived = signal(null); // the message that has just come in, for those who want to know
-    this.control = new Control(this); // what people hold of the network
+    this.delivered = signal(new Map()); // participant -> seq of the last delivered event
+    this.flow = signal([]); // the latest messages: {seq, sender, thread, to, at, cause}
+    this.labels = signal(new Map()); // thread -> {title, icon, note, choice}: labels, set by features
+    this.arrived = signal(null); // the latest incoming message
+    this.control = new Control(this); // stops, takeovers, approvals
 
     this.called = computed(() => called(this.participants.value.values()));
-    /** How many names there are that a text can mention. */
+    /** Number of names that a text can mention. */
     this.names = computed(() => this.participants.value.size + this.channels.value.size);
     this.byActivity = computed(() =>
       [...this.threads.value.values()].sort((a, b) => b.lastSeq.value - a.lastSeq.value),
@@ -43,7 +43,7 @@ export class State {
     );
   }
 
-  /** The thread, made if it was not known. */
+  /** The thread, created if it is unknown. */
   thread(id) {
     const known = this.threads.peek().get(id);
     if (known) return known;
@@ -56,17 +56,17 @@ export class State {
     return this.participants.value.get(id) ?? null;
   }
 
-  /** What somebody is called. */
+  /** A participant's name. */
   nameOf(id) {
     return this.called.value.get(id) ?? id;
   }
 
-  /** What a thread is called by somebody who reads it. */
+  /** The title of a thread, as seen by the reader. */
   titleOf(thread, reader = this.me.value) {
     return titleOf(thread, reader, (id) => this.nameOf(id));
   }
 
-  /** Whether the reader is in a thread. Of others what was said may be looked at, at most. */
+  /** Whether the reader is a member of a thread; of others they can at most read the history. */
   takesPart(id) {
     const root = rootOf(id);
     const [kind, ...names] = root.split(".");
@@ -74,14 +74,14 @@ export class State {
     return kind !== "channel" || (this.channels.value.get(names[0])?.joined ?? false);
   }
 
-  /** What the reader wants of a thread or the one that it stands in: "followed", "muted" or null. */
+  /** The reader's choice for a thread or its parent: "followed", "muted" or null. */
   choiceIn(id) {
     const own = this.labels.value.get(id)?.choice;
     const up = parentOf(id);
     return own ?? (up === null ? null : this.choiceIn(up));
   }
 
-  /** Threads of replies that hang in `thread`, by the seq of the message they reply to. */
+  /** Reply threads of `thread`, by the seq of the message they reply to. */
   repliesIn(thread) {
     const found = new Map();
     for (const each of this.threads.value.values()) {
@@ -106,12 +106,12 @@ export class State {
       this.channels.value = byKey(frame.channels, "name");
       this.activities.value = new Map();
       this.busy.value = new Set();
-      this.partials.value = new Map(); // the next one tells all of the text
+      this.partials.value = new Map(); // the next signal has the whole text
       this.summaries(frame.threads);
     });
   }
 
-  /** Another log, or too much was missed: nothing that is known counts. */
+  /** Another log, or too much was missed: discard everything. */
   forget() {
     this.threads.value = new Map();
     this.labels.value = new Map();
@@ -139,10 +139,10 @@ export class State {
     });
   }
 
-  /** A message that stands in the log now, whether it came as an event or as an answer. */
+  /** Add a message of the log, from an event or a result. */
   message(message) {
     this.thread(message.thread_id).hear(message);
-    // Events leave out what is empty.
+    // Events leave out empty fields.
     if (message.mentions?.includes(this.me.peek())) this.mention(message);
     if (message.seq > this.head.peek()) this.head.value = message.seq;
     if (message.amends) return;
@@ -192,7 +192,7 @@ export class State {
     const since = this.now() - age_s * 1000;
     if (data.state === "idle") mine.delete(thread_id);
     else mine.set(thread_id, { ...data, since });
-    // A turn that has gone on without saying it, or has ended, will not say it any more.
+    // A turn that continued without sending the text, or has ended, will not send it.
     const said = this.partials.peek().get(data.turn);
     if (said && (data.state === "idle" || data.step > said.step)) this.endPartial(data.turn);
     this.activities.value = new Map(this.activities.peek()).set(sender, mine);
@@ -208,7 +208,7 @@ export class State {
     }
   }
 
-  /** What an agent is about to say. It is no message yet, and may never be one. */
+  /** A partial message of an agent, which may never be sent. */
   on_partial({ sender, thread_id, data }) {
     const { turn, step, text } = data ?? {};
     if (!thread_id || typeof text !== "string" || agentOf(turn) !== sender) return;
@@ -230,7 +230,7 @@ export class State {
     this.typing.value = new Map(this.typing.peek()).set(thread_id, here);
   }
 
-  /** Who has said it does not write it any more. */
+  /** The sender stopped writing it. */
   endTyping({ thread_id, sender_id }) {
     const here = new Map(this.typing.peek().get(thread_id));
     if (here.delete(sender_id)) this.typing.value = new Map(this.typing.peek()).set(thread_id, here);
@@ -242,13 +242,13 @@ export class State {
     this.delivered.value = delivered;
   }
 
-  /** A channel is new, or has other members. */
+  /** A channel is new, or its members changed. */
   on_channel({ data }) {
     const joined = data.members.includes(this.me.peek());
     this.channels.value = new Map(this.channels.peek()).set(data.name, { ...data, joined });
   }
 
-  /** Another tab has read, or put the mark back. What this one has read meanwhile is on its way. */
+  /** Another tab moved the read mark. A newer mark of this tab is still being sent. */
   on_read({ thread_id, data }) {
     const thread = this.thread(thread_id);
     thread.read.value = Math.max(thread.marking ?? 0, data.upto);

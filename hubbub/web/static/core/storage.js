@@ -1,9 +1,9 @@
-// What the browser keeps for this network: drafts, the outbox, a token, taste. Falls back to memory
-// where storage is full or forbidden.
+// Browser storage of one network: drafts, outbox, token, preferences. Falls back to memory if storage
+// is full or not allowed.
 import { effect, signal } from "../vendor/signals.js";
 
 export class Storage {
-  /** @param {string} prefix  All keys begin with it, so that networks on one origin stay apart. */
+  /** @param {string} prefix  Prefix of all keys, so that networks on one origin stay separate. */
   constructor(prefix, backing = safeBacking()) {
     this.prefix = prefix;
     this.backing = backing;
@@ -20,7 +20,7 @@ export class Storage {
       const text = this.backing?.getItem(this.prefix + key) ?? this.memory.get(key);
       return text == null ? fallback : JSON.parse(text);
     } catch {
-      return fallback; // what another program wrote there is nothing of ours
+      return fallback; // written by another program
     }
   }
 
@@ -39,7 +39,7 @@ export class Storage {
     try {
       this.backing?.removeItem(this.prefix + key);
     } catch {
-      // forbidden: then it was never there
+      // not allowed: then nothing was stored
     }
   }
 
@@ -53,7 +53,7 @@ export class Storage {
     return [...found];
   }
 
-  /** A signal of what is kept under a key: it lasts, and is the same in all tabs. */
+  /** A persistent signal for a key, shared by all tabs. */
   remembered(key, fallback) {
     if (!this.signals.has(key)) {
       const it = signal(this.get(key, fallback));
@@ -64,12 +64,12 @@ export class Storage {
     return this.signals.get(key);
   }
 
-  /** Calls `then(value)` when another tab changes the key; returns how to stop. */
+  /** Calls `then(value)` when another tab changes the key; returns a function that stops it. */
   watch(key, then) {
     return this.follow((changed) => changed === key && then(this.get(key)));
   }
 
-  /** Calls `then(key)` when another tab changes a key below this prefix; returns how to stop. */
+  /** Calls `then(key)` when another tab changes a key below this prefix; returns a function that stops it. */
   follow(then) {
     const listen = ({ key }) => {
       if (key?.startsWith(this.prefix)) then(key.slice(this.prefix.length));

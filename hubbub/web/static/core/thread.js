@@ -1,12 +1,11 @@
-// One thread as the page knows it: how long it is, how far it was read, and those of its messages
-// that were needed so far. Positions (tseq) are dense from 1, so a message is found by its number
-// and what is missing can be fetched as a range.
+// One thread: its length, its read mark, and the messages loaded so far. Positions (tseq) are dense
+// from 1, so that a message is found by its number and missing ones can be fetched as a range.
 import { computed, signal } from "../vendor/signals.js";
 import { kindOf, parentOf, repliedSeq, rootOf } from "./ids.js";
 
 export const PAGE = 50;
-const KEPT = 600; // messages in memory while a thread is open
-const KEPT_AT_REST = 50; // and after it was left
+const KEPT = 600; // messages kept in memory while a thread is open
+const KEPT_AT_REST = 50; // and after the reader left it
 
 export class Thread {
   constructor(id) {
@@ -14,41 +13,41 @@ export class Thread {
     this.kind = kindOf(id);
     this.parent = parentOf(id);
     this.root = rootOf(id);
-    this.repliesTo = repliedSeq(id); // seq of the message whose replies these are, or null
+    this.repliesTo = repliedSeq(id); // seq of the message it replies to, or null
     this.head = signal(0); // tseq of the last message
-    this.lastSeq = signal(0); // its position in the log: the order of activity
-    this.read = signal(0); // tseq up to which it was read
+    this.lastSeq = signal(0); // its position in the log, for ordering by activity
+    this.read = signal(0); // tseq of the last read message
     this.mentions = signal([]); // tseqs of messages that mention the reader
-    this.pending = signal([]); // what was said here and is not stored yet, oldest first
+    this.pending = signal([]); // sent but not yet stored, oldest first
     this.changed = signal(0); // counts changes of `messages`
     this.messages = new Map(); // tseq -> message
-    this.amending = signal([]); // tseqs of those that only change others: they are not shown
-    this.amendments = new Map(); // message id -> the last of those that the page was told of as it came
-    this.marking = null; // how far the hub is being asked to note it as read: newer than what it tells
+    this.amending = signal([]); // tseqs of amendments, which are not shown
+    this.amendments = new Map(); // message id -> its latest amendment received as an event
+    this.marking = null; // the read mark being sent: newer than the hub's
     this.unread = computed(() => Math.max(0, this.saidAfter(this.read.value)));
     this.unreadMentions = computed(
       () => this.mentions.value.filter((tseq) => tseq > this.read.value).length,
     );
   }
 
-  /** The newest message that is known, or null. */
+  /** The newest loaded message, or null. */
   get latest() {
     return this.at(this.said(this.head.value, -1)) ?? this.at(this.head.value);
   }
 
-  /** How many messages are known to stand after a position. */
+  /** Number of loaded messages after a position. */
   saidAfter(tseq) {
     return this.head.value - tseq - this.amending.value.filter((each) => each > tseq).length;
   }
 
-  /** The position itself, or the next in a direction that is not known to only change another. */
+  /** The position, or the next one in a direction that is not an amendment. */
   said(tseq, step) {
     let at = tseq;
     while (this.at(at)?.amends) at += step;
     return at;
   }
 
-  /** The last message that fits, if it is among those at the end that are here; else null. */
+  /** The last matching message among those loaded at the end; otherwise null. */
   last(fits) {
     for (let tseq = this.head.peek(); this.at(tseq); tseq--) {
       const message = this.at(tseq);
@@ -61,7 +60,7 @@ export class Thread {
     return this.messages.get(tseq) ?? null;
   }
 
-  /** Take in what the hub says of the thread (a ThreadSummary). */
+  /** Apply a ThreadSummary of the hub. */
   summarise({ head, last_seq, read, messages }) {
     this.head.value = Math.max(this.head.value, head);
     this.lastSeq.value = Math.max(this.lastSeq.value, last_seq);
@@ -69,7 +68,7 @@ export class Thread {
     this.take(messages);
   }
 
-  /** Take in messages, in whatever order. */
+  /** Add messages, in any order. */
   take(messages) {
     if (!messages.length) return;
     for (const message of messages) {
@@ -86,13 +85,13 @@ export class Thread {
     if (!this.amending.peek().includes(tseq)) this.amending.value = [...this.amending.peek(), tseq];
   }
 
-  /** Take in a message as it comes: what it changes of another shows at once. */
+  /** Add an incoming message; an amendment is applied at once. */
   hear(message) {
     if (message.amends) this.amend(message);
     this.take([message]);
   }
 
-  /** Messages that are asked for are told as they are now; these came before. */
+  /** Fetched messages include their amendments; these were received before. */
   amend(message) {
     const { message_id: id } = message.amends;
     if (this.amendments.get(id)?.seq > message.seq) return;
@@ -106,7 +105,7 @@ export class Thread {
     if (!this.mentions.value.includes(tseq)) this.mentions.value = [...this.mentions.value, tseq];
   }
 
-  /** The first and last position in from..to that are not here; null if none is missing. */
+  /** The first and last missing position in from..to; null if none is missing. */
   missing(from, to) {
     let first = Math.max(1, from);
     let last = Math.min(to, this.head.value);
@@ -115,7 +114,7 @@ export class Thread {
     return first <= last ? [first, last] : null;
   }
 
-  /** Forget messages far from `around`; those of the end stay. */
+  /** Unload messages far from `around`, except those at the end. */
   trim(around = null) {
     const most = around === null ? KEPT_AT_REST : KEPT;
     if (this.messages.size <= most) return;
@@ -127,7 +126,7 @@ export class Thread {
   }
 }
 
-/** The message with what was said in its place, or without anything if it was deleted: as the hub shows it. */
+/** The message with its amended text, or without content if it was deleted, as the hub shows it. */
 function amended(message, amendment) {
   if (!amendment || message.amended === "deleted") return message;
   const { amends: { kind }, content, text_representation = null, outside } = amendment;
@@ -137,7 +136,7 @@ function amended(message, amendment) {
   return { ...message, content: "", text_representation: null, quote: null, attachments: [], amended: kind };
 }
 
-/** Stored messages leave out lists that are empty. */
+/** Stored messages leave out empty lists. */
 function complete(message) {
   message.recipients ??= [];
   message.mentions ??= [];

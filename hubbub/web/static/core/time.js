@@ -1,4 +1,4 @@
-// Times in the reader's zone and language.
+// Times in the reader's time zone and language.
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
@@ -8,7 +8,7 @@ const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: 
 export const timeOf = (iso) => clock.format(new Date(iso));
 export const fullTime = (iso) => full.format(new Date(iso));
 
-/** A number that is the same for times of the same local day. */
+/** A number that is equal for times of the same local day. */
 export function dayOf(iso) {
   const date = new Date(iso);
   return date.getFullYear() * 10000 + date.getMonth() * 100 + date.getDate();
@@ -24,7 +24,7 @@ export function dayName(iso, today = new Date()) {
   return date.getFullYear() === today.getFullYear() ? day.format(date) : dayAndYear.format(date);
 }
 
-/** A duration as people say it: 0.4 s, 12 s, 3 min, 2 h. */
+/** A human-readable duration: 0.4 s, 12 s, 3 min, 2 h. */
 export function duration(ms) {
   if (ms == null) return "";
   if (ms < 1000) return `${Math.round(ms)} ms`;

@@ -1,4 +1,4 @@
-// What parts of the page draw with: components, hooks, signals.
+// The page's UI library: components, hooks, signals.
 import { h, render } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 

@@ -1,4 +1,4 @@
-// All features, in the order in which they register. One more is one more line.
+// All features, in the order of registration. A new feature is one more line.
 import agents from "./agents/feature.js";
 import appearance from "./appearance/feature.js";
 import channels from "./channels/feature.js";
@@ -43,7 +43,7 @@ export const FEATURES = [
   people,
 ];
 
-/** Features of mods, each fetched when the hub has the operation that it needs. */
+/** Features of mods, loaded when the hub has the operation they need. */
 export const OFFERED = [
   { needs: "list_documents", load: () => import("./documents/feature.js") },
   { needs: "edit_message", load: () => import("./edits/feature.js") },

@@ -1,4 +1,4 @@
-// The views about agents, side by side on top of each of them, for those who may see them all.
+// Links between the views about agents, at the top of each, for those who can see all of them.
 import { html } from "../core/ui.js";
 import { t } from "../texts.js";
 

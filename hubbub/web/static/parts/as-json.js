@@ -1,8 +1,8 @@
-// Something as JSON, written out when it is opened.
+// A value as JSON, rendered when opened.
 import { html, useEffect, useRef, useState } from "../core/ui.js";
 import { highlight } from "./highlight.js";
 
-/** `text` makes it. */
+/** `text` returns it. */
 export function AsJson({ title, text }) {
   const [open, setOpen] = useState(false);
   return html`<details class="json" onToggle=${(event) => setOpen(event.currentTarget.open)}>
@@ -12,7 +12,7 @@ export function AsJson({ title, text }) {
 function Json({ text }) {
   const code = useRef(null);
   useEffect(() => {
-    code.current.textContent = text; // what highlights takes the text for spans
+    code.current.textContent = text; // highlighting replaces the text by spans
     highlight(code.current, "json");
   }, [text]);
   return html`<pre tabindex="0"><code ref=${code}></code></pre>`;

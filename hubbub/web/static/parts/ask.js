@@ -1,4 +1,4 @@
-// Asking an agent once more what was asked: by its name, unless it hears of it anyway.
+// Asks an agent the same question again, by name unless it is woken anyway.
 import { textOf } from "../core/messages.js";
 
 export function ask(app, message, agent) {

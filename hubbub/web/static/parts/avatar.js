@@ -1,9 +1,9 @@
-// Who somebody is, at a glance: initials on a picture that is always theirs.
+// An avatar: initials on a picture derived from the id.
 import { hashOf } from "../core/names.js";
 import { html, useComputed } from "../core/ui.js";
 import { Presence } from "./presence.js";
 
-/** 0 to 7, the same for an id for ever: for `hue-n` classes and `--hue-n` colours. */
+/** 0 to 7, always the same for an id: for `hue-n` classes and `--hue-n` colours. */
 export const hueOf = (id) => hashOf(id) >>> 29;
 
 export function initialsOf(name) {
@@ -12,7 +12,7 @@ export function initialsOf(name) {
   return letters.toUpperCase();
 }
 
-/** `size` in rem; `presence`: with the dot that says whether they are here. */
+/** `size` in rem; `presence`: with a presence dot. */
 export function Avatar({ app, id, size = 1.5, presence = false }) {
   const kind = useComputed(() => app.state.participant(id)?.kind ?? "human").value;
   const name = useComputed(() => app.state.nameOf(id)).value;
@@ -20,7 +20,7 @@ export function Avatar({ app, id, size = 1.5, presence = false }) {
     aria-hidden="true"><${Picture} id=${id} />${initialsOf(name)}${presence && html`<${Presence} app=${app} id=${id} />`}</span>`;
 }
 
-/** A disc and a slope: 512 of them, on eight colours. */
+/** A disc and a slope: 512 combinations, in eight colours. */
 function Picture({ id }) {
   const bits = hashOf(`${id} `);
   const [x, y] = [1 + 2 * (bits & 3), 1 + 2 * ((bits >>> 2) & 3)];

@@ -1,4 +1,4 @@
-// A number beside a name; what it counts is for screen readers, and on hovering.
+// A number beside a name; its meaning is for screen readers and the tooltip.
 import { html } from "../core/ui.js";
 
 export function Badge({ mention = false, shown, told }) {

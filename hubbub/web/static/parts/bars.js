@@ -1,11 +1,11 @@
-// Limits as bars: what is used of what there is.
+// Limits as bars: usage against the maximum.
 import { count, dollars } from "../core/numbers.js";
 import { duration } from "../core/time.js";
 import { html } from "../core/ui.js";
 import { later } from "../texts-later.js";
 
 const words = later.budget;
-const LOW = 0.8; // from here on little is left
+const LOW = 0.8; // from here on shown as nearly used up
 const FORMATS = { wall_clock: (s) => duration(s * 1000), usd: dollars };
 const shown = (limit, n) => (FORMATS[limit] ?? count)(n);
 

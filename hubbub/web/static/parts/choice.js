@@ -1,7 +1,7 @@
-// One of a few, as buttons side by side.
+// One choice out of a few, as buttons side by side.
 import { html } from "../core/ui.js";
 
-/** `choices` are [value, title] pairs; that of `value` is pressed. */
+/** `choices` are [value, title] pairs; the one of `value` is pressed. */
 export function Choice({ label, choices, value, choose }) {
   return html`<span class="choice" role="group" aria-label=${label}>
     ${choices.map(([each, title]) => html`<button key=${title} type="button" aria-pressed=${each === value}

@@ -1,12 +1,12 @@
-// Blocks of code in a text: what language they are in, a button that copies them, colours.
+// Code blocks in a text: language label, copy button, syntax colours.
 import { t } from "../texts.js";
 import { highlight } from "./highlight.js";
 
-const framed = new WeakMap(); // fragment -> promise of its colours, null once they are there
+const framed = new WeakMap(); // fragment -> promise of its colours, null once they are applied
 
 /**
- * Frames the blocks below `root` for good; tables are given a place to scroll in. Returns a promise
- * while colours are on their way, else null.
+ * Frames the blocks below `root` permanently; tables become scrollable. Returns a promise while colours
+ * are loading, otherwise null.
  */
 export function frameCode(root) {
   if (!framed.has(root)) {
@@ -31,7 +31,7 @@ function frame(code) {
   top.append(name, copy);
   block.replaceWith(outer);
   outer.append(top, block);
-  block.tabIndex = 0; // what scrolls can be scrolled by the keyboard
+  block.tabIndex = 0; // scrollable elements need keyboard focus
   block.setAttribute("role", "group");
   block.setAttribute("aria-label", t.prose.code(language));
   return highlight(code, language);

@@ -1,10 +1,10 @@
-// A dialog over the page: modal, closed by Escape, by its cross, or by a click beside it.
+// A modal dialog, closed by Escape, its close button, or a click outside.
 import { onceGone } from "../core/focus.js";
 import { html, signal, useLayoutEffect, useRef } from "../core/ui.js";
 import { t } from "../texts.js";
 import { Icon } from "./icon.js";
 
-/** A dialog of a feature: a signal of its props, null while it is not shown. It is given `close`, too. */
+/** A feature's dialog: a signal of its props, null while it is not shown. It also gets `close`. */
 export function dialogOf(app, view) {
   const props = signal(null);
   const close = () => (props.value = null);
@@ -13,8 +13,8 @@ export function dialogOf(app, view) {
 }
 
 /**
- * Shown for as long as it is drawn; `close` is asked to stop drawing it. What was focused before
- * is focused again afterwards, unless something else is. `[data-focus]` inside gets the focus first.
+ * Shown while it is rendered; `close` asks the parent to stop rendering it. Afterwards the previous
+ * focus is restored, unless another element has it. `[data-focus]` inside gets the focus first.
  */
 export function Dialog({ title, close, className = "", bare = false, children }) {
   const dialog = useRef(null);

@@ -1,13 +1,13 @@
-// What is different between two texts, line by line.
+// The differences between two texts, line by line.
 import { visible } from "../core/markdown.js";
 import { html, useMemo, useState } from "../core/ui.js";
 import { t } from "../texts.js";
 import { diffLines, folded } from "./diff.js";
 
-const PAGE = 500; // lines that are drawn at once
-const LONGEST = 1_000_000; // characters of both texts that are compared line by line
+const PAGE = 500; // lines rendered at once
+const LONGEST = 1_000_000; // characters of both texts up to which they are compared by line
 
-/** Two texts line by line, under a title; nothing if there is neither. */
+/** Two texts compared by line, under a title; nothing if both are empty. */
 export function DiffView({ title, a, b }) {
   if (!a && !b) return null;
   return html`

@@ -1,6 +1,5 @@
-// What differs between two texts, line by line: the shortest edit (Myers 1986), with a bound on how
-// hard it tries.
-const MOST_EDITS = 600; // beyond, what is between the common beginning and end counts as replaced
+// A line diff: the shortest edit (Myers 1986), with a bound on the effort.
+const MOST_EDITS = 600; // beyond it, everything between the common beginning and end counts as replaced
 
 /**
  * @returns {{kind: "same" | "out" | "in", line: string}[]}  The lines of both: `out` stands in `before`
@@ -20,7 +19,7 @@ export function diffLines(before, after) {
 }
 
 /**
- * The same with long stretches of equal lines left out.
+ * The same without long stretches of equal lines.
  * @param {number} around  Equal lines that stay beside each difference.
  * @returns  The lines, and {kind: "gap", lines} for each stretch, `lines` being those left out.
  */
@@ -33,7 +32,7 @@ export function folded(lines, around = 3) {
   for (let at = 0; at < lines.length; ) {
     let end = at;
     while (end < lines.length && !near[end]) end++;
-    // A gap costs a line itself.
+    // A gap takes a line itself.
     if (end - at > 1) shown.push({ kind: "gap", lines: lines.slice(at, end) });
     else shown.push(...lines.slice(at, end));
     if (end < lines.length) shown.push(lines[end]);
@@ -65,7 +64,7 @@ function edits(a, b) {
   return found.reverse();
 }
 
-/** For each number of edits, how far each diagonal got with one less; null if it takes too many. */
+/** For each number of edits, how far each diagonal got with one less; null beyond the bound. */
 function search(a, b) {
   const trace = [];
   let furthest = new Map([[1, 0]]);

@@ -1,12 +1,13 @@
-// A dialog with a form: what is asked for, Cancel, and a button that does it.
+// A dialog with a form: its fields, Cancel, and a submit button.
 import { html } from "../core/ui.js";
 import { t } from "../texts.js";
 import { Dialog } from "./dialog.js";
 import { usePending } from "./pending.js";
 
 /**
- * `submit` does it; the dialog closes when it resolves, and then what it gave is called, if anything.
- * What the hub refuses is said, and the dialog stays. `label` is on the button, red if `danger`.
+ * `submit` runs it. When it resolves, the dialog closes and the function it returned, if any, is
+ * called. A refusal of the hub is shown, and the dialog stays. `label` is on the button, red if
+ * `danger`.
  */
 export function FormDialog({ title, label, danger = false, ready = true, submit, close, className = "", children }) {
   const { busy, problem, run } = usePending();

@@ -1,4 +1,4 @@
-// Colours for code: the languages are fetched when one is shown.
+// Syntax colours: languages are loaded on demand.
 
 const LANGUAGES = new Set(
   ("bash c css csv diff docker go html ini java js json log make md py regex rs sql toml ts xml " +
@@ -10,14 +10,14 @@ const ALIASES = new Map(Object.entries({
   dockerfile: "docker", golang: "go", cpp: "c", "c++": "c", h: "c", svg: "xml", patch: "diff",
   makefile: "make", jsonc: "json", json5: "json", conf: "ini",
 }));
-const LONGEST = 12_000; // what is longer stays plain: it would take too long
+const LONGEST = 12_000; // longer code stays plain, since it would take too long
 
 export function languageOf(name) {
   const low = name.toLowerCase();
   return LANGUAGES.has(low) ? low : (ALIASES.get(low) ?? null);
 }
 
-/** Replace the text of `code` by spans with classes. Resolves when that is done, or given up. */
+/** Replace the text of `code` by spans with classes. Resolves when that is done or has failed. */
 export async function highlight(code, name) {
   const language = languageOf(name);
   const source = code.textContent;
@@ -27,7 +27,7 @@ export async function highlight(code, name) {
     const { tokenize } = await import("../vendor/highlight/index.js");
     await tokenize(source, language, (text, type) => text && parts.push(type ? span(text, type) : text));
   } catch {
-    return; // it could not be fetched: the code is readable without
+    return; // not loaded: the code is readable without
   }
   code.replaceChildren(...parts);
 }

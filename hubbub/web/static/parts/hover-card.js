@@ -1,5 +1,4 @@
-// What a reference in a text means: a card beside it, for who points at it or comes to it by the
-// keyboard. Fetched with the first of them.
+// A card with details of a reference in a text, on hover or focus. Loaded on first use.
 import { firstWords } from "../core/messages.js";
 import { timeOf } from "../core/time.js";
 import { html, render } from "../core/ui.js";
@@ -9,11 +8,11 @@ import { Avatar } from "./avatar.js";
 import { Icon } from "./icon.js";
 import { place } from "./menu.js";
 
-const AFTER_MS = 150; // who passes by asks for nothing
+const AFTER_MS = 150; // no request when the pointer only passes
 const ID = "hover-card";
 let shown = null; // {link, end}: one at a time
 
-/** Show the card of a link until the pointer, or the keyboard, is elsewhere. */
+/** Show the card of a link until pointer and focus are elsewhere. */
 export async function show(app, link) {
   if (shown?.link === link) return;
   shown?.end();
@@ -55,7 +54,7 @@ function Card({ app, icon, who, title, text, facts = [] }) {
     ${facts.some(Boolean) && html`<p class="quiet">${facts.filter(Boolean).join(" · ")}</p>`}`;
 }
 
-/** By kind of panel: what the hub says of an id. */
+/** By kind of panel: the details of an id. */
 const ABOUT = {
   document: async (ask, id) => {
     const { document: { title, thread_id: thread } } = await ask("read_document", { id, last: 1 });

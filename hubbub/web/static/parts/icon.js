@@ -1,5 +1,5 @@
-// Pictures of one colour, drawn on 20 by 20 with a line of 1.5. They say nothing to screen readers:
-// what holds them (a button, mostly) has the label.
+// One-colour icons on a 20 by 20 grid with a 1.5 stroke. Hidden from screen readers: the element
+// around them, mostly a button, has the label.
 import { html } from "../core/ui.js";
 
 const SHAPES = {

@@ -1,4 +1,4 @@
-// What is fetched when it is first shown: not everybody looks into everything every day.
+// Components loaded when first shown.
 import { focusView } from "../core/focus.js";
 import { retry } from "../core/retry.js";
 import { html, signal, useLayoutEffect } from "../core/ui.js";
@@ -12,7 +12,7 @@ const sheets = new Map(); // name -> promise
  * @param [pause]  Resolves after so many milliseconds.
  */
 export function lazy(load, sheet = null, pause = undefined) {
-  const part = signal({ Loaded: null, state: "" }); // of all places where it is shown
+  const part = signal({ Loaded: null, state: "" }); // shared by all places that show it
   let coming = null;
   const become = (state, Loaded = null) => (part.value = { Loaded, state });
   const fetch = () => {
@@ -26,7 +26,7 @@ export function lazy(load, sheet = null, pause = undefined) {
     const { Loaded, state } = part.value;
     useLayoutEffect(() => {
       if (!Loaded) fetch();
-      else if (document.activeElement?.id === "middle") focusView(); // it waits for this view
+      else if (document.activeElement?.id === "middle") focusView(); // the focus was waiting for this view
     }, [Loaded]);
     if (Loaded) return html`<${Loaded} ...${props} />`;
     if (state === "late") return html`<p class="note" role="status">${t.lazy.late}</p>`;
@@ -39,7 +39,7 @@ export function lazy(load, sheet = null, pause = undefined) {
   };
 }
 
-/** Fetch a file of styles/, once. Resolves when it counts. */
+/** Load a file of styles/, once. Resolves when it is applied. */
 function style(name) {
   if (!sheets.has(name)) sheets.set(name, fetchSheet(name));
   return sheets.get(name);

@@ -1,9 +1,9 @@
-// What a mod keeps, of all threads or of one: its head, what is still to come, and what can be done where there is nothing yet.
+// A mod's list for all threads or one: header, loading state, and an empty state with an action.
 import { html } from "../core/ui.js";
 import { Empty, Loading } from "./empty.js";
 import { Icon } from "./icon.js";
 
-/** `name` is that of the view and of its class; `found` is what `useWatched` gives; `create` makes one more, `more` shows older ones. */
+/** `name` is that of the view and its class; `found` is the result of `useWatched`; `create` adds an item, `more` loads older ones. */
 export function Listing({ app, name, icon, words, thread = null, found, isEmpty, create = null, more = null, children }) {
   const title = thread ? words.inThread(app.state.titleOf(thread)) : words.title;
   const making = create && html`<button type="button" class="primary" onClick=${create}>

@@ -1,5 +1,5 @@
-// Text of any length, as it is: what is long is folded, and what is very long comes piece by piece,
-// since a browser takes seconds to lay out a prompt of 500 KB.
+// Plain text of any length: long texts are folded, and very long ones rendered in pieces, since a
+// browser takes seconds to lay out a prompt of 500 KB.
 import { visible } from "../core/markdown.js";
 import { count } from "../core/numbers.js";
 import { html, useMemo, useState } from "../core/ui.js";
@@ -8,7 +8,7 @@ import { t } from "../texts.js";
 const PIECE = 20_000; // characters
 const FOLDED_FROM = 600;
 
-/** The text, its first piece at once. */
+/** The text, with its first piece rendered at once. */
 export function LongText({ text }) {
   const [shown, setShown] = useState(PIECE);
   const pieces = useMemo(() => cut(text, shown), [text, shown]);
@@ -24,7 +24,7 @@ export function LongText({ text }) {
   `;
 }
 
-/** A line that opens to the text. */
+/** A line that unfolds the text. */
 export function Folded({ title, text, open = false }) {
   const [isOpen, setOpen] = useState(open);
   return html`

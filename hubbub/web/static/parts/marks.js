@@ -1,9 +1,9 @@
-// What features have to add to a message, in one of its places.
+// The features' additions to a message, in one of its slots.
 import { html } from "../core/ui.js";
 
 /**
- * `slot` is "name", "meta", "action" or "below". `about` is {message, thread}; below one of
- * somebody's also `follows`: the message above it in the same run, or null where a run begins.
+ * `slot` is "name", "meta", "action" or "below". `about` is {message, thread}; for "below" also
+ * `follows`: the previous message of the same sender's run, or null at its start.
  */
 export function Marks({ app, slot, ...about }) {
   return app.add.marks.items.value

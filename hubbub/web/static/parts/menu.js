@@ -1,11 +1,11 @@
-// A button that opens a menu. The keyboard is that of ARIA's menu button: arrows, Home, End, first
-// letters, Escape.
+// A button that opens a menu, with the keyboard interface of ARIA's menu button: arrows, Home, End,
+// first letters, Escape.
 import { html, useId, useLayoutEffect, useRef, useState } from "../core/ui.js";
 import { Icon } from "./icon.js";
 
 /**
- * `label` names the button, `children` is what it shows (three dots if there is none), `items` are
- * {title, icon?, run?, href?, keys?, danger?, checked?, line?, heading?}, or a function that gives them.
+ * `label` names the button, `children` is its content (three dots by default), `items` are
+ * {title, icon?, run?, href?, keys?, danger?, checked?, line?, heading?}, or a function that returns them.
  */
 export function Menu({ label, items, className = "icon", children }) {
   const [open, setOpen] = useState(false);
@@ -89,7 +89,7 @@ function Item({ item, run }) {
 
 const choices = (menu) => [...menu.querySelectorAll("[role^=menuitem]")];
 
-/** The item that a key leads to, or null. */
+/** The item that a key moves to, or null. */
 function step(items, key) {
   const at = items.indexOf(document.activeElement);
   if (key === "ArrowDown") return items[(at + 1) % items.length];
@@ -101,7 +101,7 @@ function step(items, key) {
   return [...items.slice(at + 1), ...items.slice(0, at + 1)].find(starts) ?? null;
 }
 
-/** Below the button, or above it where there is no room; always on the screen. */
+/** Below the button, or above if there is no room; always on the screen. */
 export function place(menu, button) {
   const at = button.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = menu;

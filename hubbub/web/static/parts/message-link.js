@@ -1,9 +1,9 @@
-// A message by its id, and a link to it with who said it and how it begins.
+// A message by its id, and a link to it with its sender and its beginning.
 import { firstWords } from "../core/messages.js";
 import { html, useEffect, useState } from "../core/ui.js";
 import { t } from "../texts.js";
 
-/** `id` as m42. What the reader may not read is named, and said to be so. */
+/** `id` as m42. A message the reader cannot read is shown by id, with a note. */
 export function MessageLink({ app, id, most = 60 }) {
   const { message, problem } = useMessage(app, id);
   if (problem) return html`<span class="quiet">${id} · ${t.messageLink.unreadable}</span>`;
@@ -15,7 +15,7 @@ export function MessageLink({ app, id, most = 60 }) {
   `;
 }
 
-/** {message, problem}: a message by its id (null: none), once it is here, or why it is not. */
+/** {message, problem}: a message by its id (null: none) once it is loaded, or why it is not. */
 export function useMessage(app, id) {
   const [found, setFound] = useState({});
   useEffect(() => {

@@ -1,7 +1,7 @@
-// What a mod tells of the moment, by its signals: for those who look at what it is about.
+// Live signals of a mod, for the views that show its items.
 import { batch, signal } from "../core/ui.js";
 
-/** The latest that was told, of anything and of each thing by its key. All of it are signals. */
+/** The latest signal overall, and by key. Both are signals. */
 export class ModSignals {
   /** @param keyOf  (data, frame) => what the news is about. */
   constructor(app, type, keyOf) {
@@ -19,7 +19,7 @@ export class ModSignals {
     });
   }
 
-  /** For `signs` of useWatched: anything, or what is about one thing; and that the hub is there again. */
+  /** For `signs` of useWatched: any signal, or those about one key; and reconnections. */
   signs(key = null) {
     const news = key === null ? this.latest.value : this.about.value.get(key);
     return [news, this.app.status.value.state === "ready"];

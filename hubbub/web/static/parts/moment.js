@@ -1,4 +1,4 @@
-// When something was: the time of day, with the day if it was not today; all of it on hovering.
+// A time: the time of day, with the date if it was not today; in full as a tooltip.
 import { dayName, dayOf, fullTime, timeOf } from "../core/time.js";
 import { html } from "../core/ui.js";
 

@@ -1,4 +1,4 @@
-// How a turn ended, as a word with a colour.
+// The outcome of a turn, as a coloured word.
 import { html } from "../core/ui.js";
 import { t } from "../texts.js";
 
@@ -6,7 +6,7 @@ const GOOD = new Set(["finished"]);
 
 export const outcomeWord = (outcome) => t.outcomes[outcome ?? "running"] ?? outcome;
 
-/** `outcome` as the hub has it; null while the turn runs. `waits`: what it is parked for. */
+/** `outcome` from the hub; null while the turn runs. `waits`: what it is parked for. */
 export function Outcome({ outcome, waits = [] }) {
   if (!outcome && waits.length) return html`<span class="chip warn">${t.outcomes.waiting}</span>`;
   const mood = !outcome ? "accent" : GOOD.has(outcome) ? "ok" : "danger";

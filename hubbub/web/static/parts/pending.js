@@ -1,9 +1,9 @@
-// What somebody has asked the hub for: that it is under way, and what the hub has refused.
+// State of an action: running, or refused by the hub.
 import { useState } from "../core/ui.js";
 
 const IDLE = { busy: false, problem: null };
 
-/** {busy, problem, run, forget}: `run(work)` resolves to whether it was done; `forget` the problem. */
+/** {busy, problem, run, forget}: `run(work)` resolves to whether it succeeded; `forget` clears the problem. */
 export function usePending() {
   const [state, setState] = useState(IDLE);
   const run = async (work) => {
@@ -13,7 +13,7 @@ export function usePending() {
       setState(IDLE);
       return true;
     } catch (error) {
-      setState({ busy: false, problem: error.code ? error.message : null }); // else somebody has left
+      setState({ busy: false, problem: error.code ? error.message : null }); // otherwise the person has left
       return false;
     }
   };

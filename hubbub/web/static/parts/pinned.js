@@ -1,4 +1,4 @@
-// A line on top of the left column that leads to a view, and all that leads to one.
+// A row at the top of the left column that opens a view, and views with such a row.
 import { html } from "../core/ui.js";
 import { t } from "../texts.js";
 import { Icon } from "./icon.js";
@@ -11,15 +11,15 @@ export function Pinned({ icon, title, href, current, unread = false, children })
   </div>`;
 }
 
-/** The same for `sidebar`; `others` are views that count as this one. */
+/** The row for `sidebar`; `others` are views that also highlight it. */
 export const toView = (name, icon, title, others = []) => ({ app }) => {
   const current = [name, ...others].includes(app.route.value.view);
   return html`<${Pinned} icon=${icon} title=${title} href=${app.router.href(name)} current=${current} />`;
 };
 
 /**
- * A view with the command that leads there. `order`: its place on the left, where it has one; `others`
- * as above; `ofThread`: {title, order} in the menu of each thread, of which it shows what it has.
+ * A view with the command that opens it. `order`: its place on the left, if it has one; `others` as
+ * above; `ofThread`: {title, order} in the menu of each thread, to show only that thread's items.
  */
 export function addPage(app, { name, title, icon, keys, view, order = null, others = [], ofThread = null }) {
   app.add.views.add({ name, title: () => title, view });

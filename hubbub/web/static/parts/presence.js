@@ -1,4 +1,4 @@
-// Whether somebody is here, and what an agent is doing now.
+// Presence of participants, and the current activity of agents.
 import { html, useComputed, useEffect, useState } from "../core/ui.js";
 import { duration } from "../core/time.js";
 import { t } from "../texts.js";
@@ -9,7 +9,7 @@ export function presenceOf(state, id) {
   return state.busy.value.has(id) || state.activities.value.get(id)?.size ? "busy" : "here";
 }
 
-/** A dot. The word is for screen readers too if `told`. */
+/** A dot. `told`: with its meaning for screen readers. */
 export function Presence({ app, id, told = false }) {
   const is = useComputed(() => presenceOf(app.state, id)).value;
   return html`<span class=${`presence ${is}`} title=${t.presence[is]}>
@@ -18,8 +18,8 @@ export function Presence({ app, id, told = false }) {
 }
 
 /**
- * What an agent does: {state, tool, for, turn, since, thread}, in `thread` if it does something
- * there. Null if it does nothing that one may know of.
+ * An agent's activity: {state, tool, for, turn, since, thread}, preferably in `thread`. Null if there
+ * is none that the reader can know.
  */
 export function activityOf(state, agent, thread = null) {
   const mine = state.activities.value.get(agent);
@@ -28,7 +28,7 @@ export function activityOf(state, agent, thread = null) {
   return state.busy.value.has(agent) ? { state: "elsewhere", thread: null } : null;
 }
 
-/** In words, with the seconds running: "thinking 12 s", "calling search 3 s", "working elsewhere". */
+/** As text with running seconds: "thinking 12 s", "calling search 3 s", "working elsewhere". */
 export function Activity({ app, id, thread = null }) {
   const doing = useComputed(() => activityOf(app.state, id, thread)).value;
   return doing && html`<${Doing} key=${`${doing.state}:${doing.since}`} doing=${doing} />`;
@@ -48,12 +48,12 @@ function seconds(ms) {
   return ms < 90_000 ? `${Math.floor(ms / 1000)} s` : duration(ms);
 }
 
-/** Without the seconds. */
+/** Without seconds. */
 export function activityWords({ state, tool, for: whom }) {
   return t.activity[state]?.(tool ?? whom) ?? state;
 }
 
-/** The time, once a second while `running` and the page is seen. */
+/** The time, updated every second while `running` and the page is visible. */
 function useClock(running) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {

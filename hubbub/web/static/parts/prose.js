@@ -1,5 +1,5 @@
-// A text as people read it: Markdown, code with colours and a button to copy it, references that
-// lead somewhere. Long texts are folded.
+// A rendered text: Markdown, highlighted code with a copy button, and links for references. Long texts
+// are folded.
 import { count } from "../core/numbers.js";
 import { folded, chunks } from "../core/chunks.js";
 import { proseCacheOf } from "../core/prose-cache.js";
@@ -7,7 +7,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../
 import { t } from "../texts.js";
 import { frameCode } from "./code-block.js";
 
-/** `whole`: it is not folded, however long. */
+/** `whole`: never folded. */
 export function Prose({ app, text, whole = false }) {
   const [all, setAll] = useState(false);
   const short = useMemo(() => (whole ? null : folded(text)), [text, whole]);
@@ -23,7 +23,7 @@ export function Prose({ app, text, whole = false }) {
   `;
 }
 
-/** Drawn at once if there is time for it in this frame; until then as it was written. */
+/** Rendered at once if this frame has time; until then as plain text. */
 function Piece({ app, text }) {
   const place = useRef(null);
   const cache = proseCacheOf(app);
@@ -47,18 +47,18 @@ function Piece({ app, text }) {
   }, [text, ready]);
   const names = app.state.names.value;
   useEffect(() => {
-    if (ready) cache.link(place.current); // somebody has come, or a channel
+    if (ready) cache.link(place.current); // a participant or channel was added
   }, [names]);
-  // Two elements: what is drawn by hand must not be drawn by Preact as well.
+  // Two elements: Preact must not render into the one that is filled manually.
   return ready
     ? html`<div class="piece" key="drawn" ref=${place} />`
     : html`<div class="piece plain" key="written">${text}</div>`;
 }
 
-/** What a reference means, for who points at it. */
+/** Shows a reference's card on hover. */
 async function describe(app, { target }) {
   const link = target.closest("[data-goto], [data-participant], [data-panel]");
-  const card = link && (await import("./hover-card.js").catch(() => null)); // the hub may be away
+  const card = link && (await import("./hover-card.js").catch(() => null)); // not loaded while the hub is unavailable
   if (link?.matches(":hover, :focus")) card?.show(app, link);
 }
 

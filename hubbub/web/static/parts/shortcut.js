@@ -1,8 +1,8 @@
-// Keys, as they are written on the keyboard.
+// Keys as on the keyboard.
 import { shownKeys } from "../core/keys.js";
 import { html } from "../core/ui.js";
 
-/** `keys` as a command has them; of several the first. */
+/** `keys` of a command; of several the first. */
 export function Shortcut({ keys }) {
   const first = [keys].flat()[0];
   if (!first) return null;

@@ -1,4 +1,4 @@
-// How large an element is, in CSS pixels.
+// Tracks the size of an element, in CSS pixels.
 import { useLayoutEffect, useState } from "../core/ui.js";
 
 /** @returns {{width, height}}  Null until it has been drawn once. */

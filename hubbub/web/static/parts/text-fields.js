@@ -1,18 +1,18 @@
-// Fields in which one writes.
+// Helpers for text fields.
 
-/** Whether Enter sends. On a keyboard of glass it begins a line: there is a button that sends. */
+/** Whether Enter sends. On an on-screen keyboard it starts a new line: there is a send button. */
 export function sends({ shiftKey, ctrlKey, metaKey }) {
   return ctrlKey || metaKey || !(shiftKey || matchMedia("(pointer: coarse)").matches);
 }
 
-/** As high as what stands in it, up to a part of the window. */
+/** Fit the height to the content, up to a part of the window. */
 export function fit(field, part = 0.4) {
   const { style } = field;
   style.height = "auto";
   style.height = `${Math.min(field.scrollHeight + 2, Math.round(innerHeight * part))}px`;
 }
 
-/** Somebody's name, into the composer that is open. */
+/** Insert a participant's name into the open composer. */
 export function mention(id) {
   /** @type {HTMLTextAreaElement | null} */
   const composer = document.querySelector("textarea[name=text]");

@@ -1,10 +1,10 @@
-// Which of one's threads something is for.
+// A choice among the reader's threads.
 import { kindOf } from "../core/ids.js";
 import { html } from "../core/ui.js";
 
 const ORDER = { channel: 0, broadcast: 1, direct: 2 };
 
-/** Ids of threads that one is in, channels first; `thread` in any case, if one is given. */
+/** Ids of the reader's threads, channels first; always including `thread`, if given. */
 export function threadsOf(app, thread = null) {
   const isOwn = ({ id, parent }) => parent === null && kindOf(id) in ORDER && app.state.takesPart(id);
   const own = app.state.byActivity.peek().filter(isOwn).map(({ id }) => id);

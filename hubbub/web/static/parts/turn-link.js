@@ -1,4 +1,4 @@
-// A link to a turn's record. Only owners may read those: for others it is no link.
+// A link to a turn's record; plain text for readers who are not owners.
 import { html } from "../core/ui.js";
 
 export function TurnLink({ app, id, children }) {

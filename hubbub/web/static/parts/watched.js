@@ -1,4 +1,4 @@
-// Something that is asked of the hub and looked at again while it changes and is shown.
+// Reads a value from the hub, again on changes, while it is shown.
 import { effect, useEffect, useState } from "../core/ui.js";
 
 const EVERY_MS = 2000;
@@ -6,8 +6,8 @@ const MOST_OFTEN_MS = 300;
 const NOTHING = { value: null, error: null };
 
 /**
- * What `read` resolves to, read anew every two seconds while `goesOn(value, error)` if given, and soon after
- * one of `signs()` is another: a function that reads signals and gives a list.
+ * The result of `read`, repeated every two seconds while `goesOn(value, error)` if given, and soon after
+ * a value of `signs()` changes: a function that reads signals and returns a list.
  * @param {() => Promise<any>} read
  * @param {object} options
  * @param {string} options.key  What it is about: another one starts from nothing.
@@ -36,7 +36,7 @@ export function useWatched(read, { key, goesOn = () => false, signs = () => [], 
   return state.of === key ? state : NOTHING;
 }
 
-/** Looks after so many milliseconds, and again: one look at a time. */
+/** Schedules reads after a number of milliseconds, one at a time. */
 class Watch {
   constructor(look, signs, after) {
     this.look = look;
@@ -52,7 +52,7 @@ class Watch {
     else this.lookNow();
   }
 
-  /** Within so many milliseconds; a look that is to come sooner stays. */
+  /** Read within this many milliseconds; an earlier scheduled read stays. */
   lookIn(ms) {
     const due = Date.now() + ms;
     if (this.timer && this.due <= due) return;
@@ -81,7 +81,7 @@ class Watch {
   }
 }
 
-/** For `signs`: what the agents do (null: any agent). */
+/** For `signs`: the activity of agents (null: any agent). */
 export function activitySigns(app, agents) {
   const all = app.state.activities.value;
   const busy = app.state.busy.value;

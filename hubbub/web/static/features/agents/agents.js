@@ -1,5 +1,5 @@
-// `#/agents`: each agent with its state, model, work, turns, money and failures of today; its process
-// can be started, stopped and started anew, and what it writes can be read.
+// `#/agents`: each agent with its state, model, activity, and today's turns, cost and failures. Its
+// process can be started, stopped and restarted, and its output read.
 import { count, dollars } from "../../core/numbers.js";
 import { timeOf } from "../../core/time.js";
 import { visible } from "../../core/markdown.js";
@@ -14,7 +14,7 @@ import { later } from "../../texts-later.js";
 import { t } from "../../texts.js";
 
 const words = later.agents;
-const TURNS = 100; // the latest, of which models and failures are told
+const TURNS = 100; // the latest turns, used for models and failures
 const FINE = new Set(["finished", "no_action", "cancelled", null, undefined]);
 const MOODS = { running: "ok", restarting: "warn", stopped: "", given_up: "danger" };
 
@@ -40,7 +40,7 @@ export function Agents({ app }) {
 
 const NOTHING = { failed: 0, sums: /** @type {Record<string, number>} */ ({}) };
 
-/** {found: Map of agent to {process, model, failed, sums}, editable: Set of agents that can be changed here}. */
+/** {found: Map of agent to {process, model, failed, sums}, editable: Set of agents that can be edited on the page}. */
 async function look(app) {
   const { processes } = await app.client.call("list_agent_processes");
   const { turns } = await app.client.call("list_turns", { limit: TURNS });

@@ -1,5 +1,5 @@
-// `#/agent` makes an agent, `#/agent/NAME` changes one. What is wrong is said by the
-// hub, beside the field; until it is saved, nothing of it is anywhere.
+// `#/agent` creates an agent, `#/agent/NAME` edits one. The hub validates the form and reports problems
+// beside the fields; nothing is stored before it is saved.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { DiffView } from "../../parts/diff-view.js";
 import { Empty } from "../../parts/empty.js";
@@ -9,10 +9,10 @@ import { Prose } from "../../parts/prose.js";
 import { usePending } from "../../parts/pending.js";
 import { words } from "./texts.js";
 
-const LATER_MS = 400; // after the last key
+const LATER_MS = 400; // after the last keystroke
 const TEXTS = ["description", "instruction", "model", "permission_mode"];
 const NUMBERS = ["daily_usd", "daily_tokens", "max_steps"];
-const ROLLED_OUT = ["instruction", "model"]; // what may differ for a share of the threads
+const ROLLED_OUT = ["instruction", "model"]; // fields that can differ for a share of the threads
 const FIELDS = [...TEXTS, ...NUMBERS, "tools", "channels", "rollout"];
 const SHARES = [0.05, 0.2, 0.5, 1];
 const NEW = draftOf({});
@@ -22,7 +22,7 @@ export function AgentEditor({ app, args: [agent = ""] }) {
 }
 
 function Editor({ app, agent }) {
-  const [about, setAbout] = useState(null); // {choices, definition, round}: a form for each round
+  const [about, setAbout] = useState(null); // {choices, definition, round}: a new form for each round
   const [problem, setProblem] = useState(null);
   const load = async ({ afresh = false } = {}) => {
     try {
@@ -60,7 +60,7 @@ function Form({ app, agent, choices, definition, again }) {
   const change = (more) => setDraft((before) => ({ ...before, ...more }));
   useEffect(() => {
     if (!name || !(draft.instruction.trim() || changed)) return put({ problems: [] });
-    let current = true; // an earlier check may answer after a later one
+    let current = true; // an earlier check can answer after a later one
     const timer = setTimeout(async () => {
       const found = await app.client.call("check_agent", { agent: name, new: isNew, ...fields }).catch(() => null);
       if (found && current) put({ problems: found.problems });
@@ -73,7 +73,7 @@ function Form({ app, agent, choices, definition, again }) {
 
   const drafted = async () => {
     const found = await app.client.call("draft_agent", { sentence });
-    setDraft((now) => { // what was filled in meanwhile stays
+    setDraft((now) => { // keep what was typed meanwhile
       const fresh = Object.entries(found.fields).filter(([field]) => now[field] === draft[field]);
       return { ...now, ...Object.fromEntries(fresh) };
     });
@@ -153,7 +153,7 @@ function Form({ app, agent, choices, definition, again }) {
     </aside>`;
 }
 
-/** A field with its label, a line of help, and what is wrong with it. `view` is given what belongs to the input. */
+/** A field with its label, help line and problem. `view` gets the attributes of the input. */
 function Field({ label, hint, problem, view }) {
   return html`<label class="field">${label}${view(problem ? { "aria-invalid": "true" } : {})}
     ${problem ? html`<small class="problem" role="alert">${problem}</small>` : hint && html`<small>${hint}</small>`}</label>`;
@@ -235,7 +235,7 @@ function Versions({ app, agent, versions, again }) {
     </li>`)}</ol></section>`;
 }
 
-/** What differs between two versions, field by field. */
+/** The differences between two versions, by field. */
 function Changed({ before, after }) {
   const written = (value) => {
     if (value?.share) return [words.shares(value.share), value.model, value.instruction].filter(Boolean).join("\n");
@@ -245,8 +245,8 @@ function Changed({ before, after }) {
   return names.map((name) => html`<${DiffView} key=${name} title=${words[name]} a=${written(before[name])} b=${written(after[name])} />`);
 }
 
-/** Fields of an agent as a form has them, and back: null is what the network's defaults have. What is rolled out
- * stands in the form; `base` is what the other threads have. */
+/** Converts an agent's fields to form values and back: null is the network's default. The form has the
+ * rolled-out values; `base` has those of the other threads. */
 function draftOf(fields) {
   const { share = 1, ...rolledOut } = fields.rollout ?? {};
   const draft = Object.fromEntries([...TEXTS, ...NUMBERS].map((name) => [name, `${rolledOut[name] ?? fields[name] ?? ""}`]));
@@ -264,7 +264,7 @@ function fieldsOf(draft) {
   return { ...fields, ...draft.base, rollout: { share: +draft.share, ...Object.fromEntries(differing) } };
 }
 
-// A conversation beside the form with the agent as it is there: only its model is asked, and nothing is kept.
+// A test conversation with the agent as in the form: only its model is called, and nothing is stored.
 
 function SideTalk({ app, model, instruction }) {
   const [messages, setMessages] = useState([]);
@@ -282,7 +282,7 @@ function SideTalk({ app, model, instruction }) {
     });
     if (isAnswered) return;
     setMessages(messages);
-    setText((now) => now || text); // what was begun meanwhile stays
+    setText((now) => now || text); // keep what was typed meanwhile
   };
   return html`<section class="side-talk" aria-label=${words.trial}>
     <div class="section"><h2>${words.trial}</h2></div>

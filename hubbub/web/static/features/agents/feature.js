@@ -1,4 +1,4 @@
-// The agents of the network: how each does, and for owners its process, what it writes, and making one.
+// The agents of the network: their state, and for owners their process, output and editor.
 import { html } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { toView } from "../../parts/pinned.js";
@@ -22,6 +22,6 @@ export default function agents(app) {
   go("models", "agent", models);
 }
 
-/** On the left, for those who run them. */
+/** On the left, for owners. */
 const Line = toView("agents", "agent", title, ["agent", "models", "costs", "turns", "turn", "control"]);
 const ForOwners = ({ app }) => app.state.owner.value && html`<${Line} app=${app} />`;

@@ -1,4 +1,4 @@
-// `#/models`: the models of the network, what they cost, and whether they answer.
+// `#/models`: the network's models, their prices, and whether they respond.
 import { count, dollars } from "../../core/numbers.js";
 import { html, useState } from "../../core/ui.js";
 import { AgentViews } from "../../parts/agent-views.js";

@@ -1,4 +1,4 @@
-// How the page looks, and the dialog in which that and other tastes are set.
+// The page's appearance, and the settings dialog.
 import { shownKeys } from "../../core/keys.js";
 import { effect, html } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -68,7 +68,7 @@ function Choice({ name, label, texts, value }) {
   </div>`;
 }
 
-// The reader's own menu, at the right of the bar: who one is, and the commands with a `menu` number.
+// The reader's own menu, at the right of the bar: their name, and the commands with a `menu` number.
 
 function OwnMenu({ app }) {
   const me = app.state.me.value;

@@ -1,4 +1,4 @@
-// The settings: what features have put there.
+// The settings that features register.
 import { html } from "../../core/ui.js";
 import { Dialog } from "../../parts/dialog.js";
 import { t } from "../../texts.js";

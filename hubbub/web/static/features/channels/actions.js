@@ -1,4 +1,4 @@
-// What one does with channels.
+// Actions on channels.
 import { channelThread, rootOf } from "../../core/ids.js";
 import { t } from "../../texts.js";
 
@@ -20,7 +20,7 @@ export function join(app, name) {
 
 export function leave(app, name) {
   return app.tried(async () => {
-    await app.settle(); // afterwards it would be about a thread that one is not in
+    await app.settle(); // afterwards the reader is no longer a member of the thread
     await app.client.write("leave_channel", { channel: name });
     await app.refreshChannels();
     const here = app.here.peek();

@@ -1,4 +1,4 @@
-// All channels, with what they are for, to be joined.
+// All channels with their descriptions, to join.
 import { html, useEffect, useState } from "../../core/ui.js";
 import { match } from "../../core/fuzzy.js";
 import { Dialog } from "../../parts/dialog.js";

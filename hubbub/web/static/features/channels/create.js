@@ -1,4 +1,4 @@
-// Making a channel.
+// Creates a channel.
 import { html, useState } from "../../core/ui.js";
 import { Dialog } from "../../parts/dialog.js";
 import { t } from "../../texts.js";
@@ -12,7 +12,7 @@ export function Create({ app, close }) {
     close();
     create(app, { name, description });
   };
-  // Spaces are typed by habit; a name cannot have them.
+  // Names cannot have spaces, which are often typed by habit.
   const named = (event) => setName(event.target.value.replace(/^#/, "").replace(/\s+/g, "-"));
   return html`<${Dialog} title=${t.sidebar.createChannel} close=${close}>
     <form class="body" onSubmit=${submit}>

@@ -1,4 +1,4 @@
-// Channels: making, finding, joining, leaving.
+// Channels: create, find, join, leave.
 import { rootOf } from "../../core/ids.js";
 import { html } from "../../core/ui.js";
 import { dialogOf } from "../../parts/dialog.js";
@@ -41,7 +41,7 @@ export default function channels(app) {
   });
 }
 
-// Above the composer of a channel that one is not in, as links may lead there: why nothing is here.
+// Above the composer of a channel the reader has not joined, for example after following a link.
 
 function Outside({ app, thread }) {
   const [kind, name] = thread.root.split(".");

@@ -1,11 +1,11 @@
-// Which word is being written, and what it could become. Pure.
+// The word being written, and its completions. Pure.
 
 const MOST = 8;
 const LOOK_BACK = 80; // names are at most 64 characters
 
 /**
  * The word before the caret that can be completed: {trigger, word, start}; null if there is none.
- * `start` is where its trigger stands. Commands stand at the beginning only.
+ * `start` is the position of its trigger. Commands must be at the beginning.
  */
 export function wordAt(text, caret) {
   const before = text.slice(Math.max(0, caret - LOOK_BACK), caret);
@@ -15,14 +15,14 @@ export function wordAt(text, caret) {
   return found && { trigger: found[1], word: found[2], start: caret - found[2].length - 1 };
 }
 
-/** The text with the word replaced, and where the caret goes. */
+/** The text with the word replaced, and the new caret position. */
 export function completed(text, caret, { trigger, start }, value) {
   const rest = text.slice(caret);
   const before = `${text.slice(0, start)}${trigger}${value}`;
   return { text: before + (rest.startsWith(" ") ? "" : " ") + rest, caret: before.length + 1 };
 }
 
-/** Those of `items` ({value, ...}, best first) that fit: what begins with the word before the rest. */
+/** Matching `items` ({value, ...}, best first): those that begin with the word come first. */
 export function fitting(items, word) {
   const wanted = word.toLowerCase();
   const rank = ({ value, also = "" }) => {
@@ -35,13 +35,13 @@ export function fitting(items, word) {
   return ranked.sort((a, b) => a[0] - b[0]).slice(0, MOST).map(([, item]) => item);
 }
 
-/** What a line that begins with a slash asks for: {name, rest}; null for a text to send. */
+/** The command of a line that begins with a slash: {name, rest}; null for a text to send. */
 export function commandIn(text) {
   const match = /^\/([A-Za-z][\w-]*)(?:\s+([\s\S]*))?$/.exec(text.trim());
   return match && { name: match[1], rest: (match[2] ?? "").trim() };
 }
 
-/** The text as it is sent: `//x` says `/x`. */
+/** The text to send: `//x` becomes `/x`. */
 export function unescaped(text) {
   return text.startsWith("//") ? text.slice(1) : text;
 }

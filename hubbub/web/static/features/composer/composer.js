@@ -1,4 +1,4 @@
-// Where one writes.
+// The composer.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -9,13 +9,13 @@ import { commandIn, completed, fitting, unescaped, wordAt } from "./completion.j
 
 const TYPING_EVERY_MS = 4000;
 
-/** @param desk  `drafts` and `composer`: where this puts itself for the feature's commands. */
+/** @param desk  `drafts` and `composer`: where the composer registers itself for the feature's commands. */
 export function Composer({ app, thread, desk }) {
   const field = useRef(null);
   const [draft, setDraft] = useState(() => desk.drafts.read(thread.id));
-  const [caret, setCaret] = useState(-1); // -1: the field has not got the focus
+  const [caret, setCaret] = useState(-1); // -1: the field is not focused
   const [problem, setProblem] = useState(null);
-  const goTo = useRef(null); // where the caret goes with the next drawing
+  const goTo = useRef(null); // the caret position after the next render
   const { text, quote } = draft;
   const isEmpty = !text.trim() && !inPlaceOfWords(app, thread);
 
@@ -117,7 +117,7 @@ function QuoteChip({ quote, remove }) {
   </div>`;
 }
 
-/** Send it, or do what it asks for. Returns why not, or null. */
+/** Send the text, or run its command. Returns why it could not, or null. */
 function say(app, thread, text, quote) {
   if (app.status.peek().state === "refused") return t.composer.refused;
   const instead = text.trim() ? null : inPlaceOfWords(app, thread);
@@ -137,7 +137,7 @@ function say(app, thread, text, quote) {
   return null;
 }
 
-/** What is said where something goes along and nothing was written; null if nothing does. */
+/** The text to send if attachments are present and nothing was written; otherwise null. */
 function inPlaceOfWords(app, thread) {
   return firstOf([...app.add.speech], (each) => each.instead?.(thread.id));
 }
@@ -157,7 +157,7 @@ function run(app, thread, { name, rest }) {
   return null;
 }
 
-/** Tell the others that one is writing, now and then. */
+/** Send typing signals, at most now and then. */
 function useTyping(app, thread) {
   const told = useRef(0);
   return (text) => {
@@ -168,7 +168,7 @@ function useTyping(app, thread) {
   };
 }
 
-// The completions, above the composer: a listbox whose active option the text field names.
+// The completions above the composer: a listbox whose active option the text field refers to.
 
 const LIST = "completions";
 const optionId = (n) => `completion-${n}`;
@@ -190,11 +190,11 @@ function CompletionList({ app, items, active, choose }) {
   `;
 }
 
-// The list of completions at the word that is being written.
+// The completions for the word being written.
 
 /**
- * `place` has `text` and `caret`; `change(text, caret)` puts a completed text in.
- * @returns {{items, active, choose, key}}  `key(event)` tells whether it has taken the stroke.
+ * `place` has `text` and `caret`; `change(text, caret)` inserts a completed text.
+ * @returns {{items, active, choose, key}}  `key(event)` returns whether it handled the keystroke.
  */
 function useCompletion({ app, thread, place, change }) {
   const [closed, setClosed] = useState(-1); // start of the word whose list was closed
@@ -222,7 +222,7 @@ function useCompletion({ app, thread, place, change }) {
   return { items: isOpen ? items : [], active, choose, key };
 }
 
-/** Enter sends what is written out already, and Control and Enter always. */
+/** Enter sends a completed word, Control and Enter always send. */
 function isChoice({ key, ctrlKey, metaKey, shiftKey }, item, { word }) {
   return key === "Enter" && !ctrlKey && !metaKey && !shiftKey && item.value !== word;
 }

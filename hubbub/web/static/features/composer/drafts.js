@@ -1,20 +1,20 @@
-// What was begun and not sent, by thread. Kept in the browser's storage, so that neither a reload
-// nor a restart of the hub loses a word. All tabs have the same.
+// Unsent messages by thread. They are stored in the browser, so that they survive a reload of the page
+// and a restart of the hub. All tabs share them.
 import { signal } from "../../core/ui.js";
 
 const KEEP_AFTER_MS = 250;
 
 export class Drafts {
   constructor() {
-    this.ids = signal(new Set()); // threads that have one
-    this.elsewhere = signal(null); // {thread}: where another tab has changed one just now
+    this.ids = signal(new Set()); // threads with a draft
+    this.elsewhere = signal(null); // {thread} of a draft that another tab just changed
     this.storage = null;
     this.unfollow = () => {};
-    this.unkept = new Map(); // thread -> draft that is not in the storage yet
+    this.unkept = new Map(); // thread -> draft not yet in the storage
     this.timer = 0;
   }
 
-  /** @param storage  Where the drafts of the one who has joined are. */
+  /** @param storage  The person's storage for drafts. */
   open(storage) {
     this.keep();
     this.unfollow();
@@ -23,7 +23,7 @@ export class Drafts {
     this.ids.value = new Set(storage.keys());
   }
 
-  /** {text, quote} of a thread. */
+  /** The {text, quote} of a thread. */
   read(thread) {
     const found = this.unkept.get(thread) ?? this.storage?.get(thread);
     return { text: found?.text ?? "", quote: found?.quote ?? null };
@@ -33,11 +33,11 @@ export class Drafts {
     const isEmpty = !draft.text.trim() && !draft.quote;
     this.unkept.set(thread, isEmpty ? null : draft);
     this.note(thread, !isEmpty);
-    if (isEmpty) this.keep(); // what was sent must not come back
+    if (isEmpty) this.keep(); // a sent message must not come back
     else this.timer ||= setTimeout(() => this.keep(), KEEP_AFTER_MS);
   }
 
-  /** What is written here at the same time wins. */
+  /** Concurrent changes of this tab win. */
   changedElsewhere(thread) {
     if (this.unkept.has(thread)) return;
     this.note(thread, this.storage.get(thread) !== null);

@@ -1,4 +1,4 @@
-// Writing messages: the composer, drafts, completions, and what others are writing.
+// Writing messages: composer, drafts, completions and typing indicators.
 import { readersOf } from "../../core/delivery.js";
 import { membersOf } from "../../core/ids.js";
 import { textOf } from "../../core/messages.js";
@@ -15,7 +15,7 @@ export default function composer(app) {
   app.drafts = desk.drafts.ids;
   app.compose = {
     edit: (entry) => edit(app, desk, entry),
-    /** thread -> what is shown there in place of the composer: ({thread}), until it is taken out. */
+    /** thread -> the view that replaces the composer there: ({thread}), until removed. */
     instead: signal(new Map()),
   };
   keepDrafts(app, desk.drafts);
@@ -47,7 +47,7 @@ function addCommands(app, desk) {
   app.add.commands.add({
     id: "compose", title: t.composer.write, group: t.conversation.group, keys: "n",
     when: () => desk.composer !== null,
-    // Where one goes to write, the composer may not be drawn yet.
+    // After navigation, the composer may not be rendered yet.
     run: () => (desk.composer ? desk.composer.focus() : (desk.isWanted = true)),
   });
   app.add.commands.add({
@@ -67,7 +67,7 @@ function QuoteAction({ app, message, thread }) {
     title=${t.composer.quoteKey} onClick=${run}><${Icon} name="quote" /></button>`;
 }
 
-/** What is quoted: what is selected of it, else how it begins. */
+/** The quoted text: the selection, or the message's beginning. */
 function partOf(message) {
   const selection = document.getSelection();
   const inside = selection?.anchorNode?.parentElement?.closest(`[data-message="${message.id}"]`);
@@ -79,11 +79,11 @@ function edit(app, desk, { thread, text, args }) {
   const { quote = null } = args;
   for (const each of app.add.speech) each.back?.(thread, args);
   if (desk.composer) desk.composer.change({ text, quote }, text.length);
-  else desk.drafts.write(thread, { text, quote }); // for when one may write there again
+  else desk.drafts.write(thread, { text, quote }); // for when the composer is back
 }
 
-// Who is writing here, and how one reaches agents at work in this thread: one line above the composer,
-// always there, so that nothing jumps.
+// Who is typing, and how to reach agents working in this thread: one line above the composer, always
+// present to avoid layout shifts.
 
 function Doing({ app, thread }) {
   const writing = useWriting(app, thread);
@@ -100,7 +100,7 @@ function Doing({ app, thread }) {
   `;
 }
 
-/** Without the seconds: it is read out whenever it changes. */
+/** Without seconds: it is announced whenever it changes. */
 function spoken(app, agents, writing) {
   const does = ([id, { state, tool }]) => t.composer.does(app.state.nameOf(id), t.activity[state]?.(tool) ?? state);
   const parts = agents.map(does);
@@ -108,7 +108,7 @@ function spoken(app, agents, writing) {
   return parts.join(". ");
 }
 
-/** Those who have told lately that they write. */
+/** Participants who recently signalled that they are typing. */
 function useWriting(app, thread) {
   const [, look] = useState(0);
   const now = Date.now();
@@ -124,7 +124,7 @@ function useWriting(app, thread) {
   return all.map(([id]) => app.state.nameOf(id));
 }
 
-// What can be completed: @participants, #channels, /commands.
+// The completions: @participants, #channels, /commands.
 
 function addSources(app) {
   app.add.completions.add({ trigger: "@", suggest: (_, thread) => participants(app, thread) });
@@ -132,7 +132,7 @@ function addSources(app) {
   app.add.completions.add({ trigger: "/", suggest: (_, thread) => commands(app, thread) });
 }
 
-/** Those of the thread first, and of them those who are here. */
+/** Members of the thread first, and among them those who are present. */
 function participants(app, thread) {
   const me = app.state.me.peek();
   const readers = new Set(readersOf(app.state, thread.id, me));

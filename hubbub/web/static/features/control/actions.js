@@ -1,4 +1,4 @@
-// What banners and lists let one do: each is a write that is repeated until the hub has answered.
+// Actions of banners and lists: each is a write that is retried until the hub answers.
 import { later } from "../../texts-later.js";
 
 const done = (app, operation, args, said) => app.tried(() => app.client.write(operation, args), said);
@@ -11,7 +11,7 @@ export function release(app, { thread_id: thread }) {
   return done(app, "release_breaker", { thread }, later.held.released);
 }
 
-/** Taking over again renews the takeover. */
+/** A repeated takeover renews it. */
 export function takeOver(app, agent) {
   return done(app, "take_over", { agent }, later.takeover.taken(agent));
 }

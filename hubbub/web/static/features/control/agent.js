@@ -1,5 +1,5 @@
-// In the panels of an agent and of a turn that runs: stop it, speak for it, what reaches it while one does,
-// what it waits for.
+// In the panels of an agent and of a running turn: stop it, take it over, see the messages that reach
+// it meanwhile, and the approvals it waits for.
 import { firstWords } from "../../core/messages.js";
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -30,7 +30,7 @@ export function AgentControls({ app, id }) {
   </section>`;
 }
 
-/** Its turn where one may know of it, else all of it, for owners. */
+/** Stop its turn if the reader can see it; otherwise, for owners, the agent. */
 function StopIt({ app, id }) {
   const doing = activityOf(app.state, id);
   if (!app.state.owner.value && !doing?.turn) return null;
@@ -39,7 +39,7 @@ function StopIt({ app, id }) {
     <${Icon} name="stop" size=${16} />${t.control.stop}</button>`;
 }
 
-/** The latest of what has reached it since one speaks for it, and where to answer. */
+/** The latest messages that reached it during the takeover, with links to answer them. */
 function Heard({ app, agent }) {
   const heard = app.state.control.overheard.value.filter((each) => each.agent === agent);
   return html`

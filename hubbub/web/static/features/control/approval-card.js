@@ -1,4 +1,4 @@
-// One approval: who asks for what, with which arguments, why; and the decision.
+// One approval: the agent, the call with its arguments, the reason, and the decision.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -13,7 +13,7 @@ import { Remaining, useRemaining } from "./remaining.js";
 const words = later.approvals;
 const MOODS = { approved: "ok", started: "ok", denied: "danger", expired: "warn", pending: "accent" };
 
-/** Several, those of one tool in one turn with a button for all of them. */
+/** Several approvals; those of one tool in one turn have a button for all. */
 export function ApprovalCards({ app, approvals }) {
   const groups = new Map();
   for (const each of approvals.filter((one) => one.state === "pending" && app.state.control.mayDecide(one))) {
@@ -51,10 +51,10 @@ export function ApprovalCard({ app, approval }) {
   `;
 }
 
-/** What was decided is a matter of record: in few lines, the rest folded. */
+/** A decided approval as a short record, with details folded. */
 function DecidedCard({ app, approval, wasChanged }) {
   const { id, reason, final, arguments: asked } = approval;
-  useEffect(() => app.mine.within("approval").remove(id), [id]); // what was begun of it
+  useEffect(() => app.mine.within("approval").remove(id), [id]); // remove its stored draft
   return html`
     <${Card} app=${app} approval=${approval}>
       <${Decided} approval=${approval} wasChanged=${wasChanged} />

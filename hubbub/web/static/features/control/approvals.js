@@ -1,4 +1,4 @@
-// What waits for a person's word, and what was decided: a tab of the inbox, and one on the right.
+// Pending and decided approvals: a tab of the inbox, and a panel on the right.
 import { html, useEffect, useState } from "../../core/ui.js";
 import { Empty } from "../../parts/empty.js";
 import { useWatched } from "../../parts/watched.js";
@@ -8,7 +8,7 @@ import { ApprovalCard, ApprovalCards } from "./approval-card.js";
 
 const words = later.approvals;
 const PAGE = 20;
-const MOST = 200; // the hub lists no more
+const MOST = 200; // the hub's limit per list
 
 export function Approvals({ app }) {
   const [most, setMost] = useState(PAGE);
@@ -41,7 +41,7 @@ function List({ app, title, approvals }) {
   `;
 }
 
-/** Takes in what the hub lists. What comes later comes by signals. */
+/** Loads the hub's list. Later changes arrive as signals. */
 function useListed(app, most) {
   const [state, setState] = useState({ more: false, problem: null });
   const isReady = app.status.value.state === "ready";
@@ -58,7 +58,7 @@ function useListed(app, most) {
   return state;
 }
 
-/** On the right: one of them, whatever has become of it. */
+/** The panel of one approval, in any state. */
 export function ApprovalPanel({ app, id }) {
   const { control } = app.state;
   const { error } = useWatched(async () => control.note(await app.client.call("read_approval", { id })), { key: id });

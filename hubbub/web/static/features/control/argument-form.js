@@ -1,4 +1,4 @@
-// A form for the arguments of a call, made from the tool's JSON Schema: a field for each of them.
+// A form for the arguments of a call, built from the tool's JSON Schema: one field per argument.
 import { html, useState } from "../../core/ui.js";
 import { later } from "../../texts-later.js";
 import { seen } from "./arguments.js";
@@ -6,10 +6,10 @@ import { seen } from "./arguments.js";
 const words = later.approvals;
 const INPUTS = { integer: "number", number: "number", boolean: "checkbox" };
 const FORMATS = { date: "date", time: "time", email: "email", uri: "url" };
-const LONG = 50; // characters that do not fit into one line
+const LONG = 50; // longer texts get a multi-line field
 const MOST_ROWS = 10;
 
-/** `change(value)` gets all arguments anew. */
+/** `change(value)` gets the complete new arguments. */
 export function ArgumentForm({ value, schema, change }) {
   const properties = schema?.properties ?? {};
   const names = [...new Set([...Object.keys(properties), ...Object.keys(value)])];
@@ -24,7 +24,7 @@ export function ArgumentForm({ value, schema, change }) {
   </div>`;
 }
 
-/** The schema with what it refers to: `#/$defs/Name`, nothing outside of it. */
+/** The schema with local references resolved: `#/$defs/Name`. */
 function resolved(schema, root) {
   const steps = (schema.$ref ?? "").replace(/^#\/?/, "").split("/").filter(Boolean);
   return schema.$ref ? { ...steps.reduce((found, step) => found?.[step], root), ...schema } : schema;
@@ -39,7 +39,7 @@ function Argument({ name, value, schema, set, isFirst }) {
   </label>`;
 }
 
-/** What has more than a text or a number in it, or what cannot be seen, is written as JSON. */
+/** Values other than a text or number, and invisible characters, are edited as JSON. */
 function viewOf(value, { type, enum: choices }) {
   if (choices?.every((each) => typeof each === "string")) return Choice;
   if (type === "boolean" && value !== null) return Tick;

@@ -1,11 +1,11 @@
-// The arguments of a call, to be read by somebody who answers for them: exactly what would be sent, and
-// what somebody has changed of it.
+// The arguments of a call, for a person who decides about it: exactly as they would be sent, with any
+// changes.
 import { html } from "../../core/ui.js";
 import { AsJson } from "../../parts/as-json.js";
 import { diffLines, folded } from "../../parts/diff.js";
 import { later } from "../../texts-later.js";
 
-/** Each by its name, text as it is, the rest as JSON. */
+/** Each argument by name, text unchanged, anything else as JSON. */
 export function Arguments({ title, value }) {
   const names = Object.keys(value);
   return html`
@@ -29,19 +29,19 @@ function Value({ value }) {
   return html`<pre class=${isText ? "is-text" : "is-data"} tabindex="0" dir="auto">${text}</pre>`;
 }
 
-/** The text with what cannot be seen written out as JSON has it: nothing hides from who decides. */
+/** The text with invisible characters escaped as in JSON, so that nothing is hidden from the reader. */
 export function seen(text) {
   const written = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return text.replace(/[^\P{C}\n\t]/gu, (hidden) => hidden.split("").map(written).join(""));
 }
 
-/** Whether there is a whole number in it that is too large for a browser to tell exactly. */
+/** Whether it contains an integer too large for exact display in a browser. */
 export function isRounded(value) {
   if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value);
   return typeof value === "object" && value !== null && Object.values(value).some(isRounded);
 }
 
-/** Names of arguments in which two differ. */
+/** Names of the arguments that differ. */
 export function changedNames(before, after) {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));

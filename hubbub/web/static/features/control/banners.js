@@ -1,5 +1,4 @@
-// Above the composer: what keeps agents from working in the thread, who speaks for them, and what
-// waits for a person's word there.
+// Banners above the composer: stops, takeovers and pending approvals of the thread.
 import { duration } from "../../core/time.js";
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";
@@ -30,7 +29,7 @@ function Banner({ mood, icon, children, buttons }) {
   </div>`;
 }
 
-/** One thing to press in a banner. */
+/** A button in a banner. */
 function Button({ title, run }) {
   return html`<button type="button" class="small" onClick=${run}>${title}</button>`;
 }
@@ -54,7 +53,7 @@ function OpenBreaker({ app, breaker }) {
   <//>`;
 }
 
-/** `thread`: where, for who speaks there. */
+/** `thread`: the thread of the takeover. */
 export function SpokenFor({ app, takeover, thread = null }) {
   const { agent, by, until } = takeover;
   const { control, me, owner } = app.state;
@@ -71,7 +70,7 @@ export function SpokenFor({ app, takeover, thread = null }) {
   <//>`;
 }
 
-/** Who speaks here: the agent, or oneself where one takes part. */
+/** The agent that the reader speaks as here, or the reader if they are a member. */
 function Voice({ app, control, thread, agent }) {
   if (!app.state.takesPart(thread)) return null;
   const { as, voice: label } = later.takeover;

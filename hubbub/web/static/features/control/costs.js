@@ -1,4 +1,4 @@
-// `#/costs`: what all of it costs, day by day, by agent and by thread, and what is left of the day's limits.
+// `#/costs`: costs by day, agent and thread, and the remaining daily limits.
 import { count, dollars } from "../../core/numbers.js";
 import { dayName } from "../../core/time.js";
 import { html, useState } from "../../core/ui.js";
@@ -10,7 +10,7 @@ import { t } from "../../texts.js";
 import { Spans, summed, Table, Today } from "./spending.js";
 
 const words = later.spending;
-const MOST = 50; // rows of a table
+const MOST = 50; // rows per table
 const DAY_MS = 86_400_000;
 
 export function Costs({ app }) {
@@ -48,7 +48,7 @@ function All({ app, value, days }) {
 
 const named = (found = []) => found.map(({ name, sums }) => ({ id: name, sums }));
 
-/** A bar a day: money, or tokens where nothing has a price. */
+/** A bar per day: cost, or tokens if no model has a price. */
 function Chart({ rows, days }) {
   const sums = new Map(rows.map(({ id, sums }) => [id, sums]));
   const all = Array.from({ length: days }, (_, n) => new Date(Date.now() - (days - 1 - n) * DAY_MS).toISOString().slice(0, 10));
@@ -58,7 +58,7 @@ function Chart({ rows, days }) {
     return money ? usd : read + written;
   };
   const most = Math.max(...all.map(of));
-  const title = (day) => dayName(`${day}T12:00`); // the hub counts days in UTC: noon is of that day in every zone
+  const title = (day) => dayName(`${day}T12:00`); // the hub's days are UTC; noon is on the same day in every time zone
   const says = (day) => `${title(day)}: ${money ? dollars(of(day)) : words.tokensN(count(of(day)))}`;
   return html`<figure>
     <ol class="chart" aria-label=${words.byDay}>

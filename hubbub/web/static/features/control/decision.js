@@ -1,5 +1,5 @@
-// Deciding an approval: yes, no with a reason, or yes with other arguments. What was begun is kept,
-// so that a reload in the middle loses nothing.
+// Decides an approval: approve, deny with a reason, or approve with other arguments. Unfinished input
+// is stored, so that a reload loses nothing.
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { usePending } from "../../parts/pending.js";
@@ -37,16 +37,16 @@ export function DecisionForm({ app, approval }) {
   `;
 }
 
-/** Somebody else was quicker, or it is over: show how it stands. */
+/** It was already decided or has expired: show its state. */
 async function look(app, id) {
   try {
     app.state.control.note(await app.client.call("read_approval", { id }));
   } catch {
-    // what the hub does not let one read stays as it is shown
+    // keep what is shown if the reader cannot read the new state
   }
 }
 
-/** What would be sent back rounded is not for editing. */
+/** Arguments with numbers that would be rounded cannot be edited. */
 function Choices({ approval, busy, change, decide }) {
   const edit = () => change({ way: "edit", text: seen(JSON.stringify(approval.arguments, null, 2)) });
   return html`<div class="buttons">
@@ -115,7 +115,7 @@ function Editing({ approval, busy, draft, change, decide }) {
   </form>`;
 }
 
-/** {value, mistake}: the arguments that a text says. Whether the tool takes them is for the hub to say. */
+/** Parses edited arguments: {value, mistake}. Only the hub can tell whether the tool accepts them. */
 function read(text) {
   try {
     const value = JSON.parse(text);
@@ -126,7 +126,7 @@ function read(text) {
   }
 }
 
-/** Control and Enter sends, Escape leaves. */
+/** Control and Enter submits, Escape closes. */
 function keyed(event, leave, submit) {
   if (event.key === "Escape") {
     event.stopPropagation();

@@ -1,5 +1,5 @@
-// People in charge: approvals, stops, take-over, how a word reaches who works, and what work costs.
-// All but this file is fetched when there is something of the kind.
+// Human control: approvals, stops, takeovers, steering of running agents, and costs. Everything except
+// this file is loaded on demand.
 import { kindOf, membersOf } from "../../core/ids.js";
 import { count, dollars } from "../../core/numbers.js";
 import { retry } from "../../core/retry.js";
@@ -51,7 +51,7 @@ export default function control(app) {
   addSpeaking(app);
 }
 
-/** As in the terminal: "/interrupt text" says it so; "/takeover" is about the agent of the thread. */
+/** As in the terminal: "/interrupt text" sends the text so; "/takeover" applies to the thread's agent. */
 function addSpeaking(app) {
   const group = t.groups.threads;
   for (const mode of ["queue", "steer", "interrupt"]) {
@@ -77,7 +77,7 @@ function addSpeaking(app) {
   }
 }
 
-/** The one agent that somebody who points at a thread must mean, or null. */
+/** The only agent that a command on a thread can mean, or null. */
 function agentIn(app, thread) {
   const agents = membersOf(thread ?? "").filter((id) => isAgent(app, id));
   return agents.length === 1 ? agents[0] : null;
@@ -110,7 +110,7 @@ function addViews(app) {
   });
 }
 
-/** Whether a turn is known to run, or to wait for a person's word. */
+/** Whether a turn is known to be running, or waiting for approval. */
 function isOpen(app, turn) {
   const { control, activities } = app.state;
   const runs = (threads) => [...threads.values()].some((doing) => doing.turn === turn);
@@ -136,7 +136,7 @@ function addToThreads(app) {
   });
 }
 
-/** Whether there is anything to say above the composer. */
+/** Whether there is anything to show above the composer. */
 function isHeld(app, thread) {
   const { control } = app.state;
   const { stops, breakers, takeovers } = control.holding(thread);
@@ -149,7 +149,7 @@ function isMarked(app, message) {
   return Object.keys(asleep ?? {}).length > 0 || Object.values(queued ?? {}).some((n) => n > 1);
 }
 
-/** Below the inbox, while anything waits. */
+/** Below the inbox, while approvals are pending. */
 function Waiting({ app }) {
   const n = app.state.control.waiting.value.length;
   const { view, args } = app.route.value;
@@ -161,7 +161,7 @@ function Waiting({ app }) {
   <//>`;
 }
 
-/** In the bar, while anything is stopped or somebody speaks for an agent. */
+/** In the bar, while there are stops or takeovers. */
 function Held({ app }) {
   const { stops, breakers, takeovers } = app.state.control;
   const n = stops.value.length + breakers.value.length + takeovers.value.length;
@@ -170,7 +170,7 @@ function Held({ app }) {
     aria-label=${`${t.control.held}: ${n}`}><${Icon} name="stop" size=${14} />${n}<span class="word">${t.control.heldWord}</span></a>`;
 }
 
-/** In a thread's head: what turns there have cost today, or read and written where nothing has a price. */
+/** In a thread's header: today's cost of its turns, or their tokens if no model has a price. */
 function Spent({ app, thread }) {
   const spends = () => kindOf(thread.root) !== "direct" || agentIn(app, thread.id) !== null;
   const { value } = useWatched(async () => spends() && app.client.call("read_spending", { thread: thread.id }), {
@@ -184,7 +184,7 @@ function Spent({ app, thread }) {
     onClick=${() => app.open("thread", thread.id)}>${says}</button>`;
 }
 
-/** In a thread's head. It is there as long as an agent could be at work there. */
+/** In a thread's header, if agents can work there. */
 function StopTool({ app, thread }) {
   const agents = [...app.state.participants.value.values()].filter(({ kind }) => kind === "agent");
   const { control } = app.state;

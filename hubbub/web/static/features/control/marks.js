@@ -1,5 +1,5 @@
-// Marks on messages: who has spoken in an agent's place, what comes from outside, what asks for work
-// or ends it, and whom one's own message did not wake.
+// Marks on messages: takeovers, untrusted content, requests and their results, and agents that the
+// reader's own message did not wake.
 import { fullTime, timeOf } from "../../core/time.js";
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -14,7 +14,7 @@ export function SpokenBy({ by }) {
   return html`<span class="chip voice" title=${words.spokenByHint(by)}>${words.spokenBy(by)}</span>`;
 }
 
-/** Below the message. `follows`: the one above it in the same run, or null. */
+/** Below the message. `follows`: the previous message of the same sender's run, or null. */
 export function Marks({ app, message, follows }) {
   const { request } = message;
   const outside = message.outside && !follows?.outside;
@@ -38,7 +38,7 @@ function Request({ app, request: { id, kind, outcome = "", deadline } }) {
     <a href=${app.router.href("message", [id])}>${words.request}</a></span>`;
 }
 
-/** What the hub answered when it was sent: whom it does not wake and why, and who is busy. */
+/** The hub's result of sending it: agents not woken, with the reason, and busy agents. */
 function Kept({ app, message }) {
   const { not_woken: asleep = {}, queued = {} } = app.receipts.value.get(message.id) ?? {};
   const lines = [

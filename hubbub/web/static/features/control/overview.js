@@ -1,4 +1,4 @@
-// `#/control`: all that keeps agents from working, and who speaks for them.
+// `#/control`: all stops, breakers and takeovers.
 import { duration } from "../../core/time.js";
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";

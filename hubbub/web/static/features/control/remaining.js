@@ -1,4 +1,4 @@
-// How long until something is over, in words. The page wakes up only when the words change.
+// Remaining time as text. The page re-renders only when the text changes.
 import { html, useEffect, useState } from "../../core/ui.js";
 import { fullTime } from "../../core/time.js";
 import { later } from "../../texts-later.js";
@@ -7,13 +7,13 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-const LONGEST = 6 * HOUR; // a timer may not run for weeks
-/** @type {[number, number, string][]} From this much on, in units of, words. */
+const LONGEST = 6 * HOUR; // timers cannot run for weeks
+/** @type {[number, number, string][]} From this duration on: the unit and its text. */
 const STEPS = [
   [2 * DAY, DAY, "days"], [2 * HOUR, HOUR, "hours"], [1.5 * MINUTE, MINUTE, "minutes"], [0, SECOND, "seconds"],
 ];
 
-/** {words, change}: what is said of so many milliseconds, and after how many it is no longer right. */
+/** {words, change}: the text for a duration in milliseconds, and the time until it changes. */
 export function remaining(ms) {
   const [least, unit, name] = STEPS.find(([from]) => ms >= from) ?? STEPS.at(-1);
   const n = Math.max(0, Math.ceil(ms / unit));
@@ -21,7 +21,7 @@ export function remaining(ms) {
   return { words: later.left[name](n), change: Math.max(0, ms - next) };
 }
 
-/** Milliseconds until a time, as of the last change of the words for them; not less than 0. */
+/** Milliseconds until a time, as of the last change of its text; at least 0. */
 export function useRemaining(until) {
   const [, look] = useState(0);
   const end = Date.parse(until);
@@ -39,7 +39,7 @@ export function useRemaining(until) {
   return left;
 }
 
-/** `say(words)` makes the sentence; `over` is said afterwards. */
+/** `say(words)` formats the sentence; `over` is shown afterwards. */
 export function Remaining({ until, say, over = "" }) {
   const left = useRemaining(until);
   const text = left ? say(remaining(left).words) : over;

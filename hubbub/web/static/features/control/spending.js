@@ -1,4 +1,4 @@
-// What an agent, or work in a thread, has cost: in the panels of both.
+// The cost of an agent, or of the work in a thread, shown in their panels.
 import { repliedSeq } from "../../core/ids.js";
 import { count, dollars } from "../../core/numbers.js";
 import { html, useState } from "../../core/ui.js";
@@ -29,12 +29,12 @@ export function Spending({ app, agent = null, thread = null }) {
   </section>`;
 }
 
-/** Over how many days. */
+/** A choice of periods. */
 export function Spans({ days, choose }) {
   return html`<${Choice} label=${words.days} choices=${SPANS.map((n) => [n, words.spans[n]])} value=${days} choose=${choose} />`;
 }
 
-/** Rows of several days put together by what they are about, the dearest first. */
+/** Rows of several days summed by key, the most expensive first. */
 export function summed(rows, key) {
   const found = new Map();
   for (const row of rows) {
@@ -63,7 +63,7 @@ export function Table({ app, rows, total, of, most = SHOWN }) {
   </table>`;
 }
 
-/** With the message that is replied to: a thread and the replies in it are rows of their own. */
+/** With the message replied to, since a thread and its reply threads are separate rows. */
 function threadTitle(app, id) {
   const seq = repliedSeq(id);
   return seq === null ? app.state.titleOf(id) : `${app.state.titleOf(id)} › m${seq}`;
@@ -78,7 +78,7 @@ function Line({ title, href, sums: { turns = 0, tokens_in = 0, tokens_out = 0, u
   </tr>`;
 }
 
-/** The day's limits, as far as there are any. */
+/** The daily limits, if there are any. */
 export function Today({ today }) {
   if (!today.length) return null;
   const { limits, whose: names, dailyOf, daily } = later.budget;

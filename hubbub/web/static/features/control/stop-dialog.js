@@ -1,4 +1,4 @@
-// What to stop: a turn, a thread, an agent, or everything.
+// The dialog that chooses what to stop: a turn, a thread, an agent, or everything.
 import { agentOf } from "../../core/messages.js";
 import { html, useMemo, useState } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";
@@ -6,7 +6,7 @@ import { later } from "../../texts-later.js";
 
 const words = later.stop;
 
-/** `about` has thread, turn, agent and reason, as far as somebody has pointed at something. */
+/** `about` has the preselected thread, turn, agent and reason, if any. */
 export function StopDialog({ app, about, close }) {
   const choices = useMemo(() => choicesOf(app, about), [about]);
   const [at, setAt] = useState(0);
@@ -34,7 +34,7 @@ export function StopDialog({ app, about, close }) {
   <//>`;
 }
 
-/** The narrowest first: {scope, target, title, hint}. Only owners stop agents and everything. */
+/** The choices, narrowest first: {scope, target, title, hint}. Only owners can stop agents and everything. */
 function choicesOf(app, { thread = null, turn = null, agent = null }) {
   const { control } = app.state;
   const working = thread ? control.workIn(thread) : [];

@@ -1,4 +1,4 @@
-// Beside what agents do in a thread: how one's next word reaches them, and the way to stop them.
+// Beside the activity of agents in a thread: how the next message reaches them, and a stop button.
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { Menu } from "../../parts/menu.js";

@@ -1,4 +1,4 @@
-// What can be done with a message, shown while it is pointed at or has the focus.
+// The actions on a message, shown on hover or focus.
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { Marks } from "../../parts/marks.js";

@@ -1,4 +1,4 @@
-// What a message says: text, or JSON; what it quotes above, what belongs to it below.
+// The content of a message: text or JSON, with its quote above and its attachments below.
 import { html } from "../../core/ui.js";
 import { visible } from "../../core/markdown.js";
 import { count } from "../../core/numbers.js";

@@ -1,4 +1,4 @@
-// A thread in the middle: its title, its messages, and where one writes.
+// The middle column with a thread: its title, its messages and the composer.
 import { kindOf, membersOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { PAGE } from "../../core/thread.js";
@@ -38,7 +38,7 @@ export function Conversation({ app, id, at, shown }) {
   `;
 }
 
-/** A thread that the page has not been told of may be long all the same, or not exist yet. */
+/** A thread unknown to the page can still be long, or not exist yet. */
 async function meet(app, thread) {
   try {
     const page = await app.client.call("read_thread", { thread: thread.id, limit: PAGE });
@@ -48,7 +48,7 @@ async function meet(app, thread) {
   }
 }
 
-/** Threads that were only looked at do not stay among the others. */
+/** Remove a thread that was only looked at from the list. */
 function forgetIfUnused(app, id) {
   const threads = app.state.threads.peek();
   const thread = threads.get(id);
@@ -58,7 +58,7 @@ function forgetIfUnused(app, id) {
   app.state.threads.value = left;
 }
 
-// What is above a conversation: where one is, who is here, and what can be done with the thread.
+// The header of a conversation: title, members, and actions on the thread.
 
 function Header({ app, thread }) {
   const title = app.state.titleOf(thread.id);
@@ -83,7 +83,7 @@ function Header({ app, thread }) {
   `;
 }
 
-/** What features offer for the thread, if they do. */
+/** The features' additions for the thread. */
 function More({ app, thread }) {
   const offered = () => app.add.threadMenu.offered({ thread: thread.id, message: null, text: "" });
   if (!offered().length) return null;
@@ -91,14 +91,14 @@ function More({ app, thread }) {
     <${Icon} name="more" /><span class="word">${t.conversation.more}</span><//>`;
 }
 
-/** From replies back to the message that they belong to. */
+/** From replies back to the message they belong to. */
 function Up({ app, thread, title }) {
   const words = t.conversation.up(title);
   const href = app.router.href("thread", [thread.parent, `m${thread.repliesTo}`]);
   return html`<a class="icon" href=${href} aria-label=${words} title=${words}><${Icon} name="back" /></a>`;
 }
 
-/** Who is in the thread and what they are at, in one quiet line. */
+/** The members and their activity, in one line. */
 function Who({ app, thread }) {
   const kind = kindOf(thread.root);
   if (kind === "direct") return html`<${People} app=${app} thread=${thread} />`;
@@ -135,7 +135,7 @@ function Channel({ app, thread }) {
   </p>`;
 }
 
-// The message that a thread of replies is about, on top of it.
+// The message that a reply thread belongs to, above the replies.
 
 function Parent({ app, thread }) {
   const id = `m${thread.repliesTo}`;

@@ -1,4 +1,4 @@
-// A conversation in which nothing was said yet: what it is, and what one could begin with.
+// An empty conversation: its description and suggestions for a start.
 import { kindOf, membersOf } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";

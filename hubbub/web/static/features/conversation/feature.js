@@ -1,4 +1,4 @@
-// The conversation in the middle, and what is done with its messages.
+// The conversation in the middle, and commands on its messages.
 import { html, useLayoutEffect } from "../../core/ui.js";
 import { canonical, isThread } from "../../core/ids.js";
 import { textOf } from "../../core/messages.js";
@@ -22,7 +22,7 @@ export default function conversation(app) {
   addDoing(app);
 }
 
-/** `#/thread/channel_general`, as agents are shown it, leads to the thread that is meant. */
+/** `#/thread/channel_general`, the form that agents see, redirects to that thread. */
 function Relative({ app, id, at }) {
   const meant = canonical(id, app.state.me.value);
   useLayoutEffect(() => {
@@ -31,7 +31,7 @@ function Relative({ app, id, at }) {
   return html`<div class="empty"><p>${meant ? t.loading : t.conversation.noThread(id)}</p></div>`;
 }
 
-/** `#/message/m42` leads to wherever that message stands. */
+/** `#/message/m42` redirects to the message in its thread. */
 function Elsewhere({ app, args: [id] }) {
   const { message, problem } = useMessage(app, id);
   useLayoutEffect(() => {

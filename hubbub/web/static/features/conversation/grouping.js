@@ -1,11 +1,11 @@
-// What stands between two messages: a day, or the sender's name, or nothing.
+// Separators between two messages: a day, the sender's name, or nothing.
 import { dayOf } from "../../core/time.js";
 
 const GROUP_MS = 5 * 60_000;
 
 /**
- * @param before  The message above, or null if it is not known.
- * @returns {{day: string|null, named: boolean}}  `day`: the time to name the day of, if one begins.
+ * @param before  The previous message, or null if unknown.
+ * @returns {{day: string|null, named: boolean}}  `day`: the time whose day to show, if a new day begins.
  */
 export function introOf(before, message, isFirst) {
   const newDay = isFirst || (before !== null && dayOf(before.sent_at) !== dayOf(message.sent_at));
@@ -24,12 +24,11 @@ function continues(before, message) {
   );
 }
 
-/** Whether a person has spoken in the sender's place. */
+/** Whether a person sent it on the sender's behalf. */
 const isSpoken = ({ spoken_by: person }) => Boolean(person);
 
 /**
- * Whether something that is on its way, or being written, begins with the sender's name; `before`:
- * the message above.
+ * Whether a pending or partial message shows the sender's name; `before`: the previous message.
  */
 export function isNamed(before, entry, sender) {
   const same = before?.sender_id === sender && isSpoken(before) === Boolean(entry.args?.speak_as);

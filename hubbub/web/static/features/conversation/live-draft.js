@@ -1,6 +1,5 @@
-// Who is at work, and what an agent is about to say while its model writes it: below the last message,
-// until that message comes. It is no message: it has no id, nothing can be done with it, and it may
-// never be said.
+// Agents at work, and the partial message of an agent while its model writes: below the last message,
+// until the message arrives. A partial message has no id and no actions, and may never be sent.
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -8,8 +7,8 @@ import { Activity } from "../../parts/presence.js";
 import { t } from "../../texts.js";
 
 /**
- * What is being written in a thread, [{turn, sender, step, text, at}], the first begun first; then those
- * who work there and write nothing yet, without a text.
+ * The partial messages of a thread, [{turn, sender, step, text, at}], earliest first; then the agents
+ * that work there without writing, with no text.
  */
 export function liveDraftsOf(state, thread) {
   const written = [...state.partials.value.values()].filter((each) => each.thread === thread);
@@ -31,7 +30,7 @@ export function Working({ app, sender, thread }) {
   `;
 }
 
-/** As it was written: half a text is not yet the Markdown that it will be. */
+/** Shown unparsed: half a text is not yet valid Markdown. */
 export function LiveDraft({ app, ghost: { sender, text }, named }) {
   return html`
     <article class=${named ? "message named ghost" : "message ghost"} aria-busy="true"

@@ -1,11 +1,11 @@
-// What a shown thread's log knows besides its messages: where the reader is, what is new since it
-// was opened, what is to be fetched, and which message has the focus.
+// State of a shown thread's log besides its messages: scroll position, unread divider, ranges to
+// fetch, and the focused message.
 import { batch, effect, signal } from "../../core/ui.js";
 import { isAttentive, readBy } from "./reading.js";
 
 const FETCH_AFTER_MS = 80;
-const AHEAD = 25; // messages fetched before and after those that are seen
-const SEEN_PX = 36; // of a message that are on the screen when it counts as seen
+const AHEAD = 25; // messages fetched before and after the visible ones
+const SEEN_PX = 36; // visible height from which a message counts as seen
 
 export class LogState {
   constructor(app, thread) {
@@ -14,10 +14,10 @@ export class LogState {
     const read = thread.read.peek();
     this.newFrom = signal(thread.head.peek() > read ? read + 1 : 0); // 0: no divider
     this.focus = signal(0); // position of the focused message
-    this.marked = signal(null); // id of the message that was jumped to
-    this.jumping = null; // id of the message that is being brought to the middle
-    this.pinned = null; // index that stays where it is while heights around it change
-    this.keptUnread = false; // the reader has put the mark back: what is seen does not move it
+    this.marked = signal(null); // id of the highlighted message after a jump
+    this.jumping = null; // id of the message being scrolled to the middle
+    this.pinned = null; // index that keeps its place while heights around it change
+    this.keptUnread = false; // marked as unread by the reader: scrolling does not move the read mark
     this.wantsFocus = false;
     this.virtual = null; // set by the view
     this.wanted = null;
@@ -34,7 +34,7 @@ export class LogState {
     this.thread.trim();
   }
 
-  /** When the mark goes back, here or in another tab, it stays there until one leaves. */
+  /** If the read mark moves back, here or in another tab, it stays there until the reader leaves. */
   watchMark(read) {
     if (read < this.lastRead) {
       this.keptUnread = true;
@@ -45,7 +45,7 @@ export class LogState {
 
   // Fetching --------------------------------------------------------------------------------
 
-  /** These positions are on the screen: fetch what of them, and around them, is not here. */
+  /** Fetch missing messages at and around the visible positions. */
   want(from, to) {
     this.wanted = [from, to];
     if (this.timer) return;
@@ -62,13 +62,13 @@ export class LogState {
     const { app, thread } = this;
     if (!thread.missing(from - AHEAD, to + AHEAD)) return;
     thread.trim(Math.round((from + to) / 2));
-    if (!app.state.takesPart(thread.id) && thread.kind === "channel") return; // nobody tells
+    if (!app.state.takesPart(thread.id) && thread.kind === "channel") return; // there are no events for non-members
     app.tried(() => app.load(thread.id, from - AHEAD, to + AHEAD));
   }
 
   // Reading ---------------------------------------------------------------------------------
 
-  /** First and last position on the screen; null before there are any. */
+  /** First and last visible position; null before the first render. */
   seen() {
     const { range, scrollOffset } = this.virtual;
     if (!range) return null;
@@ -86,7 +86,7 @@ export class LogState {
     const { app, thread } = this;
     const head = thread.head.peek();
     const to = Math.min(seen.to, head);
-    if (!thread.at(to)) return; // not here yet: nobody has seen it
+    if (!thread.at(to)) return; // not loaded yet, so not seen
     const read = thread.read.peek();
     if (!isAttentive()) {
       if (!this.newFrom.peek() && head > read) this.newFrom.value = read + 1;
@@ -99,7 +99,7 @@ export class LogState {
 
   // Moving ----------------------------------------------------------------------------------
 
-  /** The reader moves by hand: nothing is put back to where it was. */
+  /** The reader scrolled: stop restoring the previous place. */
   release() {
     this.pinned = this.jumping = null;
   }
@@ -109,19 +109,19 @@ export class LogState {
     this.virtual.scrollToEnd();
   }
 
-  /** Put a position near the top, so that what is above can be guessed. */
+  /** Scroll a position near the top, with some context above it. */
   toTop(tseq) {
     this.pinned = tseq - 1;
     this.virtual.scrollToIndex(tseq - 1, { align: "start" });
   }
 
-  /** Bring a message to the middle, wherever it stands, and mark it. */
+  /** Scroll to a message in any thread, and highlight it. */
   async jump(id) {
     const { app, thread } = this;
     this.jumping = id;
     await app.tried(async () => {
       const message = await app.message(id);
-      if (this.jumping !== id) return; // the reader has gone on
+      if (this.jumping !== id) return; // the reader navigated elsewhere
       if (message.thread_id !== thread.id) {
         app.router.go("thread", [message.thread_id, id], { replace: true });
         return;
@@ -142,7 +142,7 @@ export class LogState {
 
   // Focus -----------------------------------------------------------------------------------
 
-  /** Give a message the focus, in view. */
+  /** Focus a message and scroll it into view. */
   focusOn(tseq) {
     const to = Math.max(1, Math.min(tseq, this.thread.head.peek()));
     this.wantsFocus = true;
@@ -150,7 +150,7 @@ export class LogState {
     if (this.pinned !== to - 1) this.virtual.scrollToIndex(to - 1, { align: "auto" });
   }
 
-  /** The next message from the focused one; the last that is seen, if none is focused. */
+  /** The message after the focused one; the last visible one if none is focused. */
   step(by) {
     const at = this.focus.peek();
     const seen = this.seen();
@@ -165,7 +165,7 @@ export class LogState {
     });
   }
 
-  /** The last message of the reader that is here. */
+  /** The reader's last message that is loaded. */
   lastMine() {
     return this.thread.last(({ sender_id: sender }) => sender === this.app.state.me.peek());
   }

@@ -1,4 +1,4 @@
-// The messages of a thread: thousands of them, of which those are drawn that are seen.
+// The messages of a thread, virtualized: of thousands only the visible ones are rendered.
 import { firstWords } from "../../core/messages.js";
 import { dayName } from "../../core/time.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
@@ -14,9 +14,9 @@ import { Row } from "./row.js";
 
 const AT_END_PX = 32;
 const DAY_PX = 24;
-const ESTIMATE_PX = 64; // a guess that changed later would move what is below it
+const ESTIMATE_PX = 64; // later corrections of the estimate shift what is below
 
-/** @param shown  Where the log puts itself for the feature's commands. */
+/** @param shown  Where the log registers itself for the feature's commands. */
 export function Log({ app, thread, title, at, shown }) {
   const scroller = useRef(null);
   const log = useMemo(() => new LogState(app, thread), []);
@@ -104,7 +104,7 @@ function introTo({ message, entry, ghost, before, index, head, me }) {
   return entry && { day: null, named: index === head && isNamed(before, entry, entry.args.speak_as ?? me) };
 }
 
-/** The day of what is on top while one scrolls, unless its separator is in sight. */
+/** The day of the topmost message while scrolling, unless its separator is visible. */
 function Day({ thread, virtual }) {
   const index = virtual.range?.startIndex;
   const first = index === undefined ? null : thread.at(index + 1);
@@ -115,7 +115,7 @@ function Day({ thread, virtual }) {
     <span>${dayName(first.sent_at)}</span></div>`;
 }
 
-/** The way to the end, with what has come in there. */
+/** A button to the end, with the number of new messages. */
 function Below({ log, thread, virtual }) {
   const fresh = thread.saidAfter(Math.max(thread.read.value, log.seen()?.to ?? thread.head.value));
   const far = virtual.getDistanceFromEnd() > AT_END_PX * 2;
@@ -127,7 +127,7 @@ function Below({ log, thread, virtual }) {
   </button>`;
 }
 
-/** What one says oneself is seen, wherever one was. */
+/** Scroll to the reader's own new message from anywhere. */
 function useOwnWords(log, pending) {
   const last = useRef(pending.at(-1)?.cid);
   const cid = pending.at(-1)?.cid;
@@ -140,7 +140,7 @@ function useOwnWords(log, pending) {
   }, [cid]);
 }
 
-/** Messages are read when somebody comes back to the page, too. */
+/** Also mark messages as read when the reader returns to the page. */
 function useAttention(log) {
   useEffect(() => {
     const back = () => log.read();
@@ -158,7 +158,7 @@ function giveFocus(log, element) {
   const target = element.querySelector(`[aria-posinset="${log.focus.peek()}"]`);
   if (!target) return;
   log.wantsFocus = false;
-  if (document.activeElement?.["value"]) return; // somebody writes: the keyboard stays there
+  if (document.activeElement?.["value"]) return; // keep the focus in a field with text
   target.focus({ preventScroll: true });
   if (!log.app.focused.peek()) log.setFocus(log.focus.peek());
 }
@@ -180,7 +180,7 @@ function keyed(event, log, app) {
   event.preventDefault();
 }
 
-/** Whether the reader's place moves along when an item changes its height. */
+/** Whether to adjust the scroll position when an item changes its height. */
 function isAbove(item, log, virtual) {
   if (log.pinned !== null) return item.index < log.pinned;
   const isNew = !virtual.itemSizeCache.has(item.key);
@@ -192,8 +192,8 @@ function withFocus(indexes, index, count) {
   return [...indexes, index].sort((a, b) => a - b);
 }
 
-// What comes into the shown thread, told to screen readers: the log itself is quiet, since its
-// elements come and go while one scrolls.
+// Announces incoming messages to screen readers. The log itself is not a live region, since its
+// elements come and go while scrolling.
 
 function NewMessages({ app, thread }) {
   const message = app.state.arrived.value;
@@ -205,7 +205,7 @@ function NewMessages({ app, thread }) {
 
 // @tanstack/virtual-core for Preact.
 
-/** The virtualizer of a list that this component draws; it is drawn again when what is seen changes. */
+/** The virtualizer of a list rendered by this component, re-rendered when the visible range changes. */
 function useVirtual(options) {
   const [, redraw] = useState(0);
   const made = useRef(null);

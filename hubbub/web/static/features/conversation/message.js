@@ -1,4 +1,4 @@
-// A message: who, when, what, and what can be done with it.
+// A message: sender, time, content and actions.
 import { html } from "../../core/ui.js";
 import { deliveryOf } from "../../core/delivery.js";
 import { firstWords } from "../../core/messages.js";
@@ -48,7 +48,7 @@ const labelOf = (app, message) =>
     firstWords(message, LABEL_CHARACTERS),
   );
 
-/** The time, a link to the message. `hidden` until it is pointed at. */
+/** The time, as a link to the message. `hidden` until hover. */
 function At({ app, message, hidden = false }) {
   return html`<a class=${hidden ? "at beside" : "at"} tabindex=${hidden ? -1 : null}
     title=${fullTime(message.sent_at)} href=${app.router.href("thread", [message.thread_id, message.id])}>
@@ -60,7 +60,7 @@ function classes({ named, mentionsMe }) {
   return ["message", named && "named", mentionsMe && "for-me"].filter(Boolean).join(" ");
 }
 
-/** The message itself has got the focus, not something in it. */
+/** The message itself is focused, not an element inside. */
 export function isWholly(event) {
   return event.target === event.currentTarget;
 }

@@ -1,8 +1,8 @@
-// How far a thread counts as read by what is on the screen.
+// Derives a thread's read mark from the visible messages.
 
 /**
- * The position up to which everything has been seen, or null if nothing new has. What lies between
- * the last message that was read and the first one on the screen has not been seen, unless one has
+ * The position up to which everything was seen, or null if there is nothing new. Messages between the
+ * read mark and the first visible one were not seen, unless the reader has
  * gone to the end.
  * @param {{from: number, to: number, read: number, head: number}} seen  Positions (tseq); `from` and
  *   `to` are the first and last message on the screen.

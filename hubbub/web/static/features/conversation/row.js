@@ -1,5 +1,5 @@
-// One place in the log: a message, one that is on its way, one that an agent is writing, or one that
-// is not here yet.
+// One position of the log: a message, a pending one, an agent's partial message, or a placeholder for
+// one not loaded yet.
 import { textOf } from "../../core/messages.js";
 import { dayName, fullTime, timeOf } from "../../core/time.js";
 import { html, useComputed, useMemo } from "../../core/ui.js";
@@ -13,13 +13,13 @@ import { LiveDraft, Working } from "./live-draft.js";
 import { isWholly, Message } from "./message.js";
 
 /**
- * @param intro  Of introOf, for all that is here. `enter(tseq)` is told when the pointer comes.
+ * @param intro  The result of introOf for the row. `enter(tseq)` is called on hover.
  */
 export function Row(props) {
   const { app, thread, log, item, message, entry, ghost, intro, enter } = props;
   const { isNew, isFocused, isMarked, isActive } = props;
   const tseq = item.index + 1;
-  // The positions of rows change far more often than what is in them.
+  // The positions of rows change far more often than their content.
   const inside = useMemo(() => {
     if (entry) return html`<${Entry} app=${app} entry=${entry} named=${intro.named} />`;
     if (ghost?.text === null) return html`<${Working} app=${app} sender=${ghost.sender} thread=${thread} />`;
@@ -31,7 +31,7 @@ export function Row(props) {
       named=${intro.named || isNew} isFocused=${isFocused} isMarked=${isMarked} isActive=${isActive} />`;
   }, [entry, ghost?.text, ghost?.sender, message, intro?.named, isNew, isFocused, isMarked, isActive]);
   const known = message || entry || ghost;
-  const isSilent = message?.amends; // it only changes another one
+  const isSilent = message?.amends; // an amendment
   return html`
     <div class="place" data-index=${item.index} ref=${known ? log.virtual.measureElement : null}
       style=${{ transform: `translateY(${item.start}px)`, height: known ? "auto" : `${item.size}px` }}
@@ -44,12 +44,12 @@ export function Row(props) {
   `;
 }
 
-/** The outline of a message, always the same for one place. */
+/** A placeholder for a message, always the same for one position. */
 function Skeleton({ n }) {
   return html`<div class="skeleton" aria-hidden="true" data-lines=${n % 3}><i /><b /><b /></div>`;
 }
 
-// What the hub has to say: a quiet line in the middle.
+// A notice of the hub: a quiet line in the middle.
 
 function Notice({ app, thread, log, message, isFocused, isMarked, isActive }) {
   const own = app.add.bodies.items.value.find(({ of }) => of(message));
@@ -66,9 +66,9 @@ function Notice({ app, thread, log, message, isFocused, isMarked, isActive }) {
   `;
 }
 
-// Something that was said here and is not stored yet, or that the hub has refused.
+// A pending message, not stored yet or refused by the hub.
 
-const WAITING = { refused: "held", waiting: "waiting", connecting: "waiting" }; // by how it stands with the hub
+const WAITING = { refused: "held", waiting: "waiting", connecting: "waiting" }; // by the client's status
 const ICONS = { sending: "clock", waiting: "clock", held: "warning" };
 
 function Entry({ app, entry, named }) {

@@ -1,4 +1,4 @@
-// `#/digest`: what is new in each thread, what waits, what was decided.
+// `#/digest`: new messages by thread, pending approvals and requests, and decisions.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useState } from "../../core/ui.js";
 import { Empty } from "../../parts/empty.js";
@@ -41,7 +41,7 @@ export function Digest({ app }) {
   `;
 }
 
-/** The next digest begins behind what is shown. */
+/** The next digest starts after what is shown. */
 function Seen({ app, upto, again }) {
   const [busy, setBusy] = useState(false);
   const mark = async () => {
@@ -102,7 +102,7 @@ const nameOf = (app, thread) => {
   return named ? visible(named) : app.state.titleOf(thread);
 };
 
-// Asking for a digest: at once without summaries, then with them.
+// Requests a digest: first without summaries, then with them.
 
 const DAY_MS = 86_400_000;
 const SINCES = {
@@ -112,8 +112,8 @@ const SINCES = {
 };
 
 /**
- * `since` is a name of SINCES; `limit`: threads at most; `times`: another one asks again.
- * @returns {{value, problem}}  Null at first. What was there stays until the next has come.
+ * `since` is a name of SINCES; `limit`: maximum number of threads; a new `times` repeats the request.
+ * @returns {{value, problem}}  Null at first. The current value stays until the next one is loaded.
  */
 function useDigest(app, { since, limit, times }) {
   const [state, setState] = useState({ value: null, problem: null });
@@ -124,7 +124,7 @@ function useDigest(app, { since, limit, times }) {
     const read = async () => {
       const value = await ask(false);
       put(value);
-      if (here && value.threads.length) put(await ask(true)); // a model takes its time
+      if (here && value.threads.length) put(await ask(true)); // summaries take a model some time
     };
     read().catch((error) => here && error.code && setState({ value: null, problem: error.message }));
     return () => (here = false);

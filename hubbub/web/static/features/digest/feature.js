@@ -1,4 +1,4 @@
-// What happened since the last visit: the mod `digest`.
+// A summary of what happened since the last visit: the mod `digest`.
 import { lazy } from "../../parts/lazy.js";
 import { addPage } from "../../parts/pinned.js";
 import { words } from "./texts.js";

@@ -1,4 +1,4 @@
-// `#/document/d3/changes/2/5`: what is different between two versions.
+// `#/document/d3/changes/2/5`: the differences between two versions.
 import { html } from "../../core/ui.js";
 import { DiffLine } from "../../parts/diff-view.js";
 import { Loading } from "../../parts/empty.js";
@@ -19,7 +19,7 @@ export function Changes({ app, id, old, now }) {
   `;
 }
 
-/** The lines of a unified difference, without its two lines of names. */
+/** The lines of a unified diff, without its two header lines. */
 function Unified({ diff }) {
   const lines = diff.split("\n").slice(2);
   if (!lines.length) return html`<p class="quiet">${words.same}</p>`;

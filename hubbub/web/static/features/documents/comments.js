@@ -1,4 +1,4 @@
-// What was said about a document, or about one line of it.
+// Comments on a document, or on one of its lines.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -10,7 +10,7 @@ import { words } from "./texts.js";
 
 const said = words.comments;
 const PAGE = 50;
-const MOST = 200; // the hub lists no more at once
+const MOST = 200; // the hub's limit per list
 
 export function Comments({ app, id, news, text, isLatest }) {
   const [most, setMost] = useState(PAGE);

@@ -1,5 +1,5 @@
-// `#/document/d3`: a document; what follows in the address says what is done with it:
-// `/edit`, `/history`, `/changes/2/5`, or the number of an earlier version.
+// `#/document/d3`: a document. The rest of the address selects the view: `/edit`, `/history`,
+// `/changes/2/5`, or the number of an earlier version.
 import { html } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { Reader } from "./reader.js";

@@ -1,9 +1,9 @@
-// Changes of documents that are not saved yet. They are kept in the browser, so that neither a
-// reload nor a hub that is away loses a word.
+// Unsaved changes of documents. They are stored in the browser, so that they survive a reload and an
+// unavailable hub.
 
 const KEEP_AFTER_MS = 250;
 
-/** One document's: {base, text, note}, `base` being the version that it began with. */
+/** The draft of one document: {base, text, note}, where `base` is the version it started from. */
 export class Draft {
   constructor(app, id) {
     this.storage = app.mine.within("document");
@@ -36,7 +36,7 @@ export class Draft {
     this.storage.remove(this.id);
   }
 
-  /** Keep what is not kept yet whenever the page may go; returns how to end that. */
+  /** Store pending changes whenever the page may close; returns a function that stops it. */
   watch() {
     addEventListener("pagehide", this.keep);
     document.addEventListener("visibilitychange", this.keep);

@@ -1,4 +1,4 @@
-// A document as one writes it: the whole text, joined with what others change meanwhile.
+// The document editor: the whole text, merged with concurrent changes of others.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../../core/ui.js";
 import { Choice } from "../../parts/choice.js";
@@ -73,7 +73,7 @@ function Form({ app, id, news, found, kept }) {
   `;
 }
 
-/** What becomes of it is told; what could not be saved stays, and what conflicts is put side by side. */
+/** Report the result of saving; an unsaved text stays, and conflicts are shown side by side. */
 async function saveDraft({ app, id, draft, kept, setState, take }) {
   setState({ ...NOTHING, busy: true });
   kept.keep();
@@ -100,7 +100,7 @@ async function conflictOf(app, id, { base, text }) {
   return { parts: merge(was.text, now.text, text), version: now.version };
 }
 
-/** Somebody else has saved what one writes on. */
+/** Another person saved the document being edited. */
 function Meanwhile({ app, news, id, base }) {
   const told = news.about.value.get(id);
   if (!told || told.data.by === app.state.me.value || told.data.version <= base) return null;
@@ -110,7 +110,7 @@ function Meanwhile({ app, news, id, base }) {
 function Text({ title, value, busy, change, save }) {
   const field = useRef(null);
   useLayoutEffect(() => {
-    field.current.setSelectionRange(0, 0); // one begins at the top
+    field.current.setSelectionRange(0, 0); // start at the top
     field.current.focus();
   }, []);
   const key = (event) => {
@@ -122,12 +122,12 @@ function Text({ title, value, busy, change, save }) {
     onInput=${(event) => change(event.target.value)} />`;
 }
 
-// Places that others and the writer have changed differently, side by side, with a choice for each.
+// Conflicting changes side by side, with a choice for each.
 
 const text = words.conflict;
 const CHOICES = ["theirs", "mine", "both"];
 
-/** `conflict` has the parts of merge, and the version that stands now. */
+/** `conflict` has the parts of the merge, and the current version. */
 function Conflicts({ conflict: { parts, version }, take }) {
   const places = parts.filter(({ conflict }) => conflict);
   const [choices, setChoices] = useState(() => places.map(() => "mine"));

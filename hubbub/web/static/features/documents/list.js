@@ -40,7 +40,7 @@ function Item({ app, document: { id, title, thread_id: thread, version, created_
   </a></li>`;
 }
 
-// A new document: what it is called, and whose it is.
+// A new document: its title and its thread.
 
 function Create({ app, thread, close }) {
   const threads = useMemo(() => threadsOf(app, thread), [thread]);

@@ -1,5 +1,5 @@
-// Three texts joined line by line: what one side has changed is taken, what both have changed in
-// the same place is a conflict.
+// A three-way merge by lines: changes of one side are taken, changes of both sides in the same place
+// are a conflict.
 import { diffLines } from "../../parts/diff.js";
 
 /**
@@ -25,7 +25,7 @@ export function merge(base, theirs, mine) {
   return parts;
 }
 
-/** The text that parts make, with a choice for each conflict: "theirs", "mine" or "both". */
+/** The merged text, with a choice for each conflict: "theirs", "mine" or "both". */
 export function joined(parts, choices) {
   let n = 0;
   const lines = parts.flatMap(({ lines: plain, conflict }) => {
@@ -36,7 +36,7 @@ export function joined(parts, choices) {
   return lines.join("\n");
 }
 
-/** Where `after` differs: {from, to} in lines of `before`, and the lines that stand there instead. */
+/** The changes in `after`: {from, to} in lines of `before`, and the replacement lines. */
 function hunks(before, after) {
   const found = [];
   let at = 0;
@@ -54,7 +54,7 @@ function hunks(before, after) {
   return found;
 }
 
-/** Stretches of the base that somebody has changed; changes that overlap or touch are one. */
+/** Changed regions of the base; overlapping or adjacent changes are joined. */
 function regions({ theirs, mine }) {
   const all = [...theirs, ...mine].sort((a, b) => a.from - b.from || a.to - b.to);
   const found = [];
@@ -66,7 +66,7 @@ function regions({ theirs, mine }) {
   return found;
 }
 
-/** What one side has made of a region. */
+/** One side's text of a region. */
 function within(was, side, { from, to }) {
   const lines = [];
   let at = from;

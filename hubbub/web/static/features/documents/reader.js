@@ -1,4 +1,4 @@
-// A document as people read it, with what can be done with it and what was said about it.
+// The document reader, with actions and comments.
 import { visible } from "../../core/markdown.js";
 import { html, useMemo, useState } from "../../core/ui.js";
 import { Loading } from "../../parts/empty.js";
@@ -34,7 +34,7 @@ export function Reader({ app, id, version, news }) {
 
 const isLatest = ({ document, version }) => version === document.version;
 
-/** Above the document, wherever one is in it. */
+/** Above the document in all its views. */
 export function Title({ app, id, found, children }) {
   const here = app.route.value.args[1] ?? "";
   const link = (what, icon, title) => html`<a class="button" href=${app.router.href("document", [id, what])}
@@ -62,7 +62,7 @@ function Facts({ app, found: { document, version, made } }) {
   </p>`;
 }
 
-/** That it is an old version; that one has begun to change it. */
+/** Hints that this is an old version, or that there is an unsaved draft. */
 function Notes({ app, id, found }) {
   const draft = useMemo(() => new Draft(app, id), [id]);
   const [hasDraft, setHasDraft] = useState(() => draft.read() !== null);

@@ -1,6 +1,6 @@
-// A document from the hub, whole: long ones come in parts.
+// Reads a whole document from the hub; long ones come in parts.
 
-/** {document, version, text}: of the latest version, or of the one that is asked for. */
+/** {document, version, text}: the latest version, or the requested one. */
 export async function readWhole(client, id, version = null) {
   const first = await client.call("read_document", { id, numbers: false, ...(version && { version }) });
   const parts = [first.text];
@@ -13,7 +13,7 @@ export async function readWhole(client, id, version = null) {
   return { document: first.document, version: first.version, text: parts.join("\n") };
 }
 
-/** The same, with {author, at, note, base} of its version. */
+/** The same, with its version's {author, at, note, base}. */
 export async function readWithAuthor(client, id, version = null) {
   const whole = await readWhole(client, id, version);
   const { versions } = await client.call("document_history", { id, before: whole.version + 1, limit: 1 });

@@ -1,4 +1,4 @@
-// Messages that their authors edit and delete: the mod `edits`.
+// Editing and deleting one's own messages: the mod `edits`.
 import { textOf } from "../../core/messages.js";
 import { effect, html } from "../../core/ui.js";
 import { dialogOf } from "../../parts/dialog.js";
@@ -62,27 +62,27 @@ function addDeeds(app, editing, removing, history) {
 const isOwn = (app, { sender_id: sender, spoken_by: person }) =>
   [sender, person].includes(app.state.me.peek());
 
-/** Said by somebody, and not taken back; the record of a request, and of another network, stays as it is. */
+/** The message is not deleted; records of requests and imported messages cannot be changed. */
 const isSaid = ({ sender_kind: kind, amended, request, imported }) =>
   kind !== "system" && amended !== "deleted" && !request && !imported;
 
 const isText = (message) => isSaid(message) && typeof message.content === "string";
 
-// What is being edited, by thread. It is kept in the browser, and there again after a reload.
+// The messages being edited, by thread. They are stored in the browser and survive a reload.
 
 const Form = lazy(() => import("./form.js").then((module) => module.Form), "edits.css");
 
 class Editing {
   constructor(app) {
     this.app = app;
-    this.shown = new Set(); // threads whose composer has given way
+    this.shown = new Set(); // threads whose composer is replaced
   }
 
   get storage() {
     return this.app.mine.within("edit");
   }
 
-  /** Take up what an earlier page, or an earlier visit, has begun. */
+  /** Restore the edits of an earlier page or visit. */
   restore() {
     this.forget();
     for (const thread of this.storage.keys()) if (this.storage.get(thread)?.id) this.show(thread);
@@ -92,12 +92,12 @@ class Editing {
     const { thread_id: thread, id } = message;
     const begun = this.storage.get(thread);
     if (begun?.id !== id) this.keep(thread, { id, text: textOf(message), before: textOf(message) });
-    this.forgetIn(thread); // what was edited there gives way
+    this.forgetIn(thread); // replace an earlier edit in this thread
     this.show(thread);
     if (this.app.here.peek() !== thread) this.app.show(thread);
   }
 
-  /** {id, text, before} of a thread: the message, what it shall say and what it says. */
+  /** The edit in a thread, {id, text, before}: the message, its new text and its current text. */
   read(thread) {
     return this.storage.get(thread);
   }
@@ -127,7 +127,7 @@ class Editing {
     if (left.delete(thread)) instead.value = left;
   }
 
-  /** What is kept stays. */
+  /** Stored edits stay. */
   forget() {
     for (const thread of [...this.shown]) this.forgetIn(thread);
   }

@@ -1,4 +1,4 @@
-// Where one changes what one has said: in the composer's place.
+// The form that edits a message, in the composer's place.
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { usePending } from "../../parts/pending.js";
@@ -16,7 +16,7 @@ export function Form({ app, thread, editing }) {
     forget();
     editing.keep(thread.id, next);
   };
-  const leave = () => (editing.read(thread.id)?.id ?? id) === id && editing.end(thread.id); // else another is begun
+  const leave = () => (editing.read(thread.id)?.id ?? id) === id && editing.end(thread.id); // otherwise another edit was begun
   const save = (event) => {
     event?.preventDefault();
     if (!text.trim() || busy) return undefined;

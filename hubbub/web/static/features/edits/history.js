@@ -1,4 +1,4 @@
-// That a message was edited, and what it has said from when to when.
+// Shows that a message was edited, and its earlier texts.
 import { textOf } from "../../core/messages.js";
 import { html, useEffect, useState } from "../../core/ui.js";
 import { Dialog } from "../../parts/dialog.js";
@@ -7,7 +7,7 @@ import { Prose } from "../../parts/prose.js";
 import { t } from "../../texts.js";
 import { words } from "./texts.js";
 
-/** Below the message: that it was, and the way to what it said before. */
+/** Below the message: a mark with a link to the earlier texts. */
 export function Edited({ show }) {
   return html`<button type="button" class="edited" title=${words.history} onClick=${show}>${words.edited}</button>`;
 }

@@ -1,4 +1,4 @@
-// Whether a message shall be deleted.
+// Asks before a message is deleted.
 import { firstWords } from "../../core/messages.js";
 import { html } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";

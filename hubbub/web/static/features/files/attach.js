@@ -1,4 +1,4 @@
-// Where one writes: a button that attaches files, what is dropped or pasted there, and what goes along.
+// In the composer: a button that attaches files, drag and drop, paste, and the list of attachments.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -8,12 +8,12 @@ import { words } from "./texts.js";
 
 export function Attach({ tray, thread }) {
   const field = useRef(null);
-  const [over, setOver] = useState(false); // files are held above the conversation
+  const [over, setOver] = useState(false); // files are dragged over the conversation
   const take = (files) => tray.add(thread.id, files);
   useEffect(() => takeFiles(field.current.closest("main"), take, setOver), [thread.id]);
   const choose = ({ currentTarget }) => {
     take([...currentTarget.files]);
-    currentTarget.value = ""; // the same can be chosen again
+    currentTarget.value = ""; // allow choosing the same file again
   };
   return html`
     <input type="file" multiple hidden ref=${field} onChange=${choose} />
@@ -23,7 +23,7 @@ export function Attach({ tray, thread }) {
   `;
 }
 
-/** Listen for files that are dropped on `place`, or pasted there. Returns how to stop. */
+/** Accept files dropped on `place` or pasted there. Returns a function that stops it. */
 function takeFiles(place, take, held) {
   const listen = {
     dragover: (event) => {
@@ -41,7 +41,7 @@ function takeFiles(place, take, held) {
     },
     paste: (event) => {
       const { files, types } = event.clipboardData;
-      if (!files.length || types.includes("text/plain")) return; // what office programs copy is text, too
+      if (!files.length || types.includes("text/plain")) return; // office programs put text and an image on the clipboard
       event.preventDefault();
       take([...files]);
     },
@@ -52,7 +52,7 @@ function takeFiles(place, take, held) {
   };
 }
 
-/** What goes along with the next message. */
+/** The attachments of the next message. */
 export function Along({ tray, thread }) {
   const items = tray.of(thread.id);
   if (!items.length) return null;

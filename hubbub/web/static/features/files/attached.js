@@ -1,4 +1,4 @@
-// A file below the message that it is attached to: a picture where it is one, and the way to get it.
+// An attachment below its message: an image preview if it is one, and a download button.
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";

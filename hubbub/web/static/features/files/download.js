@@ -1,4 +1,4 @@
-// A button that fetches a file, part by part, and lets the browser keep it.
+// A button that fetches a file in parts and saves it with the browser.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useRef, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -6,11 +6,11 @@ import { percent } from "./size.js";
 import { words } from "./texts.js";
 import { download, keep } from "./transfer.js";
 
-/** `told`: whether the button says what it does in words. */
+/** `told`: whether the button has a text label. */
 export function Download({ app, id, name, told = false }) {
-  const [done, setDone] = useState(null); // per cent, while it comes
+  const [done, setDone] = useState(null); // per cent, while downloading
   const [problem, setProblem] = useState(null);
-  const run = useRef(null); // what is under way; another one or null: it has been stopped
+  const run = useRef(null); // the current download; another one or null: it was stopped
   useEffect(() => () => (run.current = null), []);
   const stop = () => {
     run.current = null;

@@ -1,8 +1,8 @@
-// A file that is dropped beside the conversation must not take the place of the page.
+// Keeps a file dropped outside the conversation from replacing the page.
 
 export const carriesFiles = ({ dataTransfer }) => dataTransfer?.types.includes("Files") ?? false;
 
-/** Returns how to stop. */
+/** Returns a function that stops it. */
 export function guardPage() {
   const guard = (event) => {
     if (!carriesFiles(event) || event.defaultPrevented) return;

@@ -1,4 +1,4 @@
-// `#/files`: all files that one may read; `#/files/<thread>`: those of one thread.
+// `#/files`: all files the reader can read; `#/files/<thread>`: those of one thread.
 import { visible } from "../../core/markdown.js";
 import { listed } from "../../core/pages.js";
 import { html, useState } from "../../core/ui.js";

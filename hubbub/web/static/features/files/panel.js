@@ -1,4 +1,4 @@
-// On the right: a file with all that is known of it.
+// The panel of a file with all its details.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";

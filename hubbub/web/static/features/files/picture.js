@@ -1,4 +1,4 @@
-// Pictures, drawn from the bytes of their files: never an element that could run, load or name anything.
+// Images, drawn from the bytes of their files: never an element that could run or load anything.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useRef, useState } from "../../core/ui.js";
 import { Dialog } from "../../parts/dialog.js";
@@ -7,16 +7,16 @@ import { words } from "./texts.js";
 import { download } from "./transfer.js";
 
 const TYPES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif"]);
-const UNASKED = 3_000_000; // bytes up to which a picture is fetched without asking
-const SMALL_PX = 640; // of the wider side
+const UNASKED = 3_000_000; // size up to which an image is loaded automatically
+const SMALL_PX = 640; // of the longer side
 const LARGE_PX = 2400;
 const KEPT = 60;
 
 export const isPicture = (type) => TYPES.has(type);
 
-const small = new Map(); // file -> promise of a bitmap, the latest last
+const small = new Map(); // file -> promise of a bitmap, latest last
 
-/** A small picture of a file, which shows it large. */
+/** A thumbnail of a file, which opens the large image. */
 export function Picture({ app, id, name, size, show }) {
   const [wanted, setWanted] = useState(size != null && size <= UNASKED);
   const title = words.show(visible(name));
@@ -28,7 +28,7 @@ export function Picture({ app, id, name, size, show }) {
     onClick=${() => show({ id, name })}><${Drawn} read=${() => smallOf(app, id)} /></button>`;
 }
 
-/** The same over the page. */
+/** The large image over the page. */
 export function Large({ app, id, name, close }) {
   return html`<${Dialog} title=${visible(name)} close=${close} className="large-picture">
     <div class="body"><${Drawn} label=${words.picture(visible(name))} read=${() => bitmapOf(app, id, LARGE_PX)} /></div>
@@ -66,12 +66,12 @@ function smallOf(app, id) {
   small.delete(id);
   const bitmap = known ?? bitmapOf(app, id, SMALL_PX);
   small.set(id, bitmap);
-  bitmap.catch(() => small.delete(id)); // it is tried again when it is drawn again
+  bitmap.catch(() => small.delete(id)); // retried at the next render
   if (small.size > KEPT) small.delete(small.keys().next().value);
   return bitmap;
 }
 
-/** A bitmap whose wider side has at most so many pixels. Rejects for what is no picture. */
+/** A bitmap whose longer side has at most this many pixels. Rejects if it is not an image. */
 async function bitmapOf(app, id, most) {
   const whole = await createImageBitmap(await download(app.client, id));
   const scale = most / Math.max(whole.width, whole.height);

@@ -1,4 +1,4 @@
-// How large a file is, as people say it.
+// A human-readable file size.
 
 const UNITS = ["bytes", "KB", "MB", "GB", "TB"];
 

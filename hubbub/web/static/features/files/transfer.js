@@ -1,11 +1,11 @@
-// Bytes to the hub and back, in parts. Each part is repeated until the hub has answered, over as
-// many connections as that takes.
+// Transfers bytes to and from the hub in parts. Each part is retried until the hub answers, over any
+// number of connections.
 
-const AGAIN = 2; // uploads that are begun anew, when the hub knows nothing of them any more
-const AT_ONCE = 0x8000; // bytes that one call makes characters of
+const AGAIN = 2; // times an upload is restarted when the hub no longer has it
+const AT_ONCE = 0x8000; // bytes that one call converts to characters
 
 /**
- * Upload `blob`. `known` is an upload that was begun before, or null.
+ * Upload `blob`. `known` is an earlier upload to continue, or null.
  * @param {{began, sent, isOver}} told  began(upload), sent(bytes), isOver() stops it.
  * @returns The file as the hub has it; null if it was stopped. Rejects with a CallError.
  */
@@ -34,7 +34,7 @@ async function uploadOnce(client, { name, blob, id }, told) {
 }
 
 /**
- * Fetch a file. `got(bytes, size)` is told how far it is, `isOver()` stops it.
+ * Fetch a file. `got(bytes, size)` reports progress, `isOver()` stops it.
  * @param client
  * @param {string} id
  * @param {{got?: (bytes: number, size: number) => void, isOver?: () => boolean}} [options]
@@ -52,13 +52,13 @@ export async function download(client, id, { got = () => {}, isOver = () => fals
   return null;
 }
 
-/** Let the browser keep it as a file: it is never opened in the page. */
+/** Save it with the browser: it is never opened in the page. */
 export function keep(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([blob], { type: "application/octet-stream" }));
   link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser has begun to read it by then
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser has started reading it by then
 }
 
 function encoded(buffer) {

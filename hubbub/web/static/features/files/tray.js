@@ -1,5 +1,5 @@
-// Files that go along with what one is about to say, by thread: brought to the hub one after the
-// other, and kept over reloads like drafts.
+// Attachments of unsent messages, by thread: uploaded one at a time, and stored across reloads like
+// drafts.
 import { newCid } from "../../core/client.js";
 import { signal } from "../../core/ui.js";
 import { words } from "./texts.js";
@@ -14,11 +14,11 @@ export class Tray {
     this.all = signal(new Map()); // thread -> [{key, name, size, state, sent, upload, file, type, problem}]
     this.storage = null;
     this.uploading = false;
-    this.removed = new Set(); // keys of what was taken out while it was on its way
+    this.removed = new Set(); // keys of items removed while uploading
     this.unfollow = () => {};
   }
 
-  /** @param storage  Where those of the one who has joined are. */
+  /** @param storage  The storage for the attachments of the person who joined. */
   open(storage) {
     this.close();
     this.storage = storage;
@@ -32,7 +32,7 @@ export class Tray {
     this.all.value = new Map();
   }
 
-  /** Take up what an earlier page, or another tab, has left. */
+  /** Restore the attachments of an earlier page or another tab. */
   restore(thread) {
     const here = new Map(this.here(thread).map((item) => [item.key, item]));
     const kept = this.storage.get(thread, NONE);
@@ -41,7 +41,7 @@ export class Tray {
     this.goOn();
   }
 
-  /** Those of a thread; for views, which are drawn anew when they change. */
+  /** The attachments of a thread; views re-render when they change. */
   of(thread) {
     return this.all.value.get(thread) ?? NONE;
   }
@@ -62,7 +62,7 @@ export class Tray {
     this.save(thread, [...this.here(thread), ...added]);
     this.goOn();
     await Promise.all(added.map(({ key, blob }) => blob.size && this.blobs.put(key, blob)));
-    // What has gone meanwhile must not stay behind.
+    // Do not keep what was removed meanwhile.
     for (const { key } of added) if (!isComing(this.item(thread, key))) this.blobs.drop(key);
   }
 
@@ -71,7 +71,7 @@ export class Tray {
     this.goOn();
   }
 
-  /** It is not wanted any more: the hub need not keep it, either. */
+  /** Cancel its upload at the hub. */
   async remove(thread, key) {
     const item = this.item(thread, key);
     if (!item) return;
@@ -81,7 +81,7 @@ export class Tray {
     await this.discard(item);
   }
 
-  /** A file that is somewhere by now stays: another tab has sent it. */
+  /** A file already sent by another tab stays. */
   async discard({ file, upload: begun }) {
     const { client } = this.app;
     try {
@@ -102,7 +102,7 @@ export class Tray {
     return attachments.length ? { attachments } : {};
   }
 
-  /** Why it cannot be said yet, or null. */
+  /** Why the message cannot be sent yet, or null. */
   wait(thread) {
     const states = this.here(thread).map((item) => item.state);
     if (states.includes("failed")) return words.failed;
@@ -117,7 +117,7 @@ export class Tray {
     if (this.here(thread).length) this.save(thread, NONE);
   }
 
-  /** What the hub has refused with these files is written once more. */
+  /** Restore the attachments of a refused message. */
   back(thread, { attachments = NONE }) {
     const files = attachments.filter(({ uri }) => uri.startsWith("file:"));
     const items = files.map(({ name, uri, media_type: type, size }) => ({
@@ -129,7 +129,7 @@ export class Tray {
 
   // Bringing --------------------------------------------------------------------------------
 
-  /** One after the other. */
+  /** Upload one at a time. */
   async goOn() {
     if (this.uploading) return;
     this.uploading = true;
@@ -137,7 +137,7 @@ export class Tray {
     this.uploading = false;
   }
 
-  /** [thread, item] of the first that waits. */
+  /** [thread, item] of the first waiting upload. */
   next() {
     for (const [thread, items] of this.all.peek()) {
       const item = items.find(({ state }) => state === "waiting");
@@ -165,7 +165,7 @@ export class Tray {
     } catch (error) {
       if (error instanceof DOMException) this.fail(thread, key, words.unreadable);
       else if (error.code) this.fail(thread, key, error.message);
-      // else somebody has left: it stays for the next time
+      // otherwise the person has left: keep it for the next time
     }
   }
 
@@ -176,7 +176,7 @@ export class Tray {
 
   fail(thread, key, problem) {
     this.change(thread, key, { state: "failed", problem, upload: null, sent: 0 });
-    this.blobs.drop(key); // a reload forgets it
+    this.blobs.drop(key); // a reload loses it
   }
 
   // Items -----------------------------------------------------------------------------------
@@ -211,8 +211,8 @@ export class Tray {
 
 const isComing = (item) => item?.state === "waiting" || item?.state === "sending";
 
-// The bytes of files that are not uploaded yet, in this browser's database: uploading goes on after
-// a reload. Where there is none, or it is full, a reload ends it.
+// The bytes of files not uploaded yet, in IndexedDB, so that uploads continue after a reload. If it is
+// missing or full, a reload ends them.
 
 const NAME = "hubbub-files";
 
@@ -226,7 +226,7 @@ class Blobs {
     return this.ask("readwrite", (store) => store.put(blob, key));
   }
 
-  /** Null if it is not there. */
+  /** Null if it is missing. */
   async get(key) {
     return (await this.ask("readonly", (store) => store.get(key))) ?? null;
   }
@@ -235,7 +235,7 @@ class Blobs {
     return this.ask("readwrite", (store) => store.delete(key));
   }
 
-  /** Resolves to null for whatever goes wrong. */
+  /** Resolves to null on any error. */
   async ask(mode, how) {
     try {
       this.opened ??= this.open();

@@ -1,4 +1,4 @@
-// The network, live: who is here, what agents do, and what flows between them.
+// The live network: participants, agent activity, and messages between them.
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";

@@ -1,16 +1,16 @@
-// From messages to the edges of the network's picture: who spoke to whom lately, and how much.
+// Derives the picture's edges from messages: who recently wrote to whom, and how much.
 import { channelThread, membersOf, rootOf } from "../../core/ids.js";
 
 export const LATELY_MS = 10 * 60_000;
 const EVERYONE = "broadcast";
 const MOST_MEMBERS = 30;
 
-/** A node's key for a room: a channel, a mod's thread, or everyone. Participants are their own keys. */
+/** The node key of a room: a channel, a mod's thread, or the broadcast thread. Participants use their id. */
 export const roomKey = (thread) => `~${rootOf(thread)}`;
 
 /**
- * The edges that a message runs along, from its sender: [from, to] keys. In a room it goes to the
- * room, and from there to those whom it mentions.
+ * The edges of a message, from its sender: [from, to] keys. In a room it goes to the room, and from
+ * there to the participants it mentions.
  */
 export function pathsOf(message) {
   const { sender_id, thread_id, type, mentions = [] } = message;
@@ -23,10 +23,10 @@ export function pathsOf(message) {
 }
 
 /**
- * Edges of the messages of the last ten minutes. Both directions are one edge.
+ * Edges of the messages of the last ten minutes, undirected.
  * @param {{message, at}[]} flow  `at`: when, in ms.
  * @returns {{key, ends: [string, string], weight, last}[]}  `weight` above 0 to 1 and more: messages,
- *   the older the less; `last`: when the last one was.
+ *   older ones weigh less; `last`: the time of the last one.
  */
 export function edgesOf(flow, now) {
   const edges = new Map();
@@ -46,7 +46,7 @@ export function edgesOf(flow, now) {
 }
 
 /**
- * The faint edges between channels and their members. Those of large channels would hide the rest.
+ * The faint edges between channels and their members. Large channels are left out for clarity.
  * @returns {{key: string, ends: string[]}[]}
  */
 export function membershipsOf(channels) {
@@ -59,13 +59,13 @@ export function membershipsOf(channels) {
   return found;
 }
 
-/** The nodes that edges lead to, in order. */
+/** The nodes of the edges, in order. */
 export function keysOf(edges) {
   return [...new Set(edges.flatMap(({ ends }) => ends))].sort();
 }
 
 /**
- * Nodes: everybody, all channels, and the others among `keys`.
+ * Nodes: all participants, all channels, and the others among `keys`.
  * @returns {{key, kind: "agent" | "human" | "service" | "room", name, thread}[]}  By key.
  */
 export function nodesOf(participants, channels, keys) {

@@ -1,6 +1,6 @@
-// From a layout's places to pixels: the whole of it, with a margin, in the middle of what room there is.
+// Scales a layout to pixels, centred in the available space with a margin.
 const MARGIN = { x: 70, y: 52 };
-const LARGEST = 320; // pixels of a unit: few nodes stay near each other
+const LARGEST = 320; // maximum pixels per unit, which keeps few nodes close together
 
 /** @returns  (key) => {x, y} in pixels. */
 export function frameOf(places, { width, height }) {
@@ -22,12 +22,12 @@ export function frameOf(places, { width, height }) {
   };
 }
 
-/** What of a picture is moved: `[data-node]` elements, and lines with `data-from` and `data-to`. */
+/** The moving parts of a picture: `[data-node]` elements, and lines with `data-from` and `data-to`. */
 export function piecesOf(box) {
   const nodes = [...box.querySelectorAll("[data-node]")];
   const lines = [...box.querySelectorAll("line[data-from]")];
   return {
-    // By hand, not by drawing anew: sixty times a second a hundred nodes would be too many for that.
+    // Set directly instead of re-rendering a hundred nodes sixty times a second.
     arrange(at) {
       for (const node of nodes) {
         const { x, y } = at(node.dataset.node);

@@ -1,7 +1,7 @@
-// Where the nodes of a graph go: a small force layout. The same nodes and edges always give the same
-// picture: each node starts where its key says. Positions are in a square from -1 to 1, about.
-const STEPS = 240; // then it counts as settled, whatever still moves
-const STILL = 0.0008; // the fastest node moves less than this: settled
+// A small force-directed layout. It is deterministic: each node starts at a place derived from its key.
+// Positions are in a square from about -1 to 1.
+const STEPS = 240; // the maximum, after which it counts as settled
+const STILL = 0.0008; // settled when the fastest node moves less than this
 const REPEL = 0.035;
 const SPRING = 0.05;
 const CENTRE = 0.02;
@@ -13,10 +13,10 @@ export class Layout {
     this.places = new Map(); // key -> {x, y}
     this.edges = [];
     this.degrees = new Map(); // key -> edges
-    this.left = 0; // steps until it stops
+    this.left = 0; // remaining steps
   }
 
-  /** Other nodes or edges than before: those that stay move on from where they are. */
+  /** Change nodes or edges; remaining nodes continue from their place. */
   update(keys, edges) {
     const kept = new Map(keys.map((key) => [key, this.places.get(key) ?? startOf(key)]));
     const same = kept.size === this.places.size && keys.every((key) => this.places.has(key));
@@ -37,7 +37,7 @@ export class Layout {
     while (!this.settled) this.step();
   }
 
-  /** Every node moves a little: away from all others, towards those it has an edge with. */
+  /** Move every node a little: away from all others, towards its neighbours. */
   step() {
     if (this.settled) return;
     const nodes = [...this.places.values()];
@@ -50,7 +50,7 @@ export class Layout {
     for (const [a, b] of this.edges) {
       attract(nodes, forces, indexOf.get(a), indexOf.get(b), ideal * this.room(a, b));
     }
-    const heat = 0.2 + 0.8 * (this.left / STEPS); // it moves less and less, and so comes to rest
+    const heat = 0.2 + 0.8 * (this.left / STEPS); // cools down until it stops
     let fastest = 0;
     nodes.forEach((node, at) => {
       const speed = Math.hypot(forces[at].x, forces[at].y) || 1;
@@ -62,7 +62,7 @@ export class Layout {
     this.left = fastest < STILL ? 0 : this.left - 1;
   }
 
-  /** How much longer an edge should be so that all neighbours of its ends find a place. */
+  /** How much longer an edge must be to make room for the neighbours of its ends. */
   room(a, b) {
     return Math.max(1, Math.sqrt(Math.max(this.degrees.get(a), this.degrees.get(b))) / 1.6);
   }
@@ -91,7 +91,7 @@ function push(forces, i, j, x, y) {
   forces[j].y -= y;
 }
 
-/** Somewhere in the disc of radius 1, by the key alone. */
+/** A point in the unit disc, derived from the key. */
 function startOf(key) {
   let hash = 2166136261;
   for (const char of key) hash = Math.imul(hash ^ char.codePointAt(0), 16777619) >>> 0;

@@ -1,4 +1,4 @@
-// `#/network`: the picture, or a list of the same.
+// `#/network`: the network as a picture or a list.
 import { Client } from "../../core/client.js";
 import { kindOf } from "../../core/ids.js";
 import {
@@ -15,7 +15,7 @@ import { frameOf, piecesOf } from "./frame.js";
 import { Layout } from "./layout.js";
 
 const AGE_EVERY_MS = 5000; // edges fade
-const LAYOUT_MS = 5; // of each frame, for the layout
+const LAYOUT_MS = 5; // per frame, for the layout
 
 export function Network({ app }) {
   const asList = app.storage.remembered("network:list", false);
@@ -54,7 +54,7 @@ function Tools({ app, asList, everything, setEverything, busy }) {
   `;
 }
 
-/** Nodes and edges as they are now; edges grow old while nothing happens. */
+/** The current nodes and edges; edges fade with time. */
 function useGraph(app, source) {
   const now = useSignal(Date.now());
   useEffect(() => {
@@ -68,7 +68,7 @@ function useGraph(app, source) {
       const flow = source.before.concat(source.flow.value).map((each) => asKnown(app, each));
       return edgesOf(flow, Math.max(now.value, flow.at(-1)?.at ?? 0));
     });
-    // With every message there are other edges, but hardly ever other nodes: those stay the same.
+    // Every message changes the edges, but rarely the nodes: keep the same list for those.
     const linked = computed(() => keysOf([...edges.value, ...memberships.value]).join(" "));
     const nodes = computed(() =>
       nodesOf(app.state.participants.value.values(), channels.value, linked.value.split(" ").filter(Boolean)),
@@ -78,13 +78,13 @@ function useGraph(app, source) {
   return { nodes: graph.nodes.value, edges: graph.edges.value, memberships: graph.memberships.value };
 }
 
-/** What oneself has said is known without its mentions at first. */
+/** The reader's own messages arrive without mentions at first. */
 function asKnown(app, { message, at }) {
   const thread = app.state.threads.peek().get(message.thread_id);
   return { message: thread?.at(message.tseq) ?? message, at };
 }
 
-/** The picture, moving until its layout has settled. */
+/** The picture, animated until its layout has settled. */
 function Moving({ app, source, nodes, edges, memberships }) {
   const box = useRef(null);
   const size = useSize(box);
@@ -113,7 +113,7 @@ function Moving({ app, source, nodes, edges, memberships }) {
   `;
 }
 
-// The network as a list: everybody with what they do and whom they spoke with lately.
+// The network as a list: participants with their activity and recent contacts.
 
 function NetworkList({ app, nodes, edges }) {
   const names = new Map(nodes.map(({ key, name }) => [key, name]));
@@ -146,10 +146,10 @@ function Row({ app, node: { key, kind, name, thread }, edges, names }) {
   `;
 }
 
-// The network drawn: edges as lines in an SVG, nodes as links above it. Where they are is set by
-// frame.js, without drawing them anew.
+// The picture: edges as lines in an SVG, nodes as links above it. frame.js sets their positions
+// without re-rendering.
 
-const FULL = 12; // messages' weight from which an edge gets no thicker
+const FULL = 12; // weight from which an edge gets no thicker
 
 function Picture({ app, nodes, edges, memberships }) {
   const belongs = useMemo(
@@ -201,11 +201,11 @@ function Node({ app, node: { key, kind, name, thread } }) {
   `;
 }
 
-// A dot that runs along the edges of each message that arrives. For those who prefer reduced motion
-// nothing runs: the thicker edge says it.
+// A dot that runs along the edges of each incoming message. With reduced motion there is none: the
+// thicker edge shows it.
 
 const LASTS_MS = 700;
-const MOST = 24; // at a time
+const MOST = 24; // at once
 
 function Pulses({ flow, places, size }) {
   const box = useRef(null);
@@ -232,7 +232,7 @@ function run(box, paths, { places, size }) {
     const place = ({ x, y }) => ({ transform: `translate(${x}px, ${y}px)` });
     const running = dot.animate([place(at(from)), place(at(to))], {
       duration: LASTS_MS,
-      delay: from === paths[0][0] ? 0 : LASTS_MS, // from a room on, after it has got there
+      delay: from === paths[0][0] ? 0 : LASTS_MS, // from a room, once it has arrived there
       easing: "ease-in-out",
       fill: "backwards",
     });
@@ -240,8 +240,8 @@ function run(box, paths, { places, size }) {
   }
 }
 
-// What is shown: the reader's own messages, or, for owners who want that, those of everybody. For the
-// latter a second connection watches the whole log while the view is open.
+// The source of the picture: the reader's own messages, or, for owners who choose it, all messages.
+// For those, a second connection observes the whole log while the view is open.
 
 const KEPT = 600; // messages
 
@@ -284,7 +284,7 @@ function watch(app, before) {
   return { client, flow, before, status: client.status, ofAll: true };
 }
 
-/** Messages of the last minutes that this page had before it was looked at, or was told on joining. */
+/** Recent messages the page already had, or got on joining. */
 function knownBefore(app) {
   const since = Date.now() - LATELY_MS;
   const heard = new Set(app.state.flow.peek().map(({ message }) => message.seq));

@@ -1,4 +1,4 @@
-// All keys, made from the commands there are; going about the page by keys.
+// All shortcuts, listed from the commands; keyboard navigation of the page.
 import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";

@@ -1,4 +1,4 @@
-// The keys of all commands, by group.
+// The shortcuts of all commands, by group.
 import { html } from "../../core/ui.js";
 import { Dialog } from "../../parts/dialog.js";
 import { Shortcut } from "../../parts/shortcut.js";

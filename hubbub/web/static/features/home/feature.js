@@ -1,4 +1,4 @@
-// What one sees before one has gone anywhere: who is here, what one can ask them, and the first steps.
+// The start view: participants, suggested questions, and the first steps.
 import { focusView } from "../../core/focus.js";
 import { directThread } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
@@ -46,7 +46,7 @@ function Home({ app, steps }) {
   </div>`;
 }
 
-/** Where one asks before one has gone anywhere: everyone, and by @name one of them. */
+/** The composer of the start view: it writes to everyone, or to @name. */
 function Ask({ app }) {
   const thread = app.state.threads.value.get(EVERYONE);
   useEffect(() => {
@@ -59,7 +59,7 @@ function Ask({ app }) {
   </div>`;
 }
 
-/** Who it is, and what one can ask it: a click asks. */
+/** A participant with suggested questions: a click asks one. */
 function Agent({ app, id }) {
   const card = useComputed(() => app.state.participant(id)?.card).value;
   const ask = (text) => () => {
@@ -77,7 +77,7 @@ function Agent({ app, id }) {
   </li>`;
 }
 
-// The first steps of somebody who is new: each ticks itself once it was done, wherever that was.
+// The first steps of a new user: each is ticked once done anywhere on the page.
 
 const OPERATIONS = {
   ask: ["send_text_message", "reply"],
@@ -109,7 +109,7 @@ class Steps {
   }
 }
 
-/** Until all are done, or somebody has seen enough of them. `agent`: whom one could ask. */
+/** Shown until all are done or dismissed. `agent`: the agent to ask. */
 function FirstSteps({ app, steps, agent }) {
   const done = steps.done.value;
   const places = {
@@ -132,7 +132,7 @@ function FirstSteps({ app, steps, agent }) {
   </section>`;
 }
 
-/** To what the latest answer took; without one, to the picture of the network. */
+/** To the diagram of the latest answer; without one, to the network picture. */
 function toTheLatest(app) {
   const all = app.state.byActivity.peek().map(({ latest }) => latest);
   const answer = all.find((message) => message?.sender_kind === "agent");

@@ -1,4 +1,4 @@
-// What asks for the reader: mentions, threads with news, notices.
+// The inbox: mentions, unread threads, notices.
 import { html } from "../../core/ui.js";
 import { Badge } from "../../parts/badge.js";
 import { lazy } from "../../parts/lazy.js";
@@ -21,7 +21,7 @@ export default function inbox(app) {
   });
 }
 
-/** Whether the tab has a row of its own on the left, as approvals have while any wait. */
+/** Whether the tab has its own row on the left, like pending approvals. */
 const hasOwnRow = (app, tab) => tab === "approvals" && app.state.control.waiting.value.length > 0;
 
 function Link({ app }) {

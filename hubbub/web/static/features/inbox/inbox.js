@@ -33,7 +33,7 @@ export function Inbox({ app, args, mentions }) {
   `;
 }
 
-/** Those of its own, and those of other features. */
+/** Its own tabs and those of other features. */
 function tabsOf(app, mentions, others) {
   const said = (name) => () => html`<${Said} app=${app} mentions=${mentions} tab=${name} />`;
   const { unread, unreadMentions } = app.state;
@@ -45,7 +45,7 @@ function tabsOf(app, mentions, others) {
   return [...own, ...others].sort((a, b) => a.order - b.order);
 }
 
-/** Mentions, or what the hub and the mods have told. */
+/** Mentions, or notices of the hub and the mods. */
 function Said({ app, mentions, tab }) {
   useEffect(() => {
     if (mentions.messages.peek() === null) mentions.load();
@@ -86,9 +86,9 @@ function Threads({ app }) {
   `;
 }
 
-// One line of the inbox: a message, or a thread with its latest one.
+// One row of the inbox: a message, or a thread with its latest message.
 
-const MOST = 220; // characters of a message; two lines are shown
+const MOST = 220; // characters of a message, shown on two lines
 
 function MentionItem({ app, message }) {
   const read = useComputed(() => app.state.thread(message.thread_id).read.value >= message.tseq).value;
@@ -125,7 +125,7 @@ function ThreadItem({ app, thread }) {
   </li>`;
 }
 
-/** The time today, the day before that. */
+/** The time for today, otherwise the day. */
 function When({ iso }) {
   const today = dayOf(iso) === dayOf(new Date());
   return html`<time class="quiet end" datetime=${iso} title=${fullTime(iso)}>

@@ -1,4 +1,4 @@
-// The messages that mention the reader, newest first, page by page; those that come in go on top.
+// Messages that mention the reader, newest first, page by page; new ones are added on top.
 import { effect, signal } from "../../core/ui.js";
 
 const PAGE = 50;
@@ -6,14 +6,14 @@ const PAGE = 50;
 export class Mentions {
   constructor(app) {
     this.app = app;
-    this.messages = signal(null); // newest first; null until asked for
+    this.messages = signal(null); // newest first; null until loaded
     this.more = signal(false);
     this.problem = signal(null);
     this.asking = false;
-    this.early = []; // came in while the first page was asked for: it may not have them yet
+    this.early = []; // arrived while the first page was loading, which may not have them
     effect(() => this.arrived(app.state.arrived.value));
     effect(() => {
-      // Somebody else, or another log: ask anew.
+      // Another person or another log: load again.
       app.state.me.value;
       app.state.epoch.value;
       this.messages.value = null;
@@ -21,7 +21,7 @@ export class Mentions {
     });
   }
 
-  /** The first page, or the next one. */
+  /** Load the first page, or the next one. */
   async load() {
     if (this.asking) return;
     this.asking = true;

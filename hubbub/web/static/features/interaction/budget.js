@@ -1,4 +1,4 @@
-// What an interaction may cost, and what it has cost: bars above its diagram.
+// The limits and costs of an interaction: bars above its diagram.
 import { html } from "../../core/ui.js";
 import { activitySigns, useWatched } from "../../parts/watched.js";
 import { later } from "../../texts-later.js";
@@ -13,7 +13,7 @@ export function Budget({ app, id }) {
     signs: () => [app.state.arrived.value?.interaction_id === id && app.state.arrived.value, ...activitySigns(app, null)],
     goesOn: (found) => found?.active ?? false,
   });
-  if (!value) return null; // those who take no part in it are not told
+  if (!value) return null; // only its participants can see it
   const { limits, used, reached = [] } = value;
   const items = ORDER.filter((limit) => limits[limit] != null).map((limit) => ({
     limit,

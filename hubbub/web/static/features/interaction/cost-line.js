@@ -1,4 +1,4 @@
-// One line under an answer: who worked on it, what it took and cost. It leads to the diagram and to
+// A line below an answer: the agents involved, duration and cost, with links to the diagram and the
 // the turn.
 import { turnOf } from "../../core/messages.js";
 import { count, dollars } from "../../core/numbers.js";
@@ -9,9 +9,9 @@ import { activitySigns, useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 import { readInteraction, totalsOf } from "./reading.js";
 
-const AFTER_MS = 200; // who scrolls by asks for nothing
+const AFTER_MS = 200; // no request while scrolling past
 const MOST = 100;
-const over = new Map(); // "who log interaction" -> what it took, once nothing of it goes on
+const over = new Map(); // "who log interaction" -> its totals, once it has ended
 
 export function CostLine({ app, message }) {
   const id = message.interaction_id;

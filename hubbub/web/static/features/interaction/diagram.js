@@ -1,4 +1,4 @@
-// A sequence diagram, drawn: heads that stay, lifelines, bars for turns, a line for each message.
+// Draws a sequence diagram: sticky headers, lifelines, bars for turns, a line per message.
 import { duration } from "../../core/time.js";
 import { html, useMemo, useRef } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -8,7 +8,7 @@ import { t } from "../../texts.js";
 import { HEAD, layoutOf } from "./layout.js";
 import { sentenceOf, wordsOf } from "./table.js";
 
-/** `here` makes the address that shows something on the right: (kind, id) => href. */
+/** `here` returns the address that opens an item on the right: (kind, id) => href. */
 export function Diagram({ app, story, here }) {
   const box = useRef(null);
   const size = useSize(box);

@@ -1,4 +1,4 @@
-// What a message set in motion, and threads, as sequence diagrams.
+// Interactions and threads as sequence diagrams.
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { lazy } from "../../parts/lazy.js";
@@ -29,7 +29,7 @@ export default function interaction(app) {
   });
 }
 
-/** In a thread's title. */
+/** In a thread's header. */
 function AsDiagram({ app, thread }) {
   return html`
     <a class="icon" href=${app.router.href("sequence", [thread.id])}
@@ -39,13 +39,13 @@ function AsDiagram({ app, thread }) {
   `;
 }
 
-// Which messages of a thread are answers that nothing of the same interaction follows.
+// Messages of a thread that are final answers of an interaction.
 
-const FAR = 30; // messages that are looked through
+const FAR = 30; // messages that are searched
 
-/** Whether an agent has said it, and none has said more of the same interaction in this thread. */
+/** Whether an agent sent it, and no agent sent more of the same interaction to this thread. */
 function isLastAnswer(thread, { sender_kind: kind, spoken_by: person, interaction_id: id, seq, tseq }) {
-  if (kind !== "agent" || person || id === `i${seq}`) return false; // what it said unasked is no answer
+  if (kind !== "agent" || person || id === `i${seq}`) return false; // an unprompted message is not an answer
   thread.changed.value;
   for (let at = tseq + 1; at <= tseq + FAR; at++) {
     const next = thread.at(at);

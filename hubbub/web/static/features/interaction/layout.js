@@ -1,5 +1,5 @@
-// Where everything of a sequence diagram goes, in pixels: participants from left to right, time
-// downwards, one line for each message.
+// The layout of a sequence diagram in pixels: participants from left to right, time downwards, one
+// line per message.
 export const ROW = 44;
 export const HEAD = 44;
 const TOP = 34; // above the first message
@@ -8,12 +8,12 @@ const GUTTER = 60; // for times, on the left
 const NARROWEST = 120;
 const WIDEST = 260;
 const BAR = 10; // width of a turn's bar
-const STEP = 6; // how far bars of one agent that overlap stand apart
-const LETTER = 7; // a letter's width, about
+const STEP = 6; // offset between overlapping bars of one agent
+const LETTER = 7; // approximate width of a letter
 
 /**
  * @param story  Of story.js.
- * @param {number} room  Pixels from left to right that there are; more are used if need be.
+ * @param {number} room  Available width in pixels; the layout can be wider.
  * @returns {{width, height, heads: {id, x}[], lines, bars}}
  *   lines: {row, message, y, dot, bus, arrows: {from, to, wakes}[], label: {x, most}}, x positions in
  *   pixels. bars: {turn, x, y, height, open}, `open` for a turn that has not ended.
@@ -41,20 +41,20 @@ function lineOf({ message, from, bus, to }, row, xOf, width) {
   if (bus) ends.push(width - BAR);
   const left = Math.min(...ends);
   const right = Math.max(...ends);
-  // At least as wide as a column, within the picture: what is said at its edge has little room.
+  // At least a column wide, within the picture: labels near its edge have little room.
   const room = Math.max(NARROWEST, right - left - 2 * BAR);
   const label = { x: Math.min(left + BAR, width - room), most: Math.floor(room / LETTER) };
   return { row, message, y: yOf(row), dot, bus: bus ? { from: GUTTER, to: width } : null, arrows, label };
 }
 
-/** Arrows begin and end beside the bars. */
+/** Arrows start and end beside the bars. */
 function arrowTo(from, to, wakes) {
   const side = Math.sign(to - from) * (BAR / 2 + 1);
   return { from: from + side, to: to - side, wakes };
 }
 
 function barsOf(turns, xOf, height) {
-  const taken = new Map(); // agent -> where each of its columns of bars is free again
+  const taken = new Map(); // agent -> for each column of bars, where it is free again
   return [...turns]
     .sort((a, b) => a.from - b.from)
     .map((turn) => {

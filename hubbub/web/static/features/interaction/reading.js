@@ -1,10 +1,10 @@
-// An interaction as the hub tells it, page after page.
-const MOST_PAGES = 20; // at a time: the log behind an old interaction may be long
+// Reads an interaction from the hub, page by page.
+const MOST_PAGES = 20; // at once: the log after an old interaction can be long
 
 /**
- * At least `most` messages, if there are so many.
- * Gives {messages, wakes, turns, hidden, more}. `hidden` counts messages one may not read. Owners
- *   find these among the messages all the same, as envelopes: `closed`, and without any content.
+ * At least `most` messages, if there are that many.
+ * Returns {messages, wakes, turns, hidden, more}. `hidden` counts messages the reader cannot read.
+ *   Owners get these among the messages as envelopes: `closed`, without content.
  */
 export async function readInteraction(client, id, most) {
   const whole = { messages: [], wakes: [], turns: [], hidden: 0, more: true };
@@ -27,7 +27,7 @@ function inOrder({ messages, envelopes = [] }) {
   return [...messages, ...closed].sort((a, b) => a.seq - b.seq);
 }
 
-/** What it came to: {messages, agents, turns, calls, tokensIn, tokensOut, cost, took}; null for what is not known. */
+/** Its totals: {messages, agents, turns, calls, tokensIn, tokensOut, cost, took}; null if unknown. */
 export function totalsOf({ messages, turns, wakes, hidden }) {
   const costs = turns.map(({ cost_usd }) => cost_usd).filter((cost) => cost != null);
   const starts = [...messages.map(({ sent_at }) => sent_at), ...turns.map(({ started_at }) => started_at)];

@@ -1,14 +1,13 @@
-// Who said what to whom, and who was woken by it: from messages to the things that a sequence diagram
-// has. Nothing here draws.
+// Turns messages and wakes into the elements of a sequence diagram. Draws nothing.
 import { membersOf } from "../../core/ids.js";
 import { turnOf, wokenBy } from "../../core/messages.js";
 
 /**
  * @param {{messages, wakes, turns}} found  Messages and envelopes, oldest first; wakes {message_id, agent, turn, state};
- *   turns: summaries, as far as there are any.
+ *   turns: summaries, if available.
  * @returns {{actors: string[], rows, turns}}
- *   rows: {message, from, bus, to: {id, wakes}[]}, one for each message; `bus` for what is said to a
- *   room rather than to somebody. turns: {id, agent, from, to, state, outcome}, `from` and `to` being
+ *   rows: {message, from, bus, to: {id, wakes}[]}, one per message; `bus` for a message to a room
+ *   rather than to participants. turns: {id, agent, from, to, state, outcome}, where `from` and `to` are
  *   positions between rows; `to` is null for a turn that has not ended.
  */
 export function storyOf({ messages, wakes, turns }) {
@@ -21,7 +20,7 @@ export function storyOf({ messages, wakes, turns }) {
   return { actors: actorsOf(rows), rows, turns: turnsOf(messages, wakes, turns) };
 }
 
-/** The wakes that can be told from the messages themselves: those of turns that said something. */
+/** The wakes that follow from the messages: those of turns that sent any. */
 export function wakesWithin(messages) {
   const here = new Set(messages.map(({ id }) => id));
   const found = new Map();
@@ -42,7 +41,7 @@ function rowOf(message, woken) {
   return { message, from: message.sender_id, bus, to };
 }
 
-/** Those who speak in the order in which they do, then those who only listen. */
+/** Senders in order of their first message, then those who only receive. */
 function actorsOf(rows) {
   const speakers = rows.map(({ from }) => from);
   const listeners = rows.flatMap(({ to }) => to.map(({ id }) => id));
@@ -68,7 +67,7 @@ function turnsOf(messages, wakes, summaries) {
   });
 }
 
-/** Between which messages the turn ended, by its times; -1 if those are not known. */
+/** The row after which the turn ended, by its times; -1 if unknown. */
 function endOf(summary, messages) {
   if (summary?.duration_ms == null) return -1;
   const end = Date.parse(summary.started_at) + summary.duration_ms;

@@ -1,4 +1,4 @@
-// A sequence as a table, for those who would rather read it, and its rows as sentences.
+// A sequence as an accessible table, and its rows as sentences.
 import { firstWords } from "../../core/messages.js";
 import { html } from "../../core/ui.js";
 import { titleOf } from "../../core/ids.js";
@@ -38,7 +38,7 @@ export function sentenceOf({ message, from, bus, to }) {
   return t.interaction.sentence(from, whom, names(to.filter(({ wakes }) => wakes)), wordsOf(message, 120));
 }
 
-/** The beginning of a message, or that it is not for the reader. */
+/** The beginning of a message, or a note that the reader cannot read it. */
 export function wordsOf(message, most) {
   return message.closed ? t.messageLink.unreadable : firstWords(message, most);
 }

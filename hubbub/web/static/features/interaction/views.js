@@ -1,5 +1,5 @@
-// `#/interaction/<i42>`: all that a message set in motion. `#/sequence/<thread>`: a thread's last
-// messages, drawn in the same way.
+// `#/interaction/<i42>`: everything a message caused. `#/sequence/<thread>`: a thread's last messages
+// as the same diagram.
 import { isThread } from "../../core/ids.js";
 import { count, dollars } from "../../core/numbers.js";
 import { duration } from "../../core/time.js";
@@ -41,7 +41,7 @@ export function Interaction({ app, args: [id = ""] }) {
   `;
 }
 
-/** The last message that came, if it belongs here. */
+/** The latest message, if it belongs to it. */
 function ofInteraction(message, id) {
   return message?.interaction_id === id ? message : null;
 }
@@ -95,18 +95,18 @@ function LastOfThread({ app, id }) {
   `;
 }
 
-// The diagram or the table of a story, whichever the reader wants.
+// The diagram or the table, as the reader prefers.
 
 const asTable = (app) => app.storage.remembered("sequence:table", false);
 
-/** For the title's row. */
+/** For the title row. */
 function Switch({ app }) {
   const { shownAs, asDiagram, asTable: table } = t.interaction;
   return html`<${Choice} label=${shownAs} choices=${[[false, asDiagram], [true, table]]}
     value=${asTable(app).value} choose=${(chosen) => (asTable(app).value = chosen)} />`;
 }
 
-/** `view` and `args` are where one is: what is opened stays beside it. */
+/** `view` and `args` are the location, which stays when a panel is opened. */
 function Sequence({ app, story, view, args }) {
   const here = (kind, id) => app.router.href(view, args, { kind, id });
   const Shown = asTable(app).value ? SequenceTable : Diagram;

@@ -3,7 +3,7 @@ import { effect } from "../../core/ui.js";
 import { t } from "../../texts.js";
 import { Identity } from "./identity.js";
 
-const NO_TOKEN = [4500, 4504]; // close codes: it proves nothing, it was revoked
+const NO_TOKEN = [4500, 4504]; // close codes: authentication failed, token revoked
 
 export default function join(app) {
   const identity = (app.identity = new Identity(app.storage));
@@ -18,7 +18,7 @@ export default function join(app) {
   };
   effect(() => {
     const me = app.state.me.value;
-    if (me) identity.keep(me, app.client.token); // only what the hub has taken is worth keeping
+    if (me) identity.keep(me, app.client.token); // only a token that the hub accepted is stored
   });
   effect(() => {
     const { state, code } = app.status.value;
@@ -33,7 +33,7 @@ export default function join(app) {
   });
 }
 
-/** Join as last time, if this browser was in. */
+/** Join as last time, if this browser was joined. */
 export function rejoin(app) {
   const last = app.identity.current;
   if (last) app.join(last.name, last.token);

@@ -1,11 +1,11 @@
-// Who this browser joins as. Names and tokens are kept in its storage, never in an address; a tab
-// may be somebody else than the other tabs are.
+// The identity this browser joins with. Names and tokens are in its storage, never in an address. Each
+// tab can have another identity.
 import { Storage } from "../../core/storage.js";
 
-const LAST = "joined"; // {name} of the last who joined and did not leave
+const LAST = "joined"; // {name} of the last person who joined and did not leave
 const NAME = "name"; // the last name, even after leaving
 const TOKENS = "tokens"; // name -> token
-const LEFT = "left"; // {name, at} of the last who left: other tabs hear of it
+const LEFT = "left"; // {name, at} of the last person who left, for other tabs
 
 export class Identity {
   /** @param {Storage} storage  Of all tabs. `tab`: of this one. */
@@ -20,7 +20,7 @@ export class Identity {
     return name ? { name, token: this.tokenOf(name) } : null;
   }
 
-  /** The name to suggest: the last one here, else one of those that the config has, else "you". */
+  /** The suggested name: the last one used, otherwise one from the config, otherwise "you". */
   suggested(humans) {
     return this.storage.get(NAME) ?? humans[0] ?? "you";
   }
@@ -39,18 +39,18 @@ export class Identity {
     if (token) this.storage.set(TOKENS, { ...this.storage.get(TOKENS, {}), [name]: token });
   }
 
-  /** The hub no longer takes the token. */
+  /** The hub rejected the token. */
   forgetToken(name) {
     const { [name]: gone, ...others } = this.storage.get(TOKENS, {});
     if (gone) this.storage.set(TOKENS, others);
   }
 
-  /** This tab does not join by itself as it did. */
+  /** This tab no longer joins automatically. */
   forgetHere() {
     this.tab.remove(LAST);
   }
 
-  /** Nor does any other as `name`, and the token is gone. */
+  /** No tab joins as `name` any more, and its token is removed. */
   forget(name) {
     this.forgetHere();
     if (this.storage.get(LAST)?.name === name) this.storage.remove(LAST);
@@ -58,7 +58,7 @@ export class Identity {
     this.storage.set(LEFT, { name, at: Date.now() });
   }
 
-  /** Calls `then(name)` when another tab has left as somebody; returns how to stop. */
+  /** Calls `then(name)` when another tab has left; returns a function that stops it. */
   watch(then) {
     return this.storage.watch(LEFT, (left) => left && then(left.name));
   }

@@ -1,4 +1,4 @@
-// The first screen: joining by one click in an open network, with a token elsewhere.
+// The first screen: one click in an open network, otherwise a token.
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { idFor } from "../../core/names.js";
 import { Icon } from "../../parts/icon.js";
@@ -18,7 +18,7 @@ export function Join({ app }) {
   </main>`;
 }
 
-/** Under way; one can turn back. */
+/** Joining, with a way back. */
 function Joining({ app, status }) {
   const away = status.state === "waiting" || status.tries > 0;
   return html`
@@ -35,7 +35,7 @@ function Form({ app, status }) {
   const { identity } = app;
   const [name, setName] = useState(() => app.client.me ?? identity.suggested(humans));
   const [token, setToken] = useState(() => app.client.token ?? "");
-  const first = useRef(null); // what is left to do
+  const first = useRef(null); // the first field to fill in
   useLayoutEffect(() => first.current.focus(), []);
   const join = (event) => {
     event.preventDefault();
@@ -72,7 +72,7 @@ function refusal({ code, reason }) {
   return (t.join.refused[code] ?? t.join.refused.other)(reason || String(code));
 }
 
-/** The sign of Hubbub, as in icon.svg. */
+/** Hubbub's logo, as in icon.svg. */
 function Mark() {
   return html`<svg class="mark" viewBox="0 0 32 32" width="44" height="44" aria-hidden="true">
     <rect width="32" height="32" rx="8" fill="var(--accent)" />

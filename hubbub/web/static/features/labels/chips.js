@@ -1,5 +1,4 @@
-// In the head of a thread: whether it is resolved, and what the reader has chosen for it; and the dialog for
-// its title.
+// In a thread's header: whether it is resolved, and the reader's choice; and the dialog for its title.
 import { html, useState } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";
 import { Icon } from "../../parts/icon.js";

@@ -1,4 +1,4 @@
-// Titles of threads, what is resolved, followed and muted: the mod `threads`.
+// Titles of threads; resolving, following and muting them: the mod `threads`.
 import { parentOf } from "../../core/ids.js";
 import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
@@ -20,7 +20,7 @@ export default function labels(app) {
 
 const labelOf = (app, thread) => app.state.labels.value.get(thread) ?? {};
 
-/** In the menus of threads, and among the commands. */
+/** In thread menus, and as commands. */
 function offer(app, { id, order, icon, title, when, run }) {
   const may = ({ thread }) => Boolean(thread) && app.state.takesPart(thread) && isBegun(app, thread) && when(thread);
   const does = ({ thread }) => run(thread);

@@ -1,17 +1,17 @@
-// What threads are called, which are resolved, and what the reader follows or has muted: as the hub
-// tells it, for all that shows threads (`labels` in core/state.js).
+// Titles of threads, and whether they are resolved, followed or muted: from the hub, for all views of
+// threads (`labels` in core/state.js).
 import { effect } from "../../core/ui.js";
 import { words } from "./texts.js";
 
 const PAGE = 50;
-const MOST = 300; // threads that are asked for at the beginning, the latest active
+const MOST = 300; // threads loaded at the start, the most recently active
 
 export class Store {
   constructor(app) {
     this.app = app;
     this.labels = app.state.labels;
-    this.told = new Set(); // threads that signals told of while the hub was asked
-    this.asked = new Set(); // threads that were asked for because they were opened
+    this.told = new Set(); // threads with signals since the request
+    this.asked = new Set(); // threads loaded because they were opened
     app.add.signals.add({ type: "mod.threads", take: (frame) => this.take(frame) });
     const unlistenReady = effect(() => app.status.value.state === "ready" && this.fetch());
     const unlistenHere = effect(() => this.opened(app.here.value, app.status.value.state === "ready"));
@@ -22,7 +22,7 @@ export class Store {
     };
   }
 
-  /** The latest threads. Signals that came meanwhile are newer than the answers. */
+  /** Load the latest threads. Signals received meanwhile are newer than the results. */
   async fetch() {
     this.told.clear();
     this.asked.clear();
@@ -35,15 +35,15 @@ export class Store {
     }
   }
 
-  /** A thread that is opened may be an old one. */
+  /** An opened thread can be an old one. */
   opened(thread, isReady) {
     if (!thread || !isReady || this.asked.has(thread)) return;
-    if (!this.app.state.threads.peek().get(thread)?.head.peek()) return; // nobody has spoken there
+    if (!this.app.state.threads.peek().get(thread)?.head.peek()) return; // it has no messages
     this.asked.add(thread);
     this.ask({ thread, limit: PAGE });
   }
 
-  /** The answer, taken over; null if there is none. */
+  /** Apply the result; null if there is none. */
   async ask(args) {
     const { me } = this.app.state;
     const asker = me.peek();
@@ -70,7 +70,7 @@ export class Store {
     this.labels.value = labels;
   }
 
-  /** Do it, and show what has come of it. */
+  /** Run it and show the result. */
   async write(operation, args) {
     const state = await this.app.client.write(operation, args);
     this.told.add(state.thread_id);
@@ -83,7 +83,7 @@ function stateOf({ title = null, resolved_by: resolver = null }) {
   return { title, resolver, icon: resolver && "check", note: resolver && words.resolved };
 }
 
-/** Its own choice; what holds for the thread that it stands in is told there. */
+/** Its own choice; the parent's choice, if it applies, is set there. */
 function choiceOf({ thread_id: id, chosen_in: place = null, muted }) {
   return { choice: place === id ? (muted ? "muted" : "followed") : null };
 }

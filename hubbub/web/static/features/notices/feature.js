@@ -1,11 +1,11 @@
-// What the hub tells of answers that did not come, as cards: why, and what one can do about it.
+// Notices about missing answers, as cards with the reason and possible actions.
 import { html } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
 
 const NoAnswer = lazy(() => import("./no-answer.js").then((module) => module.NoAnswer));
 
-/** Codes of notices: how a turn ended, or that all were silent. */
+/** Codes of notices: the outcome of a turn, or that no agent answered. */
 const CODES = new Set([...Object.keys(t.turns.meanings), "silence"]);
 
 export default function notices(app) {

@@ -1,4 +1,4 @@
-// A card in place of an answer: what went wrong in plain words, Try again, and the turn.
+// A card in place of an answer: the problem in plain words, Try again, and a link to the turn.
 import { visible } from "../../core/markdown.js";
 import { html } from "../../core/ui.js";
 import { ask } from "../../parts/ask.js";
@@ -9,7 +9,7 @@ import { t } from "../../texts.js";
 
 const words = later.noAnswer;
 const NAMES = new Intl.ListFormat("en-GB");
-const OWN_WORDS = new Set(["finished", "cancelled", "budget_exhausted"]); // whose reason is for people
+const OWN_WORDS = new Set(["finished", "cancelled", "budget_exhausted"]); // outcomes whose reason is written for people
 /** @type {[string, RegExp][]}  What the reasons of models' errors have in them. */
 const CAUSES = [
   ["key", /refused the API key|\b40[13]\b/i], ["model", /has no model|\b404\b/i],

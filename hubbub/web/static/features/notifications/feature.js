@@ -1,4 +1,4 @@
-// Telling a reader who looks elsewhere: the title, the sign in the tab, and the desktop if it may.
+// Notifies a reader who is not looking at the page: tab title, tab icon, and the desktop if allowed.
 import { effect, html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
@@ -14,7 +14,7 @@ export default function notifications(app) {
   });
 }
 
-// Whether the desktop is told: a button that asks for the permission, or a switch.
+// Desktop notifications: a button that asks for permission, or a switch.
 
 function Permission({ notifier }) {
   const permission = notifier.permission.value;
@@ -34,7 +34,7 @@ function Permission({ notifier }) {
   </label>`;
 }
 
-// The title of the tab and its icon.
+// The title and icon of the tab.
 
 /** "(3) #general · quickstart" */
 function titleFor(app) {
@@ -46,7 +46,7 @@ function titleFor(app) {
   return `${count ? `(${count}) ` : ""}${here ? `${here} · ` : ""}${network}`;
 }
 
-/** The icon with a dot, or without. */
+/** The icon with or without a dot. */
 function showDot(shown) {
   /** @type {HTMLLinkElement} */
   const link = document.querySelector("link[rel=icon]");
@@ -54,7 +54,7 @@ function showDot(shown) {
   if (link.href !== wanted) link.href = wanted;
 }
 
-/** What is meant for the reader: mentions and direct messages not read, approvals not decided. */
+/** The count: unread mentions and direct messages, and pending approvals. */
 function waiting(state) {
   let count = state.control.waiting.value.length;
   for (const thread of state.threads.value.values()) {

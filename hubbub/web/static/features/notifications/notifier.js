@@ -1,11 +1,11 @@
-// Desktop notifications for mentions and direct messages, once over all tabs, and only while the
-// reader looks elsewhere.
+// Desktop notifications for mentions and direct messages: once across all tabs, and only while the
+// reader is not looking at the page.
 import { signal } from "../../core/ui.js";
 import { firstWords } from "../../core/messages.js";
 import { t } from "../../texts.js";
 
-const VISIBLE_FIRST_MS = 1000; // hidden tabs leave a visible one this long to say that it was seen
-const CLAIM_MS = 60_000; // how long a message stays claimed: longer than it takes all tabs to get it
+const VISIBLE_FIRST_MS = 1000; // hidden tabs give a visible one this long to claim the message
+const CLAIM_MS = 60_000; // how long a claim lasts: longer than all tabs need to get the message
 
 export class Notifier {
   constructor(app, { Notification = window.Notification, locks = navigator.locks, page = document } = {}) {
@@ -17,7 +17,7 @@ export class Notifier {
     this.permission = signal(Notification?.permission ?? "unsupported");
   }
 
-  /** Ask for the permission; only from a button. */
+  /** Ask for permission; browsers require a click. */
   async ask() {
     this.permission.value = await this.Notification.requestPermission();
     this.wanted.value = true;
@@ -25,7 +25,7 @@ export class Notifier {
 
   async arrived(message) {
     if (!message || !this.concerns(message)) return;
-    const seen = !this.page.hidden; // when it came in, though somebody may look elsewhere the moment after
+    const seen = !this.page.hidden; // when it arrived, even if the reader leaves right after
     if (!seen) await new Promise((resolve) => setTimeout(resolve, VISIBLE_FIRST_MS));
     if (!(await this.claim(message.id)) || seen || !this.page.hidden) return;
     if (this.app.state.thread(message.thread_id).read.peek() < message.tseq) this.show(message);
@@ -39,7 +39,7 @@ export class Notifier {
     return choice === "followed" || (message.type === "direct" && choice !== "muted");
   }
 
-  /** Whether this tab is the one to tell of it. A visible tab claims it too, and tells nothing. */
+  /** Whether this tab shows the notification. A visible tab claims it too, but shows none. */
   claim(id) {
     if (!this.locks) return Promise.resolve(true);
     return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-// The command palette: everywhere one can go and everything one can do, by a few letters.
+// The command palette: every destination and command, by fuzzy search.
 import { html } from "../../core/ui.js";
 import { dialogOf } from "../../parts/dialog.js";
 import { Icon } from "../../parts/icon.js";

@@ -1,11 +1,11 @@
-// What the palette offers, and in which order. Pure, but for what an item runs.
+// The palette's items and their order. Pure, except for what an item runs.
 import { membersOf } from "../../core/ids.js";
 import { search } from "../../core/fuzzy.js";
 import { iconOfKind, iconOfThread } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 
 const KINDS = { "#": "channel", "@": "person", ">": "command" };
-const RECENT_WORTH = 5; // what the latest choice gains over the others
+const RECENT_WORTH = 5; // bonus of the latest choice
 
 /** All items: {id, kind, title, hint, icon, keys?, unread?, participant?, run}. */
 export function itemsOf(app, context) {
@@ -48,7 +48,7 @@ function people(app) {
   }));
 }
 
-/** Those one is not in yet. */
+/** Channels the reader has not joined. */
 function channels(app) {
   const others = [...app.state.channels.peek().values()].filter((channel) => !channel.joined);
   return others.map(({ name, description }) => ({
@@ -76,8 +76,8 @@ function commands(app, context) {
 }
 
 /**
- * Items that fit `query`, at most `most`, each with `at`, the letters found. "#", "@" and ">" at the
- * beginning look for channels, people and commands only.
+ * Items that match `query`, at most `most`, each with `at`, the matched letters. A leading "#", "@" or
+ * ">" searches only channels, people or commands.
  */
 export function find(query, items, recent, most = 50) {
   const kind = KINDS[query[0]];

@@ -22,7 +22,7 @@ export function Palette({ app, recent, context, close }) {
     if (!item) return;
     if (item.kind !== "finder") recent.chose(item.id);
     close();
-    // After the dialog has gone, so that the keyboard goes where the item leads.
+    // After the dialog has closed, so that the focus moves to the item's destination.
     setTimeout(() => item.run());
   };
   const key = (event) => {
@@ -56,7 +56,7 @@ export function Palette({ app, recent, context, close }) {
   </${Dialog}>`;
 }
 
-/** What features offer for whatever is typed. */
+/** The features' entries for the current input. */
 function finders(app, query) {
   const words = query.trim();
   if (!words || "#@>".includes(words[0])) return [];
@@ -65,7 +65,7 @@ function finders(app, query) {
   }));
 }
 
-/** Where a key moves the choice to; null for keys that do not. */
+/** The new selection after a key; null for other keys. */
 function moved(event, at, count) {
   const { key, ctrlKey } = event;
   if (key === "ArrowDown" || (ctrlKey && key === "n")) return count && (at + 1) % count;
@@ -94,7 +94,7 @@ function Option({ app, item, n, chosen, choose }) {
   </li>`;
 }
 
-/** With the letters that were found. */
+/** The text with its matched letters highlighted. */
 function Title({ text, at }) {
   if (!at.length) return text;
   const found = new Set(at);

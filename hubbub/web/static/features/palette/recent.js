@@ -1,4 +1,4 @@
-// What was chosen lately, the latest first; remembered in this browser.
+// Recent choices, latest first; stored in this browser.
 
 const MOST = 30;
 
@@ -13,7 +13,7 @@ export class Recent {
     this.storage.set("recent", this.ids);
   }
 
-  /** 0 for the latest; Infinity for what was not chosen lately. */
+  /** 0 for the latest; Infinity for any that is not recent. */
   rank(id) {
     const at = this.ids.indexOf(id);
     return at === -1 ? Infinity : at;

@@ -1,4 +1,4 @@
-// Who is in the network: a part of the left column, and a card of each on the right.
+// The participants: a part of the left column, and a card for each on the right.
 import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";
@@ -21,8 +21,8 @@ export default function people(app) {
 const NAMES = /^@?[\w-]+(?:\s*,\s*@?[\w-]+)*(?=\s|$)/;
 
 /**
- * As in the terminal, "ann" or "ann,bob" leads to the conversation with them, and words after that are
- * said there; without names it asks for them. Throws if somebody is unknown.
+ * As in the terminal, "ann" or "ann,bob" opens the conversation with them, and any text after that is
+ * sent there; without names it asks for them. Throws for an unknown participant.
  */
 function start(app, rest, starting) {
   const [list] = NAMES.exec(rest) ?? [rest];

@@ -1,8 +1,8 @@
-// The order in which participants are listed. Pure.
+// The order of participants in lists. Pure.
 
 const KINDS = ["agent", "human", "service"];
 
-/** Everybody but `me`: agents first, then people, then services; those who are here first. */
+/** Everyone but `me`: agents first, then people, then services; present ones before absent ones. */
 export function peopleOf(participants, me) {
   return [...participants].filter(({ id }) => id !== me).sort(
     (a, b) =>
@@ -12,7 +12,7 @@ export function peopleOf(participants, me) {
   );
 }
 
-/** Of those in that order: who is listed, and people who are away, whom one must ask for. */
+/** In that order: those to list, and absent people, who are shown on request. */
 export function parted(people) {
   const isAway = ({ kind, present }) => kind !== "agent" && !present;
   return { listed: people.filter((each) => !isAway(each)), away: people.filter(isAway) };

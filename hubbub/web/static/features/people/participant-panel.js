@@ -38,7 +38,7 @@ export function ParticipantPanel({ app, id }) {
   `;
 }
 
-/** What it works at now, with the thread where one may know it. */
+/** Its current activity, with the thread if the reader can know it. */
 function Doing({ app, id }) {
   const thread = useComputed(() => activityOf(app.state, id)?.thread ?? null).value;
   const busy = useComputed(() => activityOf(app.state, id) !== null).value;

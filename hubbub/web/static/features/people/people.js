@@ -1,4 +1,4 @@
-// The participants in the left column: agents, then people, then services. People who are away are folded.
+// The participants in the left column: agents, people, services. Absent people are folded.
 import { html, signal, useComputed } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Icon } from "../../parts/icon.js";

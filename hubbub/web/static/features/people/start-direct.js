@@ -1,4 +1,4 @@
-// Choosing whom to talk to: one, or a group.
+// Starts a direct conversation with one or several participants.
 import { html, useState } from "../../core/ui.js";
 import { match } from "../../core/fuzzy.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -7,7 +7,7 @@ import { Icon } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 import { peopleOf } from "./order.js";
 
-const MOST = 7; // others; with oneself a direct thread has eight
+const MOST = 7; // others; a direct thread has at most eight members
 
 export function StartDirect({ app, close }) {
   const [word, setWord] = useState("");

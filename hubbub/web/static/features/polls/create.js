@@ -1,4 +1,4 @@
-// A new poll.
+// Creates a poll.
 import { html, useMemo, useState } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";
 import { ThreadChoice, threadsOf } from "../../parts/thread-choice.js";

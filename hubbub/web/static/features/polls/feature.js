@@ -1,4 +1,4 @@
-// Polls of the mod `polls`: in their thread where they were asked, and in a list.
+// Polls of the mod `polls`: in their thread and in a list.
 import { html } from "../../core/ui.js";
 import { dialogOf } from "../../parts/dialog.js";
 import { lazy } from "../../parts/lazy.js";
@@ -27,7 +27,7 @@ export default function polls(app) {
   if (app.client.may("create_poll")) addCreating(app, create);
 }
 
-/** The hub's message about a new poll; that of the result stays text. */
+/** The hub's message about a new poll; the one with the result stays text. */
 function isOpening({ sender_kind: kind, content }) {
   return kind === "system" && content?.mod === "polls" && typeof content.poll === "string" && !content.outcome;
 }

@@ -1,4 +1,4 @@
-// One poll: its options, one's own vote, how it stands, and what came of it.
+// One poll: its options, the reader's vote, and the result.
 import { count } from "../../core/numbers.js";
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
@@ -10,7 +10,7 @@ import { usePending } from "../../parts/pending.js";
 import { words } from "./texts.js";
 
 export function Poll({ app, id, news }) {
-  const [given, setGiven] = useState(null); // what a vote of one's own has made of it, until it is read anew
+  const [given, setGiven] = useState(null); // the state after the reader's vote, until the poll is read again
   const { busy, problem, run } = usePending();
   const { value: read, error } = useWatched(() => app.client.call("read_poll", { poll: id }), {
     key: id, signs: () => news.signs(id),
@@ -39,7 +39,7 @@ export function Poll({ app, id, news }) {
   </section>`;
 }
 
-/** The numbers that one votes for after pressing one. */
+/** The numbers to vote for after clicking one. */
 function chosen({ poll, mine }, number) {
   if (mine.includes(number)) return mine.filter((each) => each !== number);
   return poll.multiple ? [...mine, number] : [number];

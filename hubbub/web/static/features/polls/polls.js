@@ -6,7 +6,7 @@ import { Poll } from "./poll.js";
 import { words } from "./texts.js";
 
 const PAGE = 20;
-const MOST = 200; // the hub lists no more at once
+const MOST = 200; // the hub's limit per list
 
 export function Polls({ app, args: [thread = null], news, create }) {
   const [most, setMost] = useState(PAGE);

@@ -1,4 +1,4 @@
-// Reactions of the mod `reactions`: below messages, and a picker to add one's own.
+// Reactions of the mod `reactions`: below messages, and a picker.
 import { html } from "../../core/ui.js";
 import { dialogOf } from "../../parts/dialog.js";
 import { Icon } from "../../parts/icon.js";

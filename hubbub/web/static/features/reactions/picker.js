@@ -1,4 +1,4 @@
-// A few emoji to react with, and a field for any other. Arrows move, Escape closes.
+// A few emoji, and a field for any other. Arrows move, Escape closes.
 import { html, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { place } from "../../parts/menu.js";
 import { words } from "./texts.js";
@@ -67,7 +67,7 @@ function keyed(event, box, leave) {
   buttons[(at + step + buttons.length) % buttons.length].focus();
 }
 
-/** Tab goes round: between the emoji, as one, the field and its button. */
+/** Tab cycles between the emoji (as one stop), the field and its button. */
 function keepInside(event, box) {
   const stops = [box.querySelector(".grid button"), ...box.querySelectorAll("input, form button:enabled")];
   const now = document.activeElement;

@@ -1,4 +1,4 @@
-// What stands under one message: each emoji with how many, one's own marked.
+// The reactions to a message: each emoji with its count, the reader's own highlighted.
 import { visible } from "../../core/markdown.js";
 import { html, useLayoutEffect, useMemo } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -8,7 +8,7 @@ const NAMED = 8;
 
 export function Row({ store, message: { id }, pick, message }) {
   const entry = useMemo(() => store.hold(id), [id]);
-  useLayoutEffect(() => () => store.release(id), [id]); // one that was never painted lets go, too
+  useLayoutEffect(() => () => store.release(id), [id]); // also releases one that was never painted
   const found = entry.reactions.value;
   const problem = entry.problem.value;
   if (!found.length && !problem) return null;

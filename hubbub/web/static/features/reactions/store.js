@@ -1,10 +1,9 @@
-// What stands under the messages that are shown: fetched for all of them in one call, and changed by
-// signals from then on.
+// The reactions to the messages shown: fetched for all of them in one call, then updated by signals.
 import { effect, signal } from "../../core/ui.js";
 
 const FETCH_AFTER_MS = 20;
 const MOST_AT_ONCE = 100;
-const KEPT = 1000; // messages whose reactions are remembered
+const KEPT = 1000; // messages whose reactions are cached
 
 export class Store {
   constructor(app) {
@@ -16,7 +15,7 @@ export class Store {
     });
   }
 
-  /** Reactions of a message that is being shown; `release` when it is not any more. */
+  /** Reactions to a message being shown; call `release` afterwards. */
   hold(id) {
     const entry = this.entry(id);
     entry.shown++;
@@ -37,7 +36,7 @@ export class Store {
     return this.entries.get(id);
   }
 
-  /** Signals may have been lost: all that is shown is asked for anew. */
+  /** Signals may have been lost: fetch everything shown again. */
   forget() {
     for (const entry of this.entries.values()) entry.fetched = false;
     this.soon();
@@ -57,7 +56,7 @@ export class Store {
       const { messages } = await this.app.client.call("list_reactions", { message_ids: ids });
       const found = new Map(messages.map((each) => [each.message_id, each.reactions]));
       for (const [id, entry] of wanted) {
-        if (entry.stale) entry.fetched = false; // it has changed while this was on its way
+        if (entry.stale) entry.fetched = false; // it changed while the request was in flight
         else entry.reactions.value = found.get(id) ?? [];
       }
     } catch (error) {
@@ -67,7 +66,7 @@ export class Store {
     this.soon();
   }
 
-  /** A signal: {message_id, reactions, by, emoji}; whose they are is told by what changed. */
+  /** A signal: {message_id, reactions, by, emoji}; the change shows which are the reader's own. */
   take({ data: { kind, data } }) {
     const entry = this.entries.get(data.message_id);
     if (!entry) return;
@@ -80,7 +79,7 @@ export class Store {
     entry.reactions.value = data.reactions.map((each) => ({ ...each, mine: mine.has(each.emoji) }));
   }
 
-  /** Add one's own, or take it back. */
+  /** Add or remove the reader's reaction. */
   async toggle(id, emoji) {
     const entry = this.entry(id);
     entry.problem.value = null;

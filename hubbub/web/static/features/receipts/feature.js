@@ -1,4 +1,4 @@
-// What has become of a message: whom it has reached, who has read it and was woken, @names that were nobody's.
+// Delivery of messages: recipients, readers, agents woken, and unknown @names.
 import { deliveryOf, noteReceipts } from "../../core/delivery.js";
 import { effect, html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -21,7 +21,7 @@ export default function receipts(app) {
   askForTheLast(app);
 }
 
-/** In direct conversations agents are always asked. */
+/** In direct conversations agents are always woken. */
 function isLastOfMine(app, thread, { sender_id: sender, tseq }) {
   if (sender !== app.state.me.value || thread.root.startsWith("dm.")) return false;
   thread.changed.value;
@@ -42,8 +42,8 @@ function Unresolved({ app, message }) {
 }
 
 /**
- * The hub tells of deliveries as they happen. For what was said before this page opened it is asked
- * once per thread: who has one's last message has all before it.
+ * The hub signals deliveries as they happen. For older messages, ask once per thread: a participant
+ * who has the reader's last message has all earlier ones.
  */
 function askForTheLast(app) {
   let timer = 0;
@@ -69,7 +69,7 @@ async function ask(app, id) {
   }
 }
 
-// A small mark on one's own messages: stored, or delivered to everybody who is here.
+// A small mark on the reader's own messages: stored, or delivered to everyone present.
 
 const NAMED = 6;
 

@@ -1,4 +1,4 @@
-// All about a message: when and what it is, what made it, whom it reached, and itself as JSON.
+// The details of a message: time, type, cause, recipients, and its JSON.
 import { noteReceipts } from "../../core/delivery.js";
 import { visible } from "../../core/markdown.js";
 import { turnOf } from "../../core/messages.js";
@@ -52,7 +52,7 @@ function Cause({ app, message, cause }) {
   return /^m\d+$/.test(cause) ? html`<${MessageLink} app=${app} id=${cause} />` : cause;
 }
 
-/** Whom it has reached, people first; of agents why each was woken or not. */
+/** The recipients, people first; for agents, why each was woken or not. */
 function Receipts({ app, message }) {
   const { value, error } = useWatched(() => read(app, message), {
     key: message.id,
@@ -86,9 +86,9 @@ function Receipt({ app, receipt }) {
   </li>`;
 }
 
-// The hub's decisions about one message: each agent that could have been woken, and why it was or not.
+// The hub's wake decisions for a message: each candidate agent, and why it was woken or not.
 
-const FOLDED_FROM = 4; // agents that slept on are listed at once if there are fewer
+const FOLDED_FROM = 4; // below this number, agents that were not woken are listed unfolded
 
 /** `agents`: their receipts. */
 function WhoWasWoken({ app, agents }) {
@@ -138,7 +138,7 @@ function Decision({ app, receipt }) {
   `;
 }
 
-/** Whether nothing came of it from an agent that could still be asked by its name, here. */
+/** Whether an agent that was not woken can still be asked by name. */
 function mayBeAsked(app, { woken, answer }) {
   return app.here.value !== null && (!woken || answer === "silent" || answer === "declined");
 }

@@ -1,11 +1,11 @@
-// Under one's own message that woke no agent: who could be asked, each with one click.
+// Below the reader's own message that woke no agent: a button for each agent to ask.
 import { html } from "../../core/ui.js";
 import { ask } from "../../parts/ask.js";
 import { activitySigns, useWatched } from "../../parts/watched.js";
 import { t } from "../../texts.js";
 
 const AFTER_MS = 600;
-const MOST = 4; // agents that are offered
+const MOST = 4; // agents shown
 
 export function Suggestions({ app, message }) {
   const { value } = useWatched(() => app.client.call("read_receipts", { id: message.id }), {

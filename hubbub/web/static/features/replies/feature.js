@@ -1,4 +1,4 @@
-// Threads of replies: what hangs below a message, and the way into it.
+// Reply threads: the replies below a message, and a link to them.
 import { parentOf, replyThread } from "../../core/ids.js";
 import { visible } from "../../core/markdown.js";
 import { computed, html } from "../../core/ui.js";
@@ -22,7 +22,7 @@ export default function replies(app) {
     when: ({ message }) => message !== null && canReply(app, message),
     run: ({ message }) => {
       const thread = replyThread(message.thread_id, message.seq);
-      app.state.thread(thread); // it may not exist yet
+      app.state.thread(thread); // create it if it does not exist
       app.show(thread);
     },
   });
@@ -35,14 +35,14 @@ function ReplyAction({ app, message, thread }) {
     title=${t.replies.replyKey} onClick=${run}><${Icon} name="replies" /></button>`;
 }
 
-/** The hub says how deep threads of replies may hang in each other. */
+/** The hub limits how deep reply threads can nest. */
 function canReply(app, { thread_id: thread }) {
   let depth = 0;
   for (let up = parentOf(thread); up !== null; up = parentOf(up)) depth++;
   return depth < app.state.limits.thread_depth;
 }
 
-// The replies below a message, in one line that leads to them.
+// The replies below a message, as a one-line link.
 
 const FACES = 3;
 
@@ -65,7 +65,7 @@ function Summary({ app, thread }) {
   </a>`;
 }
 
-/** Who spoke last, of those who are known to have spoken. */
+/** The latest senders, as far as they are loaded. */
 function senders(thread) {
   const latest = [...thread.messages.values()].sort((a, b) => b.tseq - a.tseq);
   return [...new Set(latest.map((message) => message.sender_id))].slice(0, FACES);

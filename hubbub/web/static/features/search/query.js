@@ -1,8 +1,8 @@
-// What is looked for, as the address has it: `#/search/<words>/<filters>`. Pure.
+// The search in the address: `#/search/<words>/<filters>`. Pure.
 
 const FILTERS = ["kind", "by", "thread", "after", "before"];
 
-/** {query, kind, by, thread, after, before}, all texts; empty: no such filter. */
+/** {query, kind, by, thread, after, before}, all strings; empty: no such filter. */
 export function queryOf([query = "", filters = ""]) {
   const given = new URLSearchParams(filters);
   return { query, ...Object.fromEntries(FILTERS.map((name) => [name, given.get(name) ?? ""])) };
@@ -14,7 +14,7 @@ export function argsOf({ query, ...filters }) {
   return given.length ? [query, new URLSearchParams(given).toString()] : [query];
 }
 
-/** Arguments of the operation. Days are those of the reader. */
+/** Arguments of the operation. Days are in the reader's time zone. */
 export function callOf({ query, kind, by, thread, after, before }, cursor) {
   const midnight = (day) => new Date(`${day}T00:00`).toISOString();
   return {
@@ -24,7 +24,7 @@ export function callOf({ query, kind, by, thread, after, before }, cursor) {
   };
 }
 
-/** A text in pieces, [piece, whether it was looked for]. */
+/** A text split into [part, whether it matches]. */
 export function marked(text, query) {
   const wanted = wordsOf(query);
   if (!wanted.length) return [[text, false]];
@@ -32,7 +32,7 @@ export function marked(text, query) {
   return text.split(found).map((piece, n) => [piece, n % 2 === 1]).filter(([piece]) => piece);
 }
 
-/** Patterns of the words that must be there, the longest first. */
+/** Patterns of the required words, longest first. */
 function wordsOf(query) {
   const parts = query.match(/-?"[^"]*"|\S+/g) ?? [];
   const words = parts.filter((part) => !part.startsWith("-")).flatMap((part) => part.match(/[\p{L}\p{N}]+\*?/gu) ?? []);

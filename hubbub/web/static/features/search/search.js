@@ -1,4 +1,4 @@
-// `#/search/<words>/<filters>`: a field, filters, and what was found.
+// `#/search/<words>/<filters>`: a field, filters, and results.
 import { visible } from "../../core/markdown.js";
 import { html, useEffect, useState } from "../../core/ui.js";
 import { Empty } from "../../parts/empty.js";
@@ -83,7 +83,7 @@ function Results({ app, asked, found: { hits, answer, problem, more, busy } }) {
   `;
 }
 
-/** What the hub finds for it, page after page. */
+/** The results, page by page. */
 function useFound(app, asked) {
   const key = JSON.stringify(asked);
   const [state, setState] = useState(NOTHING);
@@ -103,7 +103,7 @@ function useFound(app, asked) {
   return { ...now, busy: now.at !== at, more: () => setCursor({ key, at: now.answer.cursor }) };
 }
 
-// One thing that was found, with the place where the words stand.
+// One result with a matching excerpt.
 
 const ICONS = { messages: "message", documents: "document", files: "clip" };
 
@@ -121,14 +121,14 @@ function Hit({ app, hit, query }) {
   </a></li>`;
 }
 
-/** Without the signs of Markdown: a piece of a text cannot be drawn as such. */
+/** Without Markdown syntax: an excerpt cannot be rendered. */
 const plain = (text) => text.replace(/[*`]+/g, "").replace(/[\s#>|]+/g, " ").trim();
 
 function Marked({ text, query }) {
   return marked(visible(text), query).map(([piece, isFound], n) => (isFound ? html`<mark key=${n}>${piece}</mark>` : piece));
 }
 
-/** A message in its thread, a document; a file on the right of what was found. */
+/** Opens a message in its thread, a document, or a file on the right. */
 function hrefOf({ router }, { kind, id, thread_id: thread }) {
   if (kind === "messages") return router.href("thread", [thread, id]);
   if (kind === "documents") return router.href("document", [id]);

@@ -1,4 +1,4 @@
-// What can be done with a task: the likeliest as a button, the others in a menu.
+// Actions on a task: the likeliest as a button, the others in a menu.
 import { readersOf } from "../../core/delivery.js";
 import { visible } from "../../core/markdown.js";
 import { html, signal, useState } from "../../core/ui.js";
@@ -9,10 +9,10 @@ import { TaskForm } from "./form.js";
 import { actionsOf, OPERATIONS } from "./rules.js";
 import { words } from "./texts.js";
 
-/** {task, action} while somebody is asked. It is not of the card: that may go while one writes. */
+/** {task, action} while its dialog is open. Kept outside the card, which can disappear meanwhile. */
 const asked = signal(null);
 
-/** Do it, or ask what there is to say about it first. Rejects with a CallError. */
+/** Run the action, after its dialog if it has one. Rejects with a CallError. */
 export async function begin(app, task, action) {
   if (action === "claim") await app.client.write("claim_task", { task: task.id });
   else asked.value = { task, action };
@@ -37,7 +37,7 @@ export function Actions({ app, task }) {
   `;
 }
 
-/** Over the page, while somebody is asked. */
+/** The open dialog, over the page. */
 export function Asked({ app }) {
   const close = () => (asked.value = null);
   if (!asked.value) return null;
@@ -47,7 +47,7 @@ export function Asked({ app }) {
     : html`<${AskDialog} key=${task.id} app=${app} task=${task} action=${action} close=${close} />`;
 }
 
-// What there is to say when one finishes a task, gives it back, hands it on, cancels or reopens it.
+// The dialog for finishing, returning, reassigning, cancelling or reopening a task.
 
 const LONGEST = { finish: 10_000 };
 

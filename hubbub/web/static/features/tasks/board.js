@@ -1,4 +1,4 @@
-// `#/tasks/<thread>`: the tasks of a thread in columns by state; `#/tasks/<thread>/b3`: of one board.
+// `#/tasks/<thread>`: a thread's tasks in columns by state; `#/tasks/<thread>/b3`: those of one board.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Loading } from "../../parts/empty.js";
@@ -13,7 +13,7 @@ import { words } from "./texts.js";
 
 const STATES = ["open", "blocked", "claimed", "done", "cancelled"];
 const PAGE = 30;
-const MOST = 200; // the hub lists no more at once
+const MOST = 200; // the hub's limit per list
 
 export function Board({ app, news, thread, board }) {
   const [most, setMost] = useState(PAGE);
@@ -48,7 +48,7 @@ function Head({ app, thread, make }) {
   </header>`;
 }
 
-/** Where a thread has boards with names. */
+/** If a thread has named boards. */
 function Tabs({ app, thread, board, boards }) {
   if (!boards.some(({ name }) => name)) return null;
   const tab = (id, title) => html`<a key=${id} href=${app.router.href("tasks", id ? [thread, id] : [thread])}
@@ -84,12 +84,12 @@ function Columns({ app, columns, more, isAll, names }) {
   </div>`;
 }
 
-/** Only tasks can be dropped here. */
+/** Only tasks can be dropped. */
 function over(event) {
   if (event.dataTransfer.types.includes(DRAGGED)) event.preventDefault();
 }
 
-/** Arrows lead from card to card. */
+/** Arrow keys move between cards. */
 function moved(event) {
   if (!event.target.matches(".task") || event.ctrlKey || event.altKey || event.metaKey) return;
   const all = [...event.currentTarget.querySelectorAll(".column")].map((each) => [...each.querySelectorAll(".task")]);
@@ -118,7 +118,7 @@ async function columns(client, thread, about, most) {
   return { boards, columns: found };
 }
 
-// A board besides the one that each thread has of its own.
+// Creates a board besides the thread's default one.
 
 function CreateBoard({ app, thread, close }) {
   const [name, setName] = useState("");

@@ -1,4 +1,4 @@
-// `#/tasks`: what the reader does, and all boards.
+// `#/tasks`: the reader's tasks, and all boards.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
@@ -8,7 +8,7 @@ import { Card } from "./card.js";
 import { words } from "./texts.js";
 
 const PAGE = 50;
-const MOST = 200; // the hub lists no more at once
+const MOST = 200; // the hub's limit per list
 
 export function Boards({ app, news }) {
   const [most, setMost] = useState(PAGE);

@@ -1,4 +1,4 @@
-// One task on a board, with what can be done with it next.
+// A task on a board, with its next possible actions.
 import { visible } from "../../core/markdown.js";
 import { fullTime } from "../../core/time.js";
 import { html } from "../../core/ui.js";
@@ -7,14 +7,14 @@ import { Icon } from "../../parts/icon.js";
 import { Actions } from "./actions.js";
 import { words } from "./texts.js";
 
-/** The type of what is dragged from a board: a task's id. */
+/** The drag-and-drop type: a task's id. */
 export const DRAGGED = "application/x-task";
 
 const short = new Intl.DateTimeFormat(undefined, {
   day: "numeric", month: "short", hour: "2-digit", minute: "2-digit",
 });
 
-/** `where`: whether the thread is told; `board`: the name of the task's board, if it is to be told. */
+/** `where`: whether to show the thread; `board`: the name of the task's board, if it is to be shown. */
 export function Card({ app, task, where = false, board = "", draggable = false }) {
   const { id, title, owner, labels, waits_for: waits, thread_id: thread, state } = task;
   const open = () => app.open("task", id);
@@ -44,7 +44,7 @@ export function Card({ app, task, where = false, board = "", draggable = false }
   </article>`;
 }
 
-/** How urgent it is, and when it is due. */
+/** Priority and due date. */
 export function Marks({ task: { priority, due, overdue } }) {
   const mood = { urgent: "danger", high: "warn" }[priority] ?? "";
   return html`

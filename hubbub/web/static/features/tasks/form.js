@@ -1,4 +1,4 @@
-// What a task says: for a new one, and for one that is changed.
+// The form of a task, new or existing.
 import { readersOf } from "../../core/delivery.js";
 import { html, useEffect, useState } from "../../core/ui.js";
 import { FormDialog } from "../../parts/form-dialog.js";
@@ -74,7 +74,7 @@ function newOf({ title, description, owner, due, priority, labels, depends }) {
   };
 }
 
-/** The time only if it is another: one that has passed could not be given again. */
+/** The due time only if it changed: one in the past would be refused. */
 function changesOf({ title, description, due, before, priority, labels, depends, version }) {
   const was = before ? localTime(before) : "";
   const time = due === was ? {} : { due: due ? new Date(due).toISOString() : "none" };
@@ -83,7 +83,7 @@ function changesOf({ title, description, due, before, priority, labels, depends,
   };
 }
 
-/** As a field of a form has it: 2026-11-22T14:30, where one is. */
+/** The value of a form field: 2026-11-22T14:30, in local time. */
 function localTime(iso) {
   const at = new Date(iso);
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

@@ -1,4 +1,4 @@
-// On the right: a task with all that is known of it.
+// The panel of a task with all its details.
 import { visible } from "../../core/markdown.js";
 import { html, useState } from "../../core/ui.js";
 import { Loading } from "../../parts/empty.js";

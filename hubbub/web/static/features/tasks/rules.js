@@ -1,10 +1,10 @@
-// What can be done with a task, and by which operation.
+// The possible actions on a task, and their operations.
 export const OPERATIONS = {
   claim: "claim_task", finish: "finish_task", release: "release_task", assign: "assign_task",
   cancel: "cancel_task", reopen: "reopen_task", edit: "update_task",
 };
 
-/** What may be done, the likeliest first: the rules of hubbub/mods/tasks/schemas.py. */
+/** The allowed actions, likeliest first, by the rules of hubbub/mods/tasks/schemas.py. */
 export function actionsOf({ state, owner, created_by: author, request }, me, isOwner) {
   if (request) return [];
   if (state === "done" || state === "cancelled") return ["reopen"];
@@ -21,7 +21,7 @@ export function actionsOf({ state, owner, created_by: author, request }, me, isO
 
 const LEADS = { claim: "claimed", finish: "done", release: "open", reopen: "open", cancel: "cancelled" };
 
-/** The action that brings a task into a column, or null if nothing does. */
+/** The action that moves a task to a column, or null. */
 export function actionTo(task, state, me, isOwner) {
   return actionsOf(task, me, isOwner).find((action) => LEADS[action] === state && task.state !== state) ?? null;
 }

@@ -1,15 +1,15 @@
-// The left column's own state: what is shown of the threads, what is folded away.
+// State of the left column: the threads shown, and folded groups.
 import { computed, effect, signal } from "../../core/ui.js";
 import { channelThread } from "../../core/ids.js";
 import { fewer, GROUPS, groupsOf, neighbour, repliesOf } from "./groups.js";
 
-const MOST_DIRECT = 12; // direct threads that are shown without asking
+const MOST_DIRECT = 12; // direct threads shown by default
 const NONE = new Set();
 
 export class Column {
   constructor(app) {
     this.app = app;
-    this.folded = signal(new Set(app.storage.get("folded", []))); // groups, threads with replies
+    this.folded = signal(new Set(app.storage.get("folded", []))); // groups, and threads with folded replies
     this.all = signal(false); // whether all direct threads are shown
     const threads = () => app.state.threads.value.values();
     const here = () => app.here.value;
@@ -37,7 +37,7 @@ export class Column {
     effect(() => this.makeThreads());
   }
 
-  /** Channels one is in, the broadcast and drafts are there before anything was said in them. */
+  /** Joined channels, the broadcast thread and drafts are listed before their first message. */
   makeThreads() {
     const { me, threads } = this.app.state;
     if (!me.value) return;
@@ -53,13 +53,13 @@ export class Column {
     return name === "direct" && !this.all.value ? fewer(threads, MOST_DIRECT, here) : threads;
   }
 
-  /** Those under a thread; of folded ones what is unread or open. */
+  /** The replies of a thread; of folded ones only unread or open ones. */
   shownReplies(replies, id) {
     const under = replies.get(id) ?? [];
     return this.folded.value.has(id) ? fewer(under, 0, this.app.here.value) : under;
   }
 
-  /** Fold a group, or the replies under a thread, or unfold them; remembered. */
+  /** Fold or unfold a group, or a thread's replies; stored. */
   fold(name) {
     const folded = new Set(this.folded.peek());
     if (!folded.delete(name)) folded.add(name);
@@ -67,13 +67,13 @@ export class Column {
     this.app.storage.set("folded", [...folded]);
   }
 
-  /** All that is shown, from top to bottom. */
+  /** All listed threads, from top to bottom. */
   flat() {
     const under = (thread) => [thread, ...this.repliesUnder(thread.id).peek().flatMap(under)];
     return GROUPS.flatMap((name) => this.shown[name].peek().flatMap(under));
   }
 
-  /** Go to the next thread (`step` 1) or the one before (-1); `unread`: that has something new. */
+  /** Go to the next thread (`step` 1) or the previous one (-1); `unread`: only unread threads. */
   go(step, unread = false) {
     const wanted = unread ? (thread) => thread.unread.peek() > 0 : undefined;
     const found = neighbour(this.flat(), this.app.here.peek(), step, wanted);
@@ -82,7 +82,7 @@ export class Column {
   }
 }
 
-/** A computed list that stays the same object while its items stay the same. */
+/** A computed list that stays the same object while its items are the same. */
 function list(of) {
   let last = [];
   return computed(() => {
@@ -96,7 +96,7 @@ function each(names, of) {
   return Object.fromEntries(names.map((name) => [name, list(of(name))]));
 }
 
-/** thread -> agents that are at work in it. */
+/** thread -> agents working in it. */
 function working(activities) {
   const found = new Map();
   for (const [agent, threads] of activities) {

@@ -1,4 +1,4 @@
-// The threads on the left, and going from one to the next.
+// The list of threads on the left, and navigation between them.
 import { html } from "../../core/ui.js";
 import { lazy } from "../../parts/lazy.js";
 import { t } from "../../texts.js";

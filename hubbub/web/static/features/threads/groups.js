@@ -1,5 +1,4 @@
-// Which threads the left column shows, in which group and order. Pure: threads go in, lists of
-// threads come out.
+// Groups and sorts the threads of the left column. Pure.
 
 export const GROUPS = ["channels", "direct", "everyone", "mods"];
 
@@ -8,7 +7,7 @@ const RECENT_MS = 12 * 3600 * 1000;
 const MOST_REPLIES = 5; // reply threads under one parent, besides unread ones
 
 /**
- * @param threads   All that are known (core/thread.js).
+ * @param threads   All loaded threads (core/thread.js).
  * @param joined    Names of channels the reader is a member of; `here`: the id of the open thread.
  * @param drafts    Ids of threads with a draft.
  * @returns Map from a name of GROUPS to its threads; replies are not among them.
@@ -34,7 +33,7 @@ function belongs(thread, { joined, here, drafts, me }) {
   return thread.head.value > 0 || drafts.has(thread.id) || thread.pending.value.length > 0;
 }
 
-/** The reply threads to show under each parent: unread, open, or active lately; latest first. */
+/** The reply threads to show per parent: unread, open, or recently active; latest first. */
 export function repliesOf(threads, { here, now }) {
   const found = new Map();
   for (const thread of threads) {
@@ -59,12 +58,12 @@ function isRecent(thread, now) {
   return sent != null && now - Date.parse(sent) < RECENT_MS;
 }
 
-/** The first `most`, and of the others those that are unread or open. */
+/** The first `most`, and any others that are unread or open. */
 export function fewer(threads, most, here) {
   return threads.filter((thread, n) => n < most || thread.unread.value > 0 || thread.id === here);
 }
 
-/** The thread `step` after `here` (before it, if negative), round and round; null if there is none. */
+/** The thread `step` positions after `here` (before it, if negative), cyclic; null if there is none. */
 export function neighbour(threads, here, step, wanted = (thread) => true) {
   const start = threads.findIndex((thread) => thread.id === here);
   const count = threads.length;
@@ -76,7 +75,7 @@ export function neighbour(threads, here, step, wanted = (thread) => true) {
   return null;
 }
 
-/** Those one sent nothing to yet have no place in the log: they come first. */
+/** Threads without messages have no place in the log: they come first. */
 function byActivity(a, b) {
   return (b.lastSeq.value || Infinity) - (a.lastSeq.value || Infinity) || byName(a, b);
 }

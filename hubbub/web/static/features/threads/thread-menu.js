@@ -1,4 +1,4 @@
-// What can be done with a thread from the left column.
+// Actions on a thread in the left column.
 import { membersOf } from "../../core/ids.js";
 import { t } from "../../texts.js";
 
@@ -34,7 +34,7 @@ export function menuOf(app, column, thread) {
   return items;
 }
 
-/** Nothing is unread any more. Returns whether anything was. */
+/** Mark everything as read. Returns whether anything was unread. */
 export function markAllRead(app) {
   const unread = [...app.state.threads.peek().values()].filter((thread) => thread.unread.peek() > 0);
   for (const thread of unread) app.readUpTo(thread.id, thread.head.peek());

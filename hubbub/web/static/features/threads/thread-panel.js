@@ -1,4 +1,4 @@
-// The right column about a thread: what it is, who reads it, what can be done.
+// The panel of a thread: details, members and actions.
 import { membersOf, parentOf, rootOf } from "../../core/ids.js";
 import { html, useComputed } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
@@ -55,7 +55,7 @@ function channelOf(state, root) {
   return root.startsWith("channel.") ? (state.channels.value.get(root.slice(8)) ?? null) : null;
 }
 
-/** Ids of those who read the thread: everybody, for a broadcast. */
+/** Ids of the thread's members: everyone, for the broadcast thread. */
 function membersIn(state, root) {
   if (root.startsWith("dm.")) return membersOf(root);
   if (root.startsWith("channel.")) return channelOf(state, root)?.members ?? [];

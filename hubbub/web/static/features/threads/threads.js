@@ -12,7 +12,7 @@ import { Activity, Presence } from "../../parts/presence.js";
 import { t } from "../../texts.js";
 import { menuOf } from "./thread-menu.js";
 
-/** What stands right of a group's heading: {label, icon, command}. */
+/** The button right of a group's heading: {label, icon, command}. */
 const TOOLS = {
   channels: [
     { label: t.sidebar.browse, icon: "compass", command: "channel-browse" },
@@ -64,10 +64,10 @@ function row(app, column, thread) {
   return html`<${Row} key=${thread.id} app=${app} column=${column} thread=${thread} />`;
 }
 
-// One thread in the left column. Each listens to its own thread only.
+// A thread in the left column. Each row subscribes only to its own thread.
 
 function Row({ app, column, thread, depth = 0 }) {
-  const [armed, setArmed] = useState(false); // the menu is made when somebody comes near
+  const [armed, setArmed] = useState(false); // the menu is created on first hover or focus
   const arm = () => setArmed(true);
   const current = useComputed(() => app.here.value === thread.id).value;
   const title = useTitle(app, thread);
@@ -92,7 +92,7 @@ function Row({ app, column, thread, depth = 0 }) {
   </li>`;
 }
 
-/** What a thread is called; replies by the message that they reply to. */
+/** The title of a thread; a reply thread is titled by its parent message. */
 function useTitle(app, thread) {
   const seq = thread.repliesTo;
   const { message: replied } = useMessage(app, seq === null ? null : `m${seq}`);
@@ -119,7 +119,7 @@ function Sign({ app, thread }) {
   return html`<${Icon} name=${name} size=${17} className="sign" />`;
 }
 
-/** What goes on there: the words of the one agent it is with, else a dot. */
+/** Its activity: the state of the only agent, otherwise a dot. */
 function Work({ app, column, thread }) {
   const others = membersOf(thread.id).filter((member) => member !== app.state.me.value);
   const agents = useComputed(() => (column.working.value.get(thread.id) ?? []).join(", ")).value;

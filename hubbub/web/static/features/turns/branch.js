@@ -1,5 +1,5 @@
-// "What if…": the network goes on from the message that woke a turn, with another instruction or
-// model of its agent, apart from the network itself; what came of it stands beside what came then.
+// "What if…": a copy of the network continues from the message that woke a turn, with another
+// instruction or model; the new result is shown beside the original one.
 import { html, useState } from "../../core/ui.js";
 import { wokenBy } from "../../core/messages.js";
 import { usePending } from "../../parts/pending.js";

@@ -1,4 +1,4 @@
-// What came of a message as a case of `hubbub test`, to be copied.
+// The result of a message as a case of `hubbub test`, to copy.
 import { html } from "../../core/ui.js";
 import { Dialog } from "../../parts/dialog.js";
 import { Loading } from "../../parts/empty.js";

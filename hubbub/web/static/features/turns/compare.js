@@ -46,7 +46,7 @@ function Facts({ app, a, b }) {
           a=${html`<${Ending} end=${a.end} />`} b=${html`<${Ending} end=${b.end} />`} />
         ${keys.map((key) => {
           const [one, other] = [left.get(key) ?? "", right.get(key) ?? ""];
-          const differs = one !== other && key !== "started"; // no two start at the same time
+          const differs = one !== other && key !== "started"; // start times always differ
           const label = words.facts[key];
           return html`<${Pair} key=${key} label=${label} a=${one} b=${other} differs=${differs} />`;
         })}

@@ -1,12 +1,12 @@
-// The facts of a turn in words: what the inspector lists and the comparison sets beside each other.
+// A turn's facts as text, for the inspector and the comparison.
 import { count, dollars } from "../../core/numbers.js";
 import { duration, fullTime } from "../../core/time.js";
 import { lastDialect, tookMs, totals } from "./record.js";
 import { words } from "./texts.js";
 
-const OWN_MEANS = new Set([undefined, null, "native"]); // nothing that needs to be told
+const OWN_MEANS = new Set([undefined, null, "native"]); // defaults that are not shown
 
-/** @returns {{key, label, value}[]}  Those that are known. */
+/** @returns {{key, label, value}[]}  The known facts. */
 export function factsOf(turn, state) {
   const sum = totals(turn);
   const took = tookMs(turn);

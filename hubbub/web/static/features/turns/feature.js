@@ -1,4 +1,4 @@
-// Looking into turns: one, two side by side, and the latest of all.
+// Inspecting turns: one, two side by side, and the latest ones.
 import { turnOf } from "../../core/messages.js";
 import { html } from "../../core/ui.js";
 import { dialogOf } from "../../parts/dialog.js";

@@ -1,4 +1,4 @@
-// A turn: what an agent saw, did and spent.
+// The turn inspector: what an agent saw, did and spent.
 import { visible } from "../../core/markdown.js";
 import { duration } from "../../core/time.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
@@ -71,7 +71,7 @@ function Record({ app, turn, wide, what }) {
   `;
 }
 
-/** How it ended, and why, in one sentence. */
+/** The outcome and its reason, in one sentence. */
 function Verdict({ turn: { end } }) {
   const outcome = end?.outcome ?? null;
   return html`
@@ -96,7 +96,7 @@ function Messages({ app, title, ids, none = null }) {
   `;
 }
 
-/** What the model was given. */
+/** The model's input. */
 function Seen({ turn }) {
   const { prompt, system_prompt, start: { components, tools } } = turn;
   if (!prompt && !system_prompt && !tools.length) return null;
@@ -116,10 +116,9 @@ function Names({ title, names }) {
   </p>`;
 }
 
-// Where a turn's time went: a table with a row for each call of the model and each of a tool, and a
-// bar in each row.
+// The timeline of a turn: a table with a row per model call and tool call, and a bar in each row.
 
-/** `names`: see `stepNames`. `onStep(n)` is called when somebody wants to see a step. */
+/** `names`: see `stepNames`. `onStep(n)` is called when a step is selected. */
 function Waterfall({ turn, names, onStep }) {
   const { rows, total } = timeline(turn, Date.now());
   const { what, when, took } = words.columns;
@@ -171,9 +170,8 @@ function Bar({ start, end, total }) {
   `;
 }
 
-// What can be done with a turn. "Compare with…" opens to the agent's other turns, newest first;
-// "Try it again…" to what its model would do with another prompt, "What if…" to what would have come
-// of that.
+// Actions on a turn. "Compare with…" lists the agent's other turns, newest first; "Try it again…" asks
+// its model with another prompt; "What if…" continues in a copy of the network.
 
 const Trial = lazy(() => import("./trial.js").then((module) => module.Trial));
 const Branch = lazy(() => import("./branch.js").then((module) => module.Branch));
@@ -189,7 +187,7 @@ function CompareWith({ app, turn }) {
   `;
 }
 
-/** For owners, of turns that a model was asked in. `now`: it is what one came for. */
+/** For owners, on turns with model calls. `now`: it was opened by the address. */
 function TryAgain({ app, turn, now = false }) {
   const trial = trialOf(app, turn);
   const { open } = trial.value;

@@ -45,7 +45,7 @@ function Filter({ app, agent }) {
   `;
 }
 
-/** With roles: narrow screens show rows as blocks, and browsers then forget that it is a table. */
+/** With explicit roles: on narrow screens rows are blocks, which makes browsers drop table semantics. */
 function Table({ app, turns }) {
   const { turn, started, outcome, took, steps, tokens, cost } = words.columns;
   return html`
@@ -86,7 +86,7 @@ function Row({ app, turn }) {
   `;
 }
 
-/** In the panel of an agent. */
+/** In an agent's panel. */
 export function LatestTurns({ app, id }) {
   const agent = app.state.participant(id);
   if (agent?.kind !== "agent" || !app.state.owner.value) return null;

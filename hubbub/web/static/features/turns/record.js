@@ -1,13 +1,13 @@
-// A turn's record as numbers: when what ran, and the facts that are shown and compared.
+// Computes a turn's timeline and facts from its record.
 //
-// Offsets (`at_ms`) are milliseconds from the turn's start. Records of earlier versions have none:
-// there a step is taken to follow the one before, and a call the one before it.
+// Offsets (`at_ms`) are milliseconds from the turn's start. Records of earlier versions have none: then
+// each step is assumed to follow the previous one, and each call the previous call.
 
 /**
  * The turn's model calls and tool calls in order.
  * @returns {{rows: {kind: string, name, step, start, end, error}[], total}}
- *   Times in ms. `total` is what the whole width of a chart stands for, at least 1; `end` is null for
- *   what has not ended, and of a tool that never ran `start` is null as well.
+ *   Times in ms. `total` is the duration of a chart's full width, at least 1; `end` is null for an
+ *   unfinished item, and `start` too for a tool that never ran.
  */
 export function timeline(turn, now) {
   const handler = turn.start.model == null;
@@ -38,23 +38,23 @@ function addCall(rows, step, call, clock) {
   return ran ? Math.max(clock, end) : clock;
 }
 
-/** Milliseconds from beginning to end; null while the turn runs. */
+/** Milliseconds from start to end; null while the turn runs. */
 export function tookMs(turn) {
   return turn.ended_at ? Date.parse(turn.ended_at) - Date.parse(turn.started_at) : null;
 }
 
-/** How the model calls tools in the end: {dialect, from}, `from` the step that began with it. */
+/** The dialect in use at the end: {dialect, from}, where `from` is the step that introduced it. */
 export function lastDialect({ start, steps }) {
   const changed = steps.filter((step) => step.dialect).at(-1);
   return changed ? { dialect: changed.dialect, from: changed.n } : { dialect: start.dialect, from: null };
 }
 
-const APART = 10_000; // steps from here on are those of helpers
-const BLOCK = 17_000; // numbers of a helper, with those of its own helpers
-const OWN = 1000; // numbers of a helper's own steps
+const APART = 10_000; // steps numbered from here on are those of helpers
+const BLOCK = 17_000; // step numbers per helper, including its own helpers
+const OWN = 1000; // step numbers of a helper's own steps
 const NO_HELPER = new Set(["unknown_tool", "too_many_helpers", "not_first"]);
 
-/** What the steps are called: Map of number to {n, helpers: [{ordinal, step}]}, innermost first. */
+/** Labels of the steps: Map of number to {n, helpers: [{ordinal, step}]}, innermost first. */
 export function stepNames(steps) {
   const names = new Map();
   const walk = (base, size, helpers) => {
@@ -73,7 +73,7 @@ export function stepNames(steps) {
   return names;
 }
 
-/** What the turn came to. `cost` is null where no step's price is known. */
+/** The turn's totals. `cost` is null if no step has a known price. */
 export function totals(turn) {
   const calls = turn.steps.flatMap((step) => step.calls);
   const costs = turn.steps.map((step) => step.cost_usd).filter((cost) => cost != null);
@@ -88,8 +88,8 @@ export function totals(turn) {
 }
 
 /**
- * What fills the model's window. `whole` is what the whole width of a bar stands for, at least 1;
- * layers without anything in them are left out.
+ * The content of the model's context window. `whole` is the size of a bar's full width, at least 1;
+ * empty layers are left out.
  */
 export function filling({ size, reserve, layers }) {
   const used = add(layers.map((layer) => layer.tokens));
@@ -101,7 +101,7 @@ export function filling({ size, reserve, layers }) {
   };
 }
 
-/** A call's arguments or the like, to be read: JSON over several lines, text as it is. */
+/** A call's arguments or similar in readable form: JSON on several lines, text unchanged. */
 export function pretty(value = null) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }

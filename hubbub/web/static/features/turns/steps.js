@@ -1,4 +1,4 @@
-// What a turn did, step by step: what the model wrote, and the tools it called with what came back.
+// The steps of a turn: the model's texts, its tool calls and their results.
 import { visible } from "../../core/markdown.js";
 import { count, dollars } from "../../core/numbers.js";
 import { duration } from "../../core/time.js";
@@ -8,7 +8,7 @@ import { MessageLink } from "../../parts/message-link.js";
 import { filling, pretty } from "./record.js";
 import { words } from "./texts.js";
 
-/** `name`: what it is called, as `stepNames` has it. */
+/** `name`: its label from `stepNames`. */
 export function Step({ app, step, name = { n: step.n, helpers: [] } }) {
   return html`
     <li class="step" data-step=${step.n} tabindex="-1">
@@ -48,7 +48,7 @@ function Call({ call }) {
   `;
 }
 
-/** A call that ran with other arguments than the model gave it: both, and who changed them. */
+/** A call whose arguments were changed: the original ones, the new ones, and by whom. */
 function Changed({ call: { arguments: asked, changed } }) {
   return html`
     <p class="note">${visible(words.changedBy(changed.by, changed.names))}</p>
@@ -57,7 +57,7 @@ function Changed({ call: { arguments: asked, changed } }) {
   `;
 }
 
-/** What a person said meanwhile, as the model was shown it. */
+/** A person's message during the turn, as shown to the model. */
 function Steered({ app, steering: { message, text } }) {
   return html`
     <section class="steered" aria-label=${words.steered}>
@@ -68,7 +68,7 @@ function Steered({ app, steering: { message, text } }) {
   `;
 }
 
-/** Who has answered or what the runtime did, and what it read from outside, a sentence each. */
+/** Who answered, what the runtime did, and untrusted content, one sentence each. */
 function remarks({ role, plan_step, model, made, untrusted, calls_cut }) {
   return [
     role && words.role(role, plan_step),
@@ -79,7 +79,7 @@ function remarks({ role, plan_step, model, made, untrusted, calls_cut }) {
   ].filter(Boolean);
 }
 
-/** What the runtime did besides: a fallback, a repeated request. */
+/** Other actions of the runtime: a fallback, a repeated request. */
 export function Notes({ notes }) {
   if (!notes?.length) return null;
   return html`<ul class="notes-of-turn" aria-label=${words.notes}>
@@ -87,7 +87,7 @@ export function Notes({ notes }) {
   </ul>`;
 }
 
-/** Steps that the model itself has put out of its sight, or into fewer words. */
+/** Steps that the model itself removed from its context, or summarised. */
 function Forgotten({ step: { discards, compresses } }) {
   return html`
     ${discards?.length > 0 && html`<p class="quiet">${words.discards(discards)}</p>`}
@@ -102,13 +102,13 @@ function ran({ duration_ms, attempts }) {
   return [took, attempts > 1 && words.attemptsOfCall(attempts)].filter(Boolean).join(" · ");
 }
 
-/** Results are text, and mostly JSON: then they are easier to read over several lines. */
+/** A result; JSON is shown on several lines. */
 function readable(text) {
   if (text.length > 100_000 || !/^[[{]/.test(text)) return text;
   try {
     return pretty(JSON.parse(text));
   } catch {
-    return text; // it only begins like JSON
+    return text; // it only starts like JSON
   }
 }
 
@@ -117,7 +117,7 @@ function spent({ duration_ms, tokens_in, tokens_out, cost_usd }) {
   return [duration(duration_ms), tokens, dollars(cost_usd)].filter(Boolean).join(" · ");
 }
 
-// How a question filled the model's context window: a bar of layers, and opened a table of them.
+// The composition of the model's context window: a bar of layers, with a table when opened.
 
 function Window({ window }) {
   const [open, setOpen] = useState(false);

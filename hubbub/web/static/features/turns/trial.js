@@ -1,5 +1,5 @@
-// "Try it again…": a recorded turn's question put to a model once more, with another system prompt
-// or to another model, and both answers side by side. Nothing of it is sent, run or kept.
+// "Try it again…": asks a model a recorded turn's question again, with another system prompt or model,
+// and shows both answers side by side. Nothing is sent, run or stored.
 import { html } from "../../core/ui.js";
 import { DiffView } from "../../parts/diff-view.js";
 import { useWatched } from "../../parts/watched.js";

@@ -1,5 +1,5 @@
-// Trials of recorded turns: what was typed and what was answered stays for as long as the page does,
-// wherever the turn is shown.
+// Trials of recorded turns: inputs and answers are kept for the lifetime of the page, in all places
+// that show the turn.
 import { signal } from "../../core/ui.js";
 
 const MOST = 20; // turns
@@ -21,7 +21,7 @@ export function change(trial, part) {
   trial.value = { ...trial.peek(), ...part };
 }
 
-/** Ask. The outcome: {state: "none" | "asking" | "failed" | "answered", ...}. */
+/** Ask the model. The outcome: {state: "none" | "asking" | "failed" | "answered", ...}. */
 export async function tryAgain(app, turn, trial) {
   const { system, model } = trial.peek();
   const other = system !== (turn.system_prompt ?? "");
