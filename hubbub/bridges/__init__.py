@@ -1,9 +1,8 @@
-"""Bridges: a channel of the network and a room of another chat have the same conversation.
+"""Bridges between channels of the network and rooms of other chats.
 
-chat    the port: what a bridge needs of another chat
-bridge  the process: one client for what is said here, one for each person of the other chat
-names   what a person of another chat is called here
-pairs   which message here is which one there
-irc     IRC, one connection for each participant
+chat    the port: the interface of another chat
+bridge  the process: one client that observes, and one for each person of the other chat
+pairs   maps message ids between the network and the other chat
+irc     IRC, with one connection per participant
 matrix  Matrix, as an application service
 """

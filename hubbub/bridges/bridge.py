@@ -1,7 +1,7 @@
-"""A bridge: channels of the network and of another chat have the same conversation.
+"""A bridge between channels of the network and channels of another chat.
 
-What is said here, one client hears, in the log's order; it acknowledges what the other chat has
-taken. What is said there, a participant of its own says for each person: a puppet.
+One client receives the network's messages in log order and acknowledges each once the other chat
+has accepted it. Each person of the other chat is represented by a participant: a puppet.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ from hubbub.protocol.operations import SendResult
 __all__ = ["Bridge", "is_puppet", "puppet_name"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*\Z")
-_MOST = 24
-"""Characters of a name that are kept: with a bridge's name and the digest it stays an id."""
+_MAX_NAME = 24
+"""Characters kept of a person's name, so that bridge name, person and digest fit into an id."""
 
 
 def puppet_name(bridge: str, person: str) -> str:
-    """The participant that stands for `person`, an id of the other chat.
+    """The participant that represents `person`, an id of the other chat.
 
-    No two people have the same one: an id that cannot stand as it is gets a digest behind `--`,
-    which no plain one contains.
+    It is unique: an id that cannot be used unchanged gets a digest after `--`, which no unchanged
+    id contains.
     """
-    if _PLAIN.match(person) and len(person) <= _MOST:
+    if _PLAIN.match(person) and len(person) <= _MAX_NAME:
         return f"{bridge}-{person}"
-    readable = re.sub(r"[^A-Za-z0-9_]+", "-", person).strip("-")[:_MOST].rstrip("-")
+    readable = re.sub(r"[^A-Za-z0-9_]+", "-", person).strip("-")[:_MAX_NAME].rstrip("-")
     return f"{bridge}-{readable}--{hashlib.sha256(person.encode()).hexdigest()[:16]}"
 
 
 def is_puppet(bridge: str, participant: str) -> bool:
-    """Whether a participant of this name stands for a person of the bridge's other chat."""
+    """Whether a participant represents a person of the bridge's other chat."""
     return participant.startswith(f"{bridge}-")
 
 
 log = get_logger(__name__)
 
-MOST_PUPPETS = 100
-"""People who are present at the same time; who has said nothing for longest leaves first."""
+MAX_PUPPETS = 100
+"""Puppets connected at once; a new one replaces the one inactive for longest."""
 
 
 class _Puppet(NamedTuple):
@@ -87,36 +87,36 @@ class Bridge:
         pairs: Path | None = None,
         backoff: Backoff | None = None,
     ):
-        """`channels` are those of the network, each with the one of the other chat. `token` proves
-        the bridge and its puppets. `pairs` is the file for the ids of a chat that has some;
-        left out: in memory."""
+        """`channels` maps channels of the network to those of the other chat. `token`
+        authenticates the bridge and its puppets. `pairs` is the file for message ids of a chat that
+        has ids; None: in memory."""
         self._name, self._chat, self._connect, self._token = name, chat, connect, token
         self._theirs = dict(channels)
         self._ours = {theirs: ours for ours, theirs in channels.items()}
         self._pairs = Pairs(pairs)
         self._backoff = backoff or Backoff()
-        self._client = self._joining(name, "service", None)
+        self._client = self._new_client(name, "service", None)
         self._people: dict[str, Participant] = {}
         self._puppets: OrderedDict[str, _Puppet] = OrderedDict()
-        self._taking = asyncio.Lock()
+        self._handling = asyncio.Lock()
 
     async def run(self) -> None:
-        """Until cancelled. Raises `ConnectionLost` when the hub has closed for good, and what
-        `Chat.run` raises."""
+        """Run until cancelled. Raises `ConnectionLost` when the hub closes the connection for good,
+        and the errors of `Chat.run`."""
         with self._pairs:
             try:
                 async with self._client, asyncio.TaskGroup() as group:
                     for channel in self._theirs:
                         await self._client.call("join_channel", channel=channel)
-                    group.create_task(self._chat.run(self.take), name=f"{self._name} hears")
-                    await self._learn()
-                    group.create_task(self._show(), name=f"{self._name} shows agents")
+                    group.create_task(self._chat.run(self.take), name=f"{self._name} listens")
+                    await self._load_participants()
+                    group.create_task(self._show_agents(), name=f"{self._name} shows agents")
                     await self._relay()
             finally:
                 for name in list(self._puppets):
                     await self._leave(name)
 
-    # From here to there -------------------------------------------------------------------------
+    # From the network to the other chat ---------------------------------------------------------
 
     async def _relay(self) -> None:
         async for item in self._client.events():
@@ -130,27 +130,29 @@ class Bridge:
         try:
             theirs = await self._chat.say(message)
         except ChatRefused as error:
-            log.warning("a message does not pass the bridge", message=ours, why=str(error))
+            log.warning("a message was not bridged", message=ours, why=str(error))
             return
         if theirs is not None and message.change is None:
             self._pairs.put(Pair(ours, theirs))
 
     async def _outgoing(self, message: Message) -> Outgoing | None:
-        """How it is said there; None for what is not said there."""
+        """The message for the other chat; None if it is not bridged."""
         ours = thread_ids.root(message.thread_id).partition("channel.")[2]
         theirs = self._theirs.get(ours)
         if theirs is None or is_puppet(self._name, message.sender_id):
             return None
         if message.is_notice or message.imported:
             return None
-        people = {id: who for id in message.mentions if (who := await self._person(id))}
+        people = {id: person for id in message.mentions if (person := await self._person(id))}
         amends = message.amends
         replies = [f"m{n}" for n in re.findall(r"\.t(\d+)", message.thread_id)]
         return Outgoing(
             id=f"{self._client.hello.epoch}-{message.id}",
             channel=theirs,
             author=message.sender_id,
-            text=_shown(message, people) if amends is None or amends.kind == "edited" else "",
+            text=_display_text(message, people)
+            if amends is None or amends.kind == "edited"
+            else "",
             mentions=tuple(people.values()),
             thread=self._pairs.theirs(replies[0]) if replies else None,
             parent=await self._parent(replies[-1]) if replies else None,
@@ -165,140 +167,138 @@ class Bridge:
         return Parent(self._pairs.theirs(id), author, message.text)
 
     async def _person(self, participant: str) -> Person | None:
-        """Whom of the other chat a participant stands for."""
+        """The person that a puppet represents; None for other participants."""
         if not is_puppet(self._name, participant):
             return None
         if participant not in self._people:
-            await self._learn()
+            await self._load_participants()
         card = self._people[participant].card
         return Person(str(getattr(card, "person", card.name)), card.name)
 
-    async def _learn(self) -> None:
-        """Look who is in the network."""
+    async def _load_participants(self) -> None:
         after: str | None = None
         while True:
             args = {} if after is None else {"after": after}
-            found = await self._client.call("list_participants", **args)
-            assert isinstance(found, dict)
-            page = [Participant.model_validate(each) for each in _list(found["participants"])]
+            result = await self._client.call("list_participants", **args)
+            assert isinstance(result, dict)
+            page = [Participant.model_validate(each) for each in _list(result["participants"])]
             self._people |= {each.id: each for each in page}
-            if not page or not found.get("more"):
+            if not page or not result.get("more"):
                 return
             after = page[-1].id
 
-    async def _show(self) -> None:
-        found = await self._client.call("list_channels")
-        assert isinstance(found, dict)
+    async def _show_agents(self) -> None:
+        result = await self._client.call("list_channels")
+        assert isinstance(result, dict)
         members = {
             str(member)
-            for channel in _list(found["channels"])
+            for channel in _list(result["channels"])
             if isinstance(channel, dict) and channel["name"] in self._theirs
             for member in _list(channel["members"])
         }
-        agents = [id for id, known in self._people.items() if known.kind == "agent"]
+        agents = [id for id, each in self._people.items() if each.kind == "agent"]
         await self._chat.show(sorted(members.intersection(agents)))
 
-    # From there to here -------------------------------------------------------------------------
+    # From the other chat to the network ---------------------------------------------------------
 
     async def take(self, event: Incoming) -> None:
-        """Something happened in the other chat; returns when the network has it, or has refused
-        it. Raises `ConnectionLost`."""
-        async with self._taking:
-            await self._until_taken(event)
+        """Apply an event of the other chat; returns when the network has stored or refused it.
+        Raises `ConnectionLost`."""
+        async with self._handling:
+            await self._handle_with_retries(event)
 
-    async def _until_taken(self, event: Incoming) -> None:
+    async def _handle_with_retries(self, event: Incoming) -> None:
         attempt = 0
         while True:
             try:
-                return await self._take(event)
+                return await self._handle(event)
             except OperationError as error:
                 if not error.temporary:
-                    log.warning("the network does not take this", what=event, why=str(error))
+                    log.warning("the network refused an event", what=event, why=str(error))
                     return None
                 await self._backoff.sleep(self._backoff.after(error.retry_after_s or 0, attempt))
                 attempt += 1
 
-    async def _take(self, event: Incoming) -> None:
+    async def _handle(self, event: Incoming) -> None:
         match event:
             case IncomingMessage():
-                await self._said(event)
+                await self._post(event)
             case Edited():
-                await self._edited(event)
+                await self._edit(event)
             case Deleted():
-                await self._deleted(event)
+                await self._delete(event)
             case PersonLeft():
                 await self._leave(puppet_name(self._name, event.person))
 
-    async def _said(self, said: IncomingMessage) -> None:
-        channel = self._ours.get(said.channel)
-        if channel is None or not said.text.strip():
+    async def _post(self, message: IncomingMessage) -> None:
+        channel = self._ours.get(message.channel)
+        if channel is None or not message.text.strip():
             return
-        root = self._pairs.of_theirs(said.thread) if said.thread else None
-        quoted = self._pairs.of_theirs(said.quotes) if said.quotes else None
-        client = await self._puppet(said.person)
-        what: dict[str, object] = {"text": said.text, "outside": True}
+        root = self._pairs.by_theirs(message.thread) if message.thread else None
+        quoted = self._pairs.by_theirs(message.quotes) if message.quotes else None
+        client = await self._puppet(message.person)
+        args: dict[str, object] = {"text": message.text, "outside": True}
         if quoted is not None:
-            what["quote"] = {"message_id": quoted.ours}
+            args["quote"] = {"message_id": quoted.ours}
         operation = "post_to_channel" if root is None else "reply"
-        what |= {"channel": channel} if root is None else {"message_id": root.ours}
-        answer = await client.call(operation, cid=self._cid(said.id), **what)
-        ours = SendResult.model_validate(answer).id
+        args |= {"channel": channel} if root is None else {"message_id": root.ours}
+        result = await client.call(operation, cid=self._cid(message.id), **args)
+        ours = SendResult.model_validate(result).id
         if self._chat.has_ids:
-            pair = Pair(ours, said.id, said.person.id, said.person.name)
-            self._pairs.put(pair)
+            self._pairs.put(Pair(ours, message.id, message.person.id, message.person.name))
 
-    async def _edited(self, edit: Edited) -> None:
-        pair = self._pairs.of_theirs(edit.message)
+    async def _edit(self, edit: Edited) -> None:
+        pair = self._pairs.by_theirs(edit.message)
         if pair is None or pair.person != edit.person.id:
             return
         client = await self._puppet(edit.person)
         if not client.offers("edit_message"):
             id, text = edit.id, f"(edited) {edit.text}"
-            await self._said(
+            await self._post(
                 IncomingMessage(id, edit.person, edit.channel, text, quotes=edit.message)
             )
             return
-        what = {"message_id": pair.ours, "text": edit.text, "outside": True}
-        await client.call("edit_message", cid=self._cid(edit.id), **what)
+        args = {"message_id": pair.ours, "text": edit.text, "outside": True}
+        await client.call("edit_message", cid=self._cid(edit.id), **args)
 
-    async def _deleted(self, deletion: Deleted) -> None:
-        pair = self._pairs.of_theirs(deletion.message)
+    async def _delete(self, deletion: Deleted) -> None:
+        pair = self._pairs.by_theirs(deletion.message)
         if pair is None or pair.person is None:
-            return  # what was said here is deleted here
+            return  # messages of the network are deleted in the network
         client = await self._puppet(Person(pair.person, pair.name or pair.person))
         if client.offers("delete_message"):
             cid = self._cid(deletion.id)
             await client.call("delete_message", cid=cid, message_id=pair.ours)
 
     def _cid(self, id: str) -> str:
-        """The same for each time that an event is told of: the network knows it by that."""
+        """A stable cid for an event, so that a repeated event is stored once."""
         return "bridge:" + hashlib.sha256(f"{self._name}\0{id}".encode()).hexdigest()[:40]
 
     # Puppets ------------------------------------------------------------------------------------
 
-    def _joining(self, name: str, kind: str, card: Card | None) -> Client:
+    def _new_client(self, name: str, kind: str, card: Card | None) -> Client:
         return Client(
             self._connect(),
             name,
             "service" if kind == "service" else "human",
             token=self._token,
-            # What a puppet could hear, the bridge hears.
+            # A puppet needs no history: the bridge's own client receives everything.
             cursor=None if kind == "service" else "latest",
             options=ClientOptions(card=card, schemas=False, backoff=self._backoff),
         )
 
     async def _puppet(self, person: Person) -> Client:
-        """The participant that stands for a person, in the channels of the bridge."""
+        """The client of a person's puppet, which has joined the bridge's channels."""
         name = puppet_name(self._name, person.id)
         puppet = self._puppets.get(name)
         if puppet is not None:
             self._puppets.move_to_end(name)
             return puppet.client
-        if len(self._puppets) >= MOST_PUPPETS:
+        if len(self._puppets) >= MAX_PUPPETS:
             await self._leave(next(iter(self._puppets)))
-        about = f"{person.name}, a person of {self._chat.title}; is reached in the channels only"
+        about = f"{person.name}, a person on {self._chat.title}; can be reached only in channels"
         card = {"name": person.name[:64], "description": about, "person": person.id}
-        client = self._joining(name, "human", Card.model_validate(card))
+        client = self._new_client(name, "human", Card.model_validate(card))
         await client.__aenter__()
         reading = asyncio.create_task(_read(client), name=f"{name} reads")
         self._puppets[name] = _Puppet(client, reading)
@@ -315,7 +315,7 @@ class Bridge:
 
 
 async def _read(client: Client) -> None:
-    """Take what arrives, so that it does not pile up."""
+    """Acknowledge events, so that they do not pile up."""
     async for item in client.events():
         if isinstance(item, Event):
             await client.ack(item.seq)
@@ -325,11 +325,11 @@ def _list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-def _shown(message: Message, people: Mapping[str, Person]) -> str:
-    """Its text with the people of the other chat named as they are there, and its files by name."""
+def _display_text(message: Message, people: Mapping[str, Person]) -> str:
+    """The message's text with the other chat's names for its people, and the names of its files."""
     text = re.sub(
         r"@([A-Za-z0-9_-]+)",
-        lambda found: people[found[1]].name if found[1] in people else found[0],
+        lambda match: people[match[1]].name if match[1] in people else match[0],
         message.text,
     )
     return "\n".join([text, *(f"[file: {file.name}]" for file in message.attachments)])

@@ -1,15 +1,15 @@
-"""The port of a bridge: what it needs of another chat.
+"""The port of a bridge: the interface of another chat.
 
     class Pigeons(Chat):
         class Config(Section):
             loft: str
 
-        async def run(self, take): ...   # for each message there: await take(IncomingMessage(...))
-        async def say(self, message): ...  # say it there
+        async def run(self, take): ...   # for each message: await take(IncomingMessage(...))
+        async def say(self, message): ...  # send it to the other chat
 
-`take` returns when the network has stored what was said, so a chat that can repeat acknowledges
-after it. `say` returns when the other chat has taken the message, and only then does the bridge
-acknowledge it. Either may be called again for the same thing after a crash: with the same id.
+`take` returns when the network has stored the event, so a chat that can redeliver acknowledges
+afterwards. `say` returns when the other chat has accepted the message, and only then does the
+bridge acknowledge it. After a crash, either can be called again with the same id.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ __all__ = [
 
 
 class ChatRefused(HubbubError):
-    """The other chat does not take this, now or later."""
+    """The other chat refuses the message permanently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody of the other chat."""
+    """A person of the other chat."""
 
     id: str
-    """Who it is there: no two people have the same one."""
+    """Unique in the other chat."""
     name: str
-    """What people call them."""
+    """The display name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +56,21 @@ class IncomingMessage:
     """A message of the other chat."""
 
     id: str
-    """The same each time it is told of, and of no other message."""
+    """Unique, and the same when the message is redelivered."""
     person: Person
     channel: str
-    """The channel there."""
+    """The channel of the other chat."""
     text: str
-    """With participants of the network whom it addresses as `@name`."""
+    """Participants of the network are mentioned as `@name`."""
     thread: str | None = None
-    """The message there in whose thread it stands."""
+    """The other chat's message whose thread it is in."""
     quotes: str | None = None
-    """The message there that it answers, outside of a thread."""
+    """The other chat's message that it answers outside of a thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """Somebody has edited a message of theirs."""
+    """A person edited their message."""
 
     id: str
     person: Person
@@ -81,7 +81,7 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """A message of the other chat is gone, whoever has deleted it there."""
+    """A message of the other chat was deleted, by its author or another person."""
 
     id: str
     message: str
@@ -89,10 +89,10 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class PersonLeft:
-    """Somebody has left."""
+    """A person left."""
 
     person: str
-    """Their id."""
+    """The person's id."""
 
 
 Incoming: TypeAlias = IncomingMessage | Edited | Deleted | PersonLeft
@@ -101,77 +101,77 @@ Take: TypeAlias = Callable[[Incoming], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The message of the network under which another one stands."""
+    """The message of the network that another one replies to."""
 
     id: str | None
-    """What it is called there; None if the other chat has no such message."""
+    """Its id in the other chat; None if it is not there."""
     author: str
-    """What they are called there, if they are from there."""
+    """The name in the other chat for its people, otherwise the participant."""
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message of the network, to be said in the other chat."""
+    """A message of the network for the other chat."""
 
     id: str
-    """The same each time, and of no other message of any network."""
+    """Unique across networks, and the same when the message is sent again."""
     channel: str
-    """The channel there."""
+    """The channel of the other chat."""
     author: str
     """The participant."""
     text: str
-    """With people of the other chat named as they are there. Empty if it deletes."""
+    """With the other chat's names for its people. Empty for a deletion."""
     mentions: tuple[Person, ...] = ()
     """People of the other chat."""
     thread: str | None = None
-    """The message there in whose thread it belongs."""
+    """The other chat's message whose thread it belongs to."""
     parent: Parent | None = None
-    """What it answers: in deeper threads of the network another message than `thread`."""
+    """The message that it answers. In nested threads of the network it differs from `thread`."""
     change: Literal["edited", "deleted"] | None = None
-    """Whether it edits or deletes an earlier one."""
+    """Whether it edits or deletes an earlier message."""
     changes: str | None = None
-    """That one there; None if the other chat has no such message."""
+    """The id of that message in the other chat; None if it is not there."""
 
 
 class Chat(ABC):
-    """Another chat. One object serves one run of a bridge."""
+    """Another chat. Each run of a bridge has its own instance."""
 
     Config: ClassVar[type[Section]] = Section
     """The bridge's `settings` in the YAML."""
     has_ids: ClassVar[bool] = False
-    """Whether its messages have ids, so that edits, deletions and threads can name them. The bridge
-    remembers them then, in a file."""
+    """Whether messages have ids, so that edits, deletions and threads can refer to them. The bridge
+    then stores the ids in a file."""
 
     def __init__(self, name: str, settings: Section, channels: Sequence[str]):
-        """`name` is the bridge's, `channels` are those of the other chat. `settings` is a
+        """`name` is the bridge's name, `channels` are the other chat's channels. `settings` is a
         `Config`."""
         self.name, self.channels = name, channels
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What people call it, such as `irc.example.org`."""
+        """The display name, such as `irc.example.org`."""
 
     @abstractmethod
     async def run(self, take: Take) -> None:
-        """Listen until cancelled, and hand on what is said there in its order. Lost connections are
-        taken up again. Raises `HubbubError` when that is of no use."""
+        """Listen until cancelled, and pass events to `take` in order. Reconnects by itself. Raises
+        `HubbubError` if that cannot succeed."""
 
     @abstractmethod
     async def say(self, message: Outgoing) -> str | None:
-        """Have it said there; returns its id there, if it has one. Waits while the other chat
-        cannot be reached, and raises `ChatRefused` for what it will never take."""
+        """Send the message and return its id in the other chat, if it has one. Waits while the
+        other chat is unreachable, and raises `ChatRefused` if it refuses the message permanently.
+        """
 
     async def show(self, agents: Sequence[str]) -> None:  # noqa: B027  # not all chats can
-        """Let these appear in the channels, before they say anything. Without it they appear with
-        their first word."""
+        """Make agents visible in the channels before their first message, if the chat can."""
 
     async def probe(self) -> str:
-        """Ask the other chat whether it is there; returns a sentence. Raises `OSError` or
+        """Check that the other chat is reachable; returns a sentence. Raises `OSError` or
         `HubbubError`."""
-        return f"{self.title} is not looked at"
+        return f"{self.title} is not checked"
 
     def setup(self) -> Mapping[str, object]:
-        """What the other chat's own config needs, as a YAML file; empty if nothing."""
+        """The config that the other chat's server needs, as a YAML mapping; empty if none."""
         return {}

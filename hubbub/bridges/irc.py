@@ -1,7 +1,7 @@
-"""IRC: one connection for each participant, and one that hears.
+"""IRC, with one connection per participant and one that observes.
 
-IRC has no ids and no history. What was said while the bridge was away is not heard, and a line
-whose confirmation was lost with a connection is said again.
+IRC has no ids and no history. Messages sent while the bridge is down are missed, and a line is sent
+again if the connection was lost before its confirmation.
 """
 
 from __future__ import annotations
@@ -34,44 +34,45 @@ __all__ = ["Irc", "IrcConfig"]
 log = get_logger(__name__)
 
 USER = "hubbub"
-"""The user name of all our connections: bridges do not listen to those of each other, so that
-nothing goes round in circles."""
+"""The user name of all our connections. Bridges ignore each other's, which prevents loops."""
 REGISTER_S, SILENCE_S = 30.0, 300.0
-"""Seconds until a connection must be in its channels, and in which a server says something."""
-MOST_LINES = 20
-"""Lines of one message; what is longer is cut, for channels throw out who floods them."""
-MOST_WAITING = 1000
-"""Lines that were heard and are not stored yet; then nothing more is read."""
+"""Seconds until a connection must be in its channels, and without a line from the server until it
+is dropped."""
+MAX_LINES = 20
+"""Lines per message; the rest is cut, since servers disconnect clients that flood."""
+MAX_WAITING = 1000
+"""Lines received but not yet stored; at the limit, reading pauses."""
 _LINE = 512 - 2 - 64
-"""Bytes of a line, without its end and the host that the server adds."""
+"""Bytes of a line, without its line break and the host that the server adds."""
 _FORMAT = re.compile(r"\x03(?:\d{1,2}(?:,\d{1,2})?)?|\x04[0-9A-Fa-f]{0,6}|[\x00-\x1f\x7f]")
 _FOLDED = str.maketrans("[]\\~", "{}|^")
 _REFUSED = {"403", "405", "465", "471", "473", "474", "475", "477"}
-"""No channel, too many, banned from the server, full, by invitation, banned, key, registered."""
+"""No such channel, too many channels, banned from the server, channel full, invitation only, banned
+from the channel, key required, registration required."""
 
 
 class IrcConfig(Section):
     server: str
     """host:port; 6697 is usual with TLS, 6667 without."""
     tls: bool = True
-    """Whether the connection is encrypted, and the server proven by its certificate."""
+    """Whether the connection is encrypted and the server's certificate verified."""
     nick: str = Field("hubbub", pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,30}$")
-    """The nick of the connection that hears."""
+    """The nick of the observing connection."""
     password: SecretStr | None = None
-    """The server's, or `account:password` where it takes those."""
+    """The server's password, or `account:password` if it accepts that."""
 
 
 class Irc(Chat):
-    """An IRC server. Participants have nicks as they are called in the network, as far as those are
-    free and short enough."""
+    """An IRC server. A participant's nick is its id in the network, unless that is taken or too
+    long."""
 
     Config = IrcConfig
 
     def __init__(self, name: str, settings: IrcConfig, channels: Sequence[str]):
-        super().__init__(name, settings, [folded(each) for each in channels])
+        super().__init__(name, settings, [fold_case(each) for each in channels])
         self._settings, self._backoff = settings, Backoff()
-        self._heard: asyncio.Queue[Line] = asyncio.Queue(MOST_WAITING)
-        self._observer = self._connection(settings.nick, self._heard.put)
+        self._received: asyncio.Queue[Line] = asyncio.Queue(MAX_WAITING)
+        self._observer = self._connection(settings.nick, self._received.put)
         self._puppets: dict[str, _Connection] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._running = asyncio.Event()
@@ -84,14 +85,14 @@ class Irc(Chat):
         async with asyncio.timeout(REGISTER_S):
             _, writer = await _open(self._settings)
             writer.close()
-        return f"{self._settings.server} takes connections"
+        return f"{self._settings.server} accepts connections"
 
     async def run(self, take: Take) -> None:
         async with asyncio.TaskGroup() as self._tasks:
             self._tasks.create_task(self._observer.run())
             self._running.set()
             while True:
-                for event in self._events(await self._heard.get()):
+                for event in self._events(await self._received.get()):
                     await take(event)
 
     async def show(self, agents: Sequence[str]) -> None:
@@ -99,19 +100,19 @@ class Irc(Chat):
             await self._puppet(agent)
 
     async def say(self, message: Outgoing) -> None:
-        lines = list(said(message))
+        lines = list(irc_lines(message))
         if not lines:
-            raise ChatRefused("nothing of it can be shown")
+            raise ChatRefused("the message has no text to show")
         for line in lines:
-            await self._say(message.author, folded(message.channel), line)
+            await self._say(message.author, fold_case(message.channel), line)
 
     async def _say(self, author: str, channel: str, line: str) -> None:
-        """By the author's own connection, or by the one that hears where it has none."""
+        """Send a line on the author's connection, or on the observing one if that fails."""
         puppet = await self._puppet(author)
-        for speaker, words in ((puppet, line), (self._observer, f"<{author}> {line}")):
-            if await speaker.settled():
+        for connection, text in ((puppet, line), (self._observer, f"<{author}> {line}")):
+            if await connection.wait_first_attempt():
                 with suppress(ConnectionError):
-                    return await speaker.say(channel, words)
+                    return await connection.say(channel, text)
         while True:
             await self._observer.joined.wait()
             with suppress(ConnectionError):
@@ -120,59 +121,59 @@ class Irc(Chat):
     async def _puppet(self, participant: str) -> _Connection:
         puppet = self._puppets.get(participant)
         if puppet is None:
-            await self._observer.joined.wait()  # that one knows how long nicks are
+            await self._observer.joined.wait()  # then it knows the maximum length of nicks
             await self._running.wait()
             assert self._tasks is not None
-            own = self._puppets.get(participant)
-            if own is not None:
-                return own
-            puppet = self._connection(nick_of(participant), self._answer_privately)
-            puppet.longest = self._observer.longest
+            other = self._puppets.get(participant)
+            if other is not None:  # added while waiting
+                return other
+            puppet = self._connection(nick_of(participant), self._answer_private_message)
+            puppet.max_nick = self._observer.max_nick
             self._puppets[participant] = puppet
             self._tasks.create_task(puppet.run())
         return puppet
 
-    def _connection(self, nick: str, hear: _Hear) -> _Connection:
-        return _Connection(self._settings, nick, self.channels, hear, self._backoff)
+    def _connection(self, nick: str, on_line: _OnLine) -> _Connection:
+        return _Connection(self._settings, nick, self.channels, on_line, self._backoff)
 
-    async def _answer_privately(self, line: Line) -> None:
-        """Somebody has written to a puppet alone, which no channel of the network hears."""
-        own = {folded(puppet.nick): puppet for puppet in self._puppets.values()}
-        puppet = own.get(folded(line.params[0])) if line.command == "PRIVMSG" else None
+    async def _answer_private_message(self, line: Line) -> None:
+        """Answer a private message to a puppet: private messages are not bridged."""
+        by_nick = {fold_case(puppet.nick): puppet for puppet in self._puppets.values()}
+        puppet = by_nick.get(fold_case(line.params[0])) if line.command == "PRIVMSG" else None
         if puppet is not None and line.source and not self._is_ours(line):
-            where = ", ".join(self.channels)
-            puppet.send("NOTICE", line.hostmask.nickname, f"I hear what is said in {where} only.")
+            channels = ", ".join(self.channels)
+            puppet.send("NOTICE", line.hostmask.nickname, f"I only read messages in {channels}.")
 
-    # What is heard --------------------------------------------------------------------------------
+    # Incoming -------------------------------------------------------------------------------------
 
     def _is_ours(self, line: Line) -> bool:
         user = (line.hostmask.username or "").removeprefix("~")
         connections = (self._observer, *self._puppets.values())
-        nick = folded(line.hostmask.nickname)
-        return user == USER or nick in {folded(each.nick) for each in connections}
+        nick = fold_case(line.hostmask.nickname)
+        return user == USER or nick in {fold_case(each.nick) for each in connections}
 
     def _events(self, line: Line) -> Iterator[Incoming]:
         if not line.source or self._is_ours(line):
             return
         nick = line.hostmask.nickname
         match line.command, line.params:
-            case "PRIVMSG", [channel, text] if folded(channel) in self.channels:
-                shown = _text(text)
-                if shown is not None:
-                    person = Person(folded(nick), nick)
-                    text = self._addressed(shown)
-                    yield IncomingMessage(uuid.uuid4().hex, person, folded(channel), text)
+            case "PRIVMSG", [channel, text] if fold_case(channel) in self.channels:
+                plain = _plain_text(text)
+                if plain is not None:
+                    person = Person(fold_case(nick), nick)
+                    text = self._resolve_address(plain)
+                    yield IncomingMessage(uuid.uuid4().hex, person, fold_case(channel), text)
             case (("QUIT" | "NICK" | "PART"), _):
-                yield PersonLeft(folded(nick))
+                yield PersonLeft(fold_case(nick))
             case "KICK", [_, kicked, *_]:
-                yield PersonLeft(folded(kicked))
+                yield PersonLeft(fold_case(kicked))
 
-    def _addressed(self, text: str) -> str:
-        """`calculator: 12 * 7` is what `@calculator 12 * 7` is here."""
+    def _resolve_address(self, text: str) -> str:
+        """`calculator: 12 * 7` becomes `@calculator 12 * 7`."""
         start = re.match(r"@?([^\s:,]+)[:,]\s+", text)
-        nick = folded(start[1]) if start else None
+        nick = fold_case(start[1]) if start else None
         for id, puppet in self._puppets.items():
-            if start and folded(puppet.nick) == nick:
+            if start and fold_case(puppet.nick) == nick:
                 return f"@{id} {text[start.end() :]}"
         return text
 
@@ -180,46 +181,46 @@ class Irc(Chat):
 # Text ---------------------------------------------------------------------------------------------
 
 
-def folded(name: str) -> str:
-    """Nicks and channels that are the same for IRC are equal then."""
+def fold_case(name: str) -> str:
+    """A nick or channel with IRC's case folding, for comparison."""
     return name.lower().translate(_FOLDED)
 
 
 def nick_of(participant: str) -> str:
-    """The nick of a participant: no nick begins with a digit or `-`."""
+    """The nick of a participant. A nick cannot begin with a digit or `-`."""
     return participant if participant[0].isalpha() or participant[0] == "_" else f"_{participant}"
 
 
-def _text(text: str) -> str | None:
-    """Without colours; None: for programs, not for people."""
+def _plain_text(text: str) -> str | None:
+    """The text without formatting; None for a message to programs (CTCP)."""
     if text.startswith("\x01"):
         action = re.match(r"\x01ACTION ([^\x01]*)", text)
         return None if action is None else f"*{_FORMAT.sub('', action[1])}*"
     return _FORMAT.sub("", text) or None
 
 
-def said(message: Outgoing) -> Iterator[str]:
-    """The lines of a message of the network: with whom it answers, and what it changes."""
+def irc_lines(message: Outgoing) -> Iterator[str]:
+    """A message of the network as lines, with a prefix for a reply or an edit."""
     if message.change == "deleted":
-        yield "(has deleted a message)"
+        yield "(deleted a message)"
         return
-    begin = "(edited) " if message.change == "edited" else ""
+    prefix = "(edited) " if message.change == "edited" else ""
     if message.parent is not None:
-        first = " ".join(message.parent.text.split())
-        shortened = first if len(first) <= 40 else first[:39] + "…"
-        begin += f"{message.parent.author}, “{shortened}”: "
-    room = _LINE - len(f":{'n' * 31}!~{USER}@ PRIVMSG {message.channel} :<{message.author}> ")
-    lines = [_FORMAT.sub(" ", line).rstrip() for line in (begin + message.text).splitlines()]
-    pieces = [piece for line in lines for piece in wrapped(line, room)]
-    yield from pieces[:MOST_LINES]
-    if len(pieces) > MOST_LINES:
-        yield f"… ({len(pieces) - MOST_LINES} more lines)"
+        quote = " ".join(message.parent.text.split())
+        shortened = quote if len(quote) <= 40 else quote[:39] + "…"
+        prefix += f"{message.parent.author}, “{shortened}”: "
+    max_bytes = _LINE - len(f":{'n' * 31}!~{USER}@ PRIVMSG {message.channel} :<{message.author}> ")
+    lines = [_FORMAT.sub(" ", line).rstrip() for line in (prefix + message.text).splitlines()]
+    wrapped = [part for line in lines for part in wrap_line(line, max_bytes)]
+    yield from wrapped[:MAX_LINES]
+    if len(wrapped) > MAX_LINES:
+        yield f"… ({len(wrapped) - MAX_LINES} more lines)"
 
 
-def wrapped(line: str, room: int) -> Iterator[str]:
-    """Pieces of at most `room` bytes, cut at spaces where there are some."""
-    while len(line.encode()) > room:
-        head = line.encode()[:room].decode(errors="ignore")
+def wrap_line(line: str, max_bytes: int) -> Iterator[str]:
+    """Parts of at most `max_bytes` bytes, cut at spaces if possible."""
+    while len(line.encode()) > max_bytes:
+        head = line.encode()[:max_bytes].decode(errors="ignore")
         cut = head.rfind(" ", len(head) // 2)
         yield head if cut < 0 else head[:cut]
         line = line[len(head) if cut < 0 else cut + 1 :]
@@ -229,7 +230,7 @@ def wrapped(line: str, room: int) -> Iterator[str]:
 
 # A connection -------------------------------------------------------------------------------------
 
-_Hear = Callable[[Line], Awaitable[None]]
+_OnLine = Callable[[Line], Awaitable[None]]
 
 
 async def _open(config: IrcConfig) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -238,11 +239,11 @@ async def _open(config: IrcConfig) -> tuple[asyncio.StreamReader, asyncio.Stream
 
 
 class _Connection:
-    """One nick, in all channels, for as long as `run` does.
+    """One nick in all channels, connected while `run` runs.
 
-    nick     as the server has it
-    longest  characters of a nick
-    joined   whether it is in all channels
+    nick      the nick at the server
+    max_nick  maximum characters of a nick
+    joined    set while it is in all channels
     """
 
     def __init__(
@@ -250,13 +251,13 @@ class _Connection:
         config: IrcConfig,
         nick: str,
         channels: Sequence[str],
-        hear: _Hear,
+        on_line: _OnLine,
         backoff: Backoff,
     ):
         self.nick = self._wanted = nick
-        self.longest = 30
-        self.joined, self._settled = asyncio.Event(), asyncio.Event()
-        self._config, self._channels, self._hear = config, channels, hear
+        self.max_nick = 30
+        self.joined, self._attempted = asyncio.Event(), asyncio.Event()
+        self._config, self._channels, self._on_line = config, channels, on_line
         self._backoff = backoff
         self._missing: set[str] = set()
         self._registered = False
@@ -265,14 +266,14 @@ class _Connection:
         self._pongs: dict[str, asyncio.Future[None]] = {}
         self._pings = 0
 
-    async def settled(self) -> bool:
-        """Wait for the first attempt; whether it is in its channels now."""
-        await self._settled.wait()
+    async def wait_first_attempt(self) -> bool:
+        """Wait for the first attempt to connect; true if it is in its channels now."""
+        await self._attempted.wait()
         return self.joined.is_set()
 
     async def say(self, channel: str, line: str) -> None:
-        """Returns when the server has taken it. So there are never two lines on their way, and no
-        server has a reason to throw it out. Raises `ConnectionError`."""
+        """Send a line and wait until the server has processed it. With one line at a time in
+        flight, servers do not see a flood. Raises `ConnectionError`."""
         if not self.joined.is_set():
             raise ConnectionResetError("not connected")
         self._pings += 1
@@ -291,7 +292,7 @@ class _Connection:
             self._writer.write(line.encode() + b"\r\n")
 
     async def run(self) -> None:
-        """Be connected until cancelled."""
+        """Stay connected until cancelled."""
         attempt = 0
         while True:
             try:
@@ -299,11 +300,11 @@ class _Connection:
             except (OSError, TimeoutError, asyncio.LimitOverrunError, ValueError) as error:
                 log.warning("no IRC connection", nick=self._wanted, why=str(error) or "too slow")
             attempt = 0 if self.joined.is_set() else attempt + 1
-            self._lost()
-            self._settled.set()
+            self._reset()
+            self._attempted.set()
             await self._backoff.sleep(self._backoff.delay(attempt))
 
-    def _lost(self) -> None:
+    def _reset(self) -> None:
         self.joined.clear()
         self._writer, self._registered = None, False
         for pong in self._pongs.values():
@@ -312,7 +313,7 @@ class _Connection:
 
     async def _connect(self) -> None:
         """One connection, to its end."""
-        self.nick, self._missing = self._wanted[: self.longest], set(self._channels)
+        self.nick, self._missing = self._wanted[: self.max_nick], set(self._channels)
         async with asyncio.timeout(REGISTER_S) as self._deadline:
             reader, self._writer = await _open(self._config)
             try:
@@ -322,20 +323,20 @@ class _Connection:
                 self.send("USER", USER, "0", "*", f"{self._wanted} by Hubbub")
                 while raw := await reader.readline():
                     if self.joined.is_set():
-                        self._wait(SILENCE_S)
-                    with suppress(IndexError):  # nothing but spaces
-                        await self._take(tokenise(raw.rstrip(b"\r\n")))
+                        self._extend_deadline(SILENCE_S)
+                    with suppress(IndexError):  # a blank line
+                        await self._handle(tokenise(raw.rstrip(b"\r\n")))
             finally:
                 writer, self._writer = self._writer, None
                 writer.close()
                 with suppress(OSError):
                     await writer.wait_closed()
 
-    def _wait(self, seconds: float) -> None:
+    def _extend_deadline(self, seconds: float) -> None:
         assert self._deadline is not None
         self._deadline.reschedule(asyncio.get_running_loop().time() + seconds)
 
-    async def _take(self, line: Line) -> None:
+    async def _handle(self, line: Line) -> None:
         params = line.params
         match line.command:
             case "PING":
@@ -349,38 +350,40 @@ class _Connection:
             case "005":
                 for token in params:
                     if token.startswith("NICKLEN="):
-                        self.longest = int(token.partition("=")[2])
-            case "376" | "422":  # all that a server says first is said
+                        self.max_nick = int(token.partition("=")[2])
+            case "376" | "422":  # end of the welcome messages
                 for channel in self._channels:
                     self.send("JOIN", channel)
             case "366":
-                self._missing.discard(folded(params[1]))
+                self._missing.discard(fold_case(params[1]))
                 if not self._missing:
                     self.joined.set()
-                    self._settled.set()
-                    self._wait(SILENCE_S)
+                    self._attempted.set()
+                    self._extend_deadline(SILENCE_S)
             case "432" | "433" | "436" if not self._registered:
-                self._other_nick(taken=line.command != "432")
+                self._try_next_nick(taken=line.command != "432")
             case "404":
-                log.warning("an IRC channel takes no lines", nick=self.nick, why=params[-1])
+                log.warning("an IRC channel refused a line", nick=self.nick, why=params[-1])
             case "ERROR":
                 raise ConnectionAbortedError(params[-1])
             case refused if refused in _REFUSED:
                 raise ConnectionRefusedError(" ".join(params[1:]))
-            case "KICK" if folded(params[1]) == folded(self.nick):
+            case "KICK" if fold_case(params[1]) == fold_case(self.nick):
                 raise ConnectionAbortedError(f"kicked from {params[0]}")
-            case "NICK" if line.source and folded(line.hostmask.nickname) == folded(self.nick):
+            case "NICK" if line.source and fold_case(line.hostmask.nickname) == fold_case(
+                self.nick
+            ):
                 self.nick = params[0]
             case _:
-                await self._hear(line)
+                await self._on_line(line)
 
-    def _other_nick(self, *, taken: bool) -> None:
-        """Of `calculator` first `calculator_` is tried, and for servers of few characters the
-        beginning of it."""
+    def _try_next_nick(self, *, taken: bool) -> None:
+        """Try `calculator_` after `calculator`, and a shorter nick if the server refused its
+        length."""
         if not taken and len(self.nick) > 9:
-            self.longest = 9
+            self.max_nick = 9
         tail = "_" * (len(self.nick) - len(self.nick.rstrip("_")) + 1) if taken else ""
         if len(tail) > 4:
             raise ConnectionRefusedError(f"the nick {self._wanted} is in use")
-        self.nick = self._wanted.rstrip("_")[: self.longest - len(tail)] + tail
+        self.nick = self._wanted.rstrip("_")[: self.max_nick - len(tail)] + tail
         self.send("NICK", self.nick)

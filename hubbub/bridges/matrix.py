@@ -1,5 +1,5 @@
-"""Matrix, as an application service: the homeserver lets the bridge speak for users of its own, and
-brings it what is said in their rooms, again and again until it is taken."""
+"""Matrix, as an application service: the homeserver lets the bridge act as its own users, and sends
+it the events of their rooms, repeatedly until accepted."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ __all__ = ["Matrix", "MatrixConfig"]
 log = get_logger(__name__)
 
 MARK = "org.hubbub.message"
-"""What bridges write into the content of all that they say: they do not listen to each other."""
+"""Key in the content of bridged messages, by which bridges ignore each other's."""
 REQUEST_S = 60.0
-MOST_BYTES = 16 * 1024 * 1024
-"""Of one transaction of the homeserver: 100 events of 64 KiB, and what is around them."""
+MAX_BYTES = 16 * 1024 * 1024
+"""Size of one transaction: 100 events of 64 KiB, and the JSON around them."""
 
 
 class MatrixConfig(Section):
     homeserver: str = Field(pattern=r"^https?://")
     """Its address for clients, such as `https://matrix.example.org`."""
     domain: str
-    """What stands behind the colon in the names of its users."""
+    """The part after the colon in its user ids."""
     listen: str = "127.0.0.1:4830"
-    """host:port where the homeserver reaches the bridge."""
+    """host:port on which the bridge accepts the homeserver's requests."""
     url: str | None = None
-    """The same as the homeserver sees it; left out: `http://` and `listen`."""
+    """The bridge's URL as the homeserver sees it; default: `http://` and `listen`."""
     as_token: SecretStr
-    """Proves the bridge to the homeserver: 20 random characters or more, of your choice."""
+    """Authenticates the bridge to the homeserver: at least 20 random characters of your choice."""
     hs_token: SecretStr
-    """Proves the homeserver to the bridge."""
+    """Authenticates the homeserver to the bridge."""
     prefix: str = Field("hubbub_", pattern=r"^[a-z0-9_.-]+_$")
-    """How the names of its users begin: `calculator` is `@hubbub_calculator:example.org`."""
+    """Prefix of the bridge's users: `calculator` is `@hubbub_calculator:example.org`."""
 
 
 class MatrixRefused(ChatRefused):
-    """The homeserver's answer was an error that stays."""
+    """The homeserver returned a permanent error."""
 
     def __init__(self, code: str, message: str):
         self.code = code
@@ -69,7 +69,7 @@ class MatrixRefused(ChatRefused):
 
 
 class Matrix(Chat):
-    """A homeserver; channels are rooms, by id or by alias."""
+    """A homeserver. Channels are rooms, named by id or alias."""
 
     Config = MatrixConfig
     has_ids: ClassVar[bool] = True
@@ -79,12 +79,12 @@ class Matrix(Chat):
         self._settings, self._backoff = settings, Backoff()
         self._bot = f"@{settings.prefix}bridge:{settings.domain}"
         self._rooms: dict[str, str] = {}
-        """The id of each room, by what the YAML calls it."""
-        self._named: dict[str, str] = {}
+        """Room ids by their name in the YAML."""
+        self._channels: dict[str, str] = {}
         """The reverse."""
-        self._here: set[tuple[str, str]] = set()
-        """Users of ours and rooms that they are in."""
-        self._names: dict[str, str] = {}
+        self._joined: set[tuple[str, str]] = set()
+        """Our users, with the rooms they have joined."""
+        self._display_names: dict[str, str] = {}
         self._ready = asyncio.Event()
         self._http = httpx2.AsyncClient(
             base_url=settings.homeserver,
@@ -118,10 +118,10 @@ class Matrix(Chat):
         answer = await self._http.get("/_matrix/client/v3/account/whoami")
         if answer.status_code != 200:
             raise UserError(
-                f"{self._settings.homeserver} does not know the bridge: give its server the output "
-                f"of `hubbub bridges setup {self.name}`, and restart it"
+                f"{self._settings.homeserver} has not registered the bridge: give its server the "
+                f"output of `hubbub bridges setup {self.name}`, and restart it"
             )
-        return f"{self._settings.homeserver} knows it"
+        return f"{self._settings.homeserver} has registered the bridge"
 
     async def run(self, take: Take) -> None:
         host, port = parse_address(self._settings.listen)
@@ -131,22 +131,22 @@ class Matrix(Chat):
         except OSError as error:
             raise UserError(f"cannot listen on {self._settings.listen}: {error}") from error
         try:
-            await self._enter()
+            await self._join_rooms()
             await asyncio.Event().wait()
         finally:
             server.close()
             await http.close()
             await self._http.aclose()
 
-    async def _enter(self) -> None:
-        """Be in the rooms. Raises `UserError`."""
+    async def _join_rooms(self) -> None:
+        """Join the rooms. Raises `UserError`."""
         try:
             await self._register(self._bot)
             for channel in self.channels:
-                found = await self._call("POST", _path("join", channel), self._bot)
-                room = str(found["room_id"])
-                self._rooms[channel], self._named[room] = room, channel
-                self._here.add((self._bot, room))
+                result = await self._call("POST", _path("join", channel), self._bot)
+                room = str(result["room_id"])
+                self._rooms[channel], self._channels[room] = room, channel
+                self._joined.add((self._bot, room))
         except MatrixRefused as error:
             raise UserError(f"bridge {self.name}: {error}; invite {self._bot} there") from error
         self._ready.set()
@@ -162,11 +162,11 @@ class Matrix(Chat):
         user, room = await self._ghost(message.author, message.channel)
         if message.change == "deleted":
             if message.changes is None:
-                raise ChatRefused("what is deleted is not there")
-            what = _path("rooms", room, "redact", message.changes, message.id)
-            return str((await self._call("PUT", what, user, {}))["event_id"])
-        what = _path("rooms", room, "send", "m.room.message", message.id)
-        return str((await self._call("PUT", what, user, self._content(message)))["event_id"])
+                raise ChatRefused("the deleted message is not in the room")
+            path = _path("rooms", room, "redact", message.changes, message.id)
+            return str((await self._call("PUT", path, user, {}))["event_id"])
+        path = _path("rooms", room, "send", "m.room.message", message.id)
+        return str((await self._call("PUT", path, user, self._content(message)))["event_id"])
 
     def _content(self, message: Outgoing) -> dict[str, JsonValue]:
         users: list[JsonValue] = [self._user_of(person) for person in message.mentions]
@@ -191,10 +191,11 @@ class Matrix(Chat):
         return {**content, MARK: message.id, **({"m.relates_to": relates} if relates else {})}
 
     async def _ghost(self, participant: str, channel: str) -> tuple[str, str]:
-        """The user that stands for a participant, in a room. Waits until the bridge is there."""
+        """The Matrix user of a participant, joined to the channel's room, and the room's id. Waits
+        until the bridge has joined."""
         await self._ready.wait()
         user, room = self._ghost_id(participant), self._rooms[channel]
-        if (user, room) in self._here:
+        if (user, room) in self._joined:
             return user, room
         await self._register(user)
         name = {"displayname": participant}
@@ -206,20 +207,20 @@ class Matrix(Chat):
                 raise
             await self._call("POST", _path("rooms", room, "invite"), self._bot, {"user_id": user})
             await self._call("POST", _path("join", room), user)
-        self._here.add((user, room))
+        self._joined.add((user, room))
         return user, room
 
     def _ghost_id(self, participant: str) -> str:
-        # Names of Matrix have no capitals; `=` stands in none of ours.
-        local = re.sub(r"[A-Z]", lambda found: f"={ord(found[0]):02x}", participant)
+        # Matrix ids have no capitals, and participant ids no `=`.
+        local = re.sub(r"[A-Z]", lambda match: f"={ord(match[0]):02x}", participant)
         return f"@{self._settings.prefix}{local}:{self._settings.domain}"
 
     def _participant_of(self, user: str) -> str | None:
-        """Whom a user of ours stands for."""
+        """The participant of one of our users; None for other users."""
         if not self._is_ours(user):
             return None
         local = user.partition(":")[0].removeprefix(f"@{self._settings.prefix}")
-        return re.sub(r"=([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), local)
+        return re.sub(r"=([0-9a-f]{2})", lambda match: chr(int(match[1], 16)), local)
 
     def _is_ours(self, user: str) -> bool:
         local, _, domain = user.partition(":")
@@ -230,9 +231,13 @@ class Matrix(Chat):
 
     async def _register(self, user: str) -> None:
         local = user.partition(":")[0].removeprefix("@")
-        made: dict[str, JsonValue] = {"type": "m.login.application_service", "username": local}
+        body: dict[str, JsonValue] = {
+            "type": "m.login.application_service",
+            "username": local,
+            "inhibit_login": True,
+        }
         try:
-            await self._call("POST", "register", None, {**made, "inhibit_login": True})
+            await self._call("POST", "register", None, body)
         except MatrixRefused as error:
             if error.code != "M_USER_IN_USE":
                 raise
@@ -240,7 +245,8 @@ class Matrix(Chat):
     async def _call(
         self, method: str, path: str, user: str | None, body: Mapping[str, JsonValue] | None = None
     ) -> dict[str, JsonValue]:
-        """Ask the homeserver, as a user of ours, until it answers. Raises `MatrixRefused`."""
+        """Call the homeserver as one of our users, repeatedly until it answers. Raises
+        `MatrixRefused`."""
         attempt, params = 0, {"user_id": user} if user else {}
         while True:
             wait = 0.0
@@ -267,7 +273,8 @@ class Matrix(Chat):
     # From the room to the network -----------------------------------------------------------------
 
     async def _answer(self, exchange: Exchange, take: Take) -> None:
-        """A request of the homeserver: a transaction is answered when the network has all of it."""
+        """Handle a request of the homeserver. A transaction is answered when the network has stored
+        all of it."""
         status, value = 200, dict[str, JsonValue]()
         try:
             exchange.check()
@@ -276,14 +283,14 @@ class Matrix(Chat):
             if not hmac.compare_digest(token.encode(), own.encode()):
                 status, value = 403, {"errcode": "M_FORBIDDEN"}
             elif exchange.path.startswith("/_matrix/app/v1/transactions/"):
-                await self._transaction(json.loads(await exchange.body(MOST_BYTES)), take)
+                await self._transaction(json.loads(await exchange.body(MAX_BYTES)), take)
             elif exchange.path != "/_matrix/app/v1/ping":
                 status, value = 404, {"errcode": "M_NOT_FOUND"}
         except (BadRequest, ValueError, RecursionError) as error:
             status = error.status if isinstance(error, BadRequest) else 400
             value = {"errcode": "M_BAD_JSON", "error": str(error)}
         body = json.dumps(value).encode()
-        await exchange.whole(status, {"content-type": "application/json"}, body)
+        await exchange.respond(status, {"content-type": "application/json"}, body)
 
     async def _transaction(self, value: JsonValue, take: Take) -> None:
         await self._ready.wait()
@@ -293,24 +300,24 @@ class Matrix(Chat):
                 await take(event)
 
     async def _read(self, event: Mapping[str, JsonValue]) -> Sequence[Incoming]:
-        """What an event means for the network: nothing, or one thing."""
+        """The event for the network, or none."""
         sender, id = _text(event, "sender"), _text(event, "event_id")
-        channel = self._named.get(_text(event, "room_id"))
+        channel = self._channels.get(_text(event, "room_id"))
         content = _map(event.get("content"))
         if channel is None or self._is_ours(sender) or MARK in content:
             return ()
         match event.get("type"):
             case "m.room.redaction":
-                gone = _text(event, "redacts") or _text(content, "redacts")
-                return (Deleted(id, gone),)
+                deleted = _text(event, "redacts") or _text(content, "redacts")
+                return (Deleted(id, deleted),)
             case "m.room.member" if content.get("membership") in ("leave", "ban"):
                 return (PersonLeft(self._person_id(_text(event, "state_key"))),)
-            case "m.room.message" if content.get("msgtype") != "m.notice":  # that is for programs
-                person = Person(self._person_id(sender), await self._name_of(sender))
-                return tuple(self._said(id, person, channel, content))
+            case "m.room.message" if content.get("msgtype") != "m.notice":  # sent by bots
+                person = Person(self._person_id(sender), await self._display_name(sender))
+                return tuple(self._message_events(id, person, channel, content))
         return ()
 
-    def _said(
+    def _message_events(
         self, id: str, person: Person, channel: str, content: Mapping[str, JsonValue]
     ) -> Iterator[Incoming]:
         relates = _map(content.get("m.relates_to"))
@@ -318,18 +325,18 @@ class Matrix(Chat):
         answers = _text(_map(relates.get("m.in_reply_to")), "event_id")
         if relates.get("rel_type") == "m.replace":
             yield Edited(
-                id, person, channel, target, self._shown(_map(content.get("m.new_content")))
+                id, person, channel, target, self._display_text(_map(content.get("m.new_content")))
             )
             return
         in_thread = relates.get("rel_type") == "m.thread"
-        text = self._shown(content)
-        if answers and text.startswith("> "):  # older clients repeat what they answer
+        text = self._display_text(content)
+        if answers and text.startswith("> "):  # older clients quote the message they answer
             text = text.partition("\n\n")[2] or text
         thread, quoted = (target, None) if in_thread else (None, answers or None)
         yield IncomingMessage(id, person, channel, text, thread=thread, quotes=quoted)
 
-    def _shown(self, content: Mapping[str, JsonValue]) -> str:
-        """Its text, with participants whom it mentions as `@name`."""
+    def _display_text(self, content: Mapping[str, JsonValue]) -> str:
+        """The text, with mentioned participants as `@name`."""
         kind, text = _text(content, "msgtype"), _text(content, "body")
         if kind == "m.emote":
             return f"*{text}*"
@@ -345,19 +352,18 @@ class Matrix(Chat):
         return text
 
     def _person_id(self, user: str) -> str:
-        """Users of our homeserver go by their name alone."""
+        """A user of our homeserver without `@` and domain; other user ids unchanged."""
         local, _, domain = user.removeprefix("@").partition(":")
         return local if domain == self._settings.domain else user
 
-    async def _name_of(self, user: str) -> str:
-        """As they call themselves."""
-        if user not in self._names:
+    async def _display_name(self, user: str) -> str:
+        if user not in self._display_names:
             try:
-                found = await self._call("GET", _path("profile", user, "displayname"), self._bot)
+                profile = await self._call("GET", _path("profile", user, "displayname"), self._bot)
             except MatrixRefused:
-                found = {}
-            self._names[user] = _text(found, "displayname") or user.partition(":")[0][1:]
-        return self._names[user]
+                profile = {}
+            self._display_names[user] = _text(profile, "displayname") or user.partition(":")[0][1:]
+        return self._display_names[user]
 
 
 def _path(*parts: str) -> str:
@@ -369,5 +375,5 @@ def _map(value: JsonValue | None) -> Mapping[str, JsonValue]:
 
 
 def _text(value: Mapping[str, JsonValue], key: str) -> str:
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
+    text = value.get(key)
+    return text if isinstance(text, str) else ""

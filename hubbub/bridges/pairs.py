@@ -1,4 +1,4 @@
-"""Which message of the network is which one of the other chat, in a file of the bridge's own."""
+"""Maps message ids between the network and the other chat, in a file."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Pair(NamedTuple):
     """In the network (m42)."""
     theirs: str
     person: str | None = None
-    """The id of the person who said it there; None: it was said here."""
+    """The id of its author in the other chat; None: it was sent in the network."""
     name: str | None = None
 
 
 class Pairs:
-    """All of them; a context. What it holds can be lost without harm to what is said later: edits
-    and threads of older messages are not recognised then."""
+    """A context. Losing the file does no harm to later messages; only edits and threads of older
+    ones are no longer recognised."""
 
     def __init__(self, path: Path | None):
         """None: in memory."""
@@ -50,13 +50,13 @@ class Pairs:
         self._db.execute("INSERT OR REPLACE INTO pair VALUES (?, ?, ?, ?)", pair)
 
     def theirs(self, ours: str) -> str | None:
-        found = self._one("ours", ours)
-        return found.theirs if found else None
+        pair = self._select("ours", ours)
+        return pair.theirs if pair else None
 
-    def of_theirs(self, theirs: str) -> Pair | None:
-        return self._one("theirs", theirs)
+    def by_theirs(self, theirs: str) -> Pair | None:
+        return self._select("theirs", theirs)
 
-    def _one(self, column: str, value: str) -> Pair | None:
+    def _select(self, column: str, value: str) -> Pair | None:
         with closing(self._db.execute(f"SELECT * FROM pair WHERE {column} = ?", (value,))) as rows:
             row = rows.fetchone()
         return None if row is None else Pair(*row)

@@ -1,5 +1,5 @@
-"""A network in a Python program: `Network`, and what it answers.
+"""A network in a Python program: `Network` and its answers.
 
-It puts together what `hubbub up` starts in several processes (hub, store, mods, agents); nothing
-here runs anything in a way of its own. It may use everything but `cli`, `testing` and `lab`.
+It composes in one process what `hubbub up` starts in several: hub, store, mods and agents. It can
+import everything except `cli`, `testing` and `lab`.
 """

@@ -1,4 +1,4 @@
-"""A question that a program asks an agent: awaited for its answer, or read event by event."""
+"""A program's question to an agent: awaited for its answer, or iterated event by event."""
 
 from __future__ import annotations
 
@@ -30,81 +30,80 @@ __all__ = [
     "Answer",
     "Ask",
     "NoAnswer",
+    "OnEvent",
     "QuestionInFlight",
     "QuestionRunner",
-    "Tell",
     "pages_of",
     "turns_of",
 ]
 
 T = TypeVar("T")
 STOP_S = 5.0
-"""Seconds that a question which is cancelled waits until nothing of it runs any more."""
+"""Seconds a cancelled question waits for its turns to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a question."""
+    """The answer to a question."""
 
     text: str
-    """What the agent has said to who asked, its messages with a blank line between them; empty if
-    it had nothing to say."""
+    """The agent's messages to the asker, separated by blank lines; empty if it sent none."""
     turn: Turn
     """The record of the agent's last turn: prompts, steps, tool calls and results, outcome."""
     messages: tuple[Message, ...]
-    """Those of the text."""
+    """The messages of `text`."""
     turns: tuple[Turn, ...]
-    """All that the question set in motion, those of other agents too, oldest first."""
+    """All turns that the question caused, including those of other agents, oldest first."""
 
     @property
     def tokens(self) -> int:
-        """Tokens that were read and written in all turns."""
+        """Tokens read and written in all turns."""
         return sum(turn.tokens_in + turn.tokens_out for turn in self.turns)
 
     @property
     def cost(self) -> float | None:
-        """US dollars of all turns; None if no model has a price."""
-        known = [turn.cost_usd for turn in self.turns if turn.cost_usd is not None]
-        return round(fsum(known), 12) if known else None
+        """Cost of all turns in US dollars; None if no model has a price."""
+        costs = [turn.cost_usd for turn in self.turns if turn.cost_usd is not None]
+        return round(fsum(costs), 12) if costs else None
 
     def __str__(self) -> str:
         return self.text
 
 
 class NoAnswer(HubbubError):
-    """A question has none: its turn has failed, or says nothing that fits what was asked for.
+    """A question got no answer: its turn failed, or its answer does not fit the output type.
 
-    `outcome` is the turn's (`model_error`, `max_steps`, `no_action`, ...) or the code of what has
-    kept the agent from a turn, `turn` the record, if there is one.
+    `outcome` is the turn's (`model_error`, `max_steps`, `no_action`, ...), or the code of the
+    reason why the agent was not woken. `turn` is the record, if there is one.
     """
 
     def __init__(self, agent: str, outcome: str, reason: str, turn: Turn | None = None):
         self.agent, self.outcome, self.reason, self.turn = agent, outcome, reason, turn
-        super().__init__(f"{agent} has not answered ({outcome}): {reason}")
+        super().__init__(f"{agent} did not answer ({outcome}): {reason}")
 
 
-Tell: TypeAlias = Callable[[TurnEvent], None]
+OnEvent: TypeAlias = Callable[[TurnEvent], None]
 
 
 class Ask(Generic[T]):
-    """`await` it for the answer, or go through its events with `async for`: not both at a time.
+    """`await` it for the answer, or iterate over its events with `async for`, but not both at once.
 
-    After that `answer` has the text, the turn, tokens and cost. Cancelling it stops its turns.
+    Afterwards `answer` has the text, the turn, tokens and cost. Cancelling it stops its turns.
     """
 
-    def __init__(self, run: Callable[[Tell], Awaitable[tuple[T, Answer]]]):
+    def __init__(self, run: Callable[[OnEvent], Awaitable[tuple[T, Answer]]]):
         self._run = run
         self._answer: Answer | None = None
 
     @property
     def answer(self) -> Answer:
-        """The answer. Raises `RuntimeError` before it is there."""
+        """The answer. Raises `RuntimeError` if there is none yet."""
         if self._answer is None:
             raise RuntimeError("there is no answer yet: await the question first")
         return self._answer
 
     def __await__(self) -> Generator[object, None, T]:
-        return self._value(_nobody).__await__()
+        return self._value(_ignore).__await__()
 
     async def __aiter__(self) -> AsyncIterator[TurnEvent]:
         events = asyncio.Queue[TurnEvent | None]()
@@ -125,82 +124,82 @@ class Ask(Generic[T]):
                 running.cancel()
                 await asyncio.wait({running})
 
-    async def _value(self, tell: Tell) -> T:
-        value, self._answer = await self._run(tell)
+    async def _value(self, on_event: OnEvent) -> T:
+        value, self._answer = await self._run(on_event)
         return value
 
 
-def _nobody(event: TurnEvent) -> None:
-    """No one reads the events."""
+def _ignore(event: TurnEvent) -> None:
+    pass
 
 
 @dataclass(slots=True, eq=False)
 class QuestionInFlight:
-    """One that waits for its answer."""
+    """A question waiting for its answer."""
 
     by: str
     agent: str
     output: Output[Any] | None
     settings: ModelSettings | None
-    tell: Tell
+    on_event: OnEvent
     turn: TurnInfo | None = None
-    """The agent's turn that runs."""
+    """The agent's running turn."""
     interaction: str = ""
-    """What it has set in motion; empty until it is sent."""
+    """Its interaction; empty until the question is sent."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    """A turn has ended, or a message has come: it may be answered."""
+    """Set when a turn ended or a message arrived, so that there can be an answer."""
 
 
 class QuestionRunner:
-    """Asks for a program, and is what its agents run in (`AgentProgram`)."""
+    """Asks a program's questions, and is the `AgentProgram` of its agents."""
 
     def __init__(self, join: Callable[[str], Awaitable[Client]]):
-        """`join` gives a client for a person."""
+        """`join` returns a client for a person."""
         self._join = join
         self._people: dict[str, Client] = {}
-        self._arriving = asyncio.Lock()
-        """One at a time: who asks two agents at once has one client."""
+        self._join_lock = asyncio.Lock()
+        """So that a person who asks two agents at once gets one client."""
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._open: dict[tuple[str, str], QuestionInFlight] = {}
 
     async def follow(self, client: Client) -> None:
-        """What comes to a person or the operator: texts that are being written are handed on, all
-        else is in the log."""
-        written: dict[str, tuple[str, int, str]] = {}  # by agent: in which turn and step, and what
+        """Follow a client's events: partial texts are reported, anything else makes the questions
+        check for an answer."""
+        written: dict[str, tuple[str, int, str]] = {}  # by agent: turn, step, text so far
         async for item in client.events():
             match item:
                 case Event(seq=seq):
                     await client.ack(seq)
-                    self._look()
+                    self._wake_questions()
                 case Signal(type="partial", sender=str(agent), data=dict(data)):
                     question = self._open.get((client.participant, agent))
                     match data:
                         case {"turn": str(turn), "step": int(step), "text": str(text)}:
-                            *known, before = written.get(agent, ("", 0, ""))
-                            before = before if known == [turn, step] else ""
+                            *position, before = written.get(agent, ("", 0, ""))
+                            before = before if position == [turn, step] else ""
                             written[agent] = turn, step, text
-                            gained = text[len(before) :] if text.startswith(before) else text
-                            if question is not None and question.turn is not None and gained:
-                                question.tell(TurnEvent("text", question.turn, gained))
+                            added = text[len(before) :] if text.startswith(before) else text
+                            if question is not None and question.turn is not None and added:
+                                question.on_event(TurnEvent("text", question.turn, added))
 
     async def answer(
         self, operator: Client, question: QuestionInFlight, text: str
     ) -> tuple[Any, Answer]:
-        """Ask, and wait for the answer: the value that it says, and the answer itself."""
+        """Ask, wait for the answer, and return its value and the answer itself."""
         key = question.by, question.agent
         async with self._locks.setdefault(key, asyncio.Lock()):
-            answer = await self._answered(operator, question, text)
+            answer = await self._ask(operator, question, text)
         output = question.output
         return (answer if output is None else _read(question.agent, output, answer)), answer
 
-    async def _answered(self, operator: Client, question: QuestionInFlight, text: str) -> Answer:
+    async def _ask(self, operator: Client, question: QuestionInFlight, text: str) -> Answer:
         agent, person = question.agent, await self._person(question.by)
         self._open[question.by, agent] = question
         try:
-            said = await person.call("send_text_message", to=agent, text=text)
-            sent = SendResult.model_validate(said)
+            result = await person.call("send_text_message", to=agent, text=text)
+            sent = SendResult.model_validate(result)
             if agent in sent.not_woken:
-                raise NoAnswer(agent, sent.not_woken[agent], "it was not woken by the question")
+                raise NoAnswer(agent, sent.not_woken[agent], "the question did not wake it")
             question.interaction = sent.message.interaction_id
             turns = None
             while turns is None:
@@ -217,58 +216,60 @@ class QuestionRunner:
         own = [turn for turn in turns if turn.agent == agent]
         if not own:
             raise NoAnswer(agent, "stopped", "its turn was stopped before it began")
-        shown = [await _said(person, id) for turn in own for id in turn.sent]
-        messages = tuple(m for m in shown if m is not None and m.thread_id == sent.thread_id)
+        visible = [await _message(person, id) for turn in own for id in turn.sent]
+        messages = tuple(m for m in visible if m is not None and m.thread_id == sent.thread_id)
         turn = own[-1]
         answer = Answer("\n\n".join(each.text for each in messages), turn, messages, tuple(turns))
-        assert turn.end is not None, "it is over"
+        assert turn.end is not None, "the turn has ended"
         if turn.end.outcome != "finished" and (question.output is not None or not messages):
             raise NoAnswer(agent, turn.end.outcome, turn.end.reason, turn)
         return answer
 
     async def _person(self, name: str) -> Client:
-        async with self._arriving:
+        async with self._join_lock:
             if name not in self._people:
                 self._people[name] = await self._join(name)
             return self._people[name]
 
-    def _look(self) -> None:
+    def _wake_questions(self) -> None:
         for question in self._open.values():
             question.changed.set()
 
     # As the agents' program ---------------------------------------------------------------------
 
     def turn_options(self, plan: TurnPlan) -> TurnOptions:
-        """What the question wants that a turn answers."""
-        said = (*plan.incoming, *filter(None, [plan.original_request]))
-        keys = ((m.sender_id, each) for m in said for each in thread_ids.members_of(m.thread_id))
+        """The options of the question that a turn answers."""
+        messages = (*plan.incoming, *filter(None, [plan.original_request]))
+        keys = (
+            (m.sender_id, each) for m in messages for each in thread_ids.members_of(m.thread_id)
+        )
         question = next((self._open[key] for key in keys if key in self._open), None)
         if question is None:
             return TurnOptions()
         return TurnOptions(output=question.output, settings=question.settings)
 
     def on_event(self, event: TurnEvent) -> None:
-        """Hand an event on to whoever asked the agent, in later turns too."""
+        """Pass an event to the questions to its agent, also in later turns."""
         interactions = {message.interaction_id for message in event.turn.messages}
         people = {message.sender_id for message in event.turn.messages}
         for question in self._open.values():
-            its = question.by in people or question.interaction in interactions
-            if its and question.agent == event.turn.agent:
+            belongs = question.by in people or question.interaction in interactions
+            if belongs and question.agent == event.turn.agent:
                 question.turn = event.turn
-                question.tell(event)
+                question.on_event(event)
 
     def turn_settled(self, plan: TurnPlan) -> None:
-        """A turn is over."""
-        self._look()
+        """Check for answers after a turn has ended."""
+        self._wake_questions()
 
 
 async def turns_of(operator: Client, interaction: str) -> Sequence[Turn] | None:
-    """All turns of an interaction, oldest first; None while one runs or may begin."""
-    # Before the messages: what ends a request stands among them, and wakes who waits for it.
+    """All turns of an interaction, oldest first; None while one runs or can still begin."""
+    # Read the open requests before the messages: the message that ends a request wakes its asker.
     waits = Requests.model_validate(await operator.call("list_requests", limit=200))
     messages, begun = set[str](), list[str]()
     async for page in pages_of(operator, interaction):
-        # `open`: a turn may have woken somebody and ended since the page's messages were read.
+        # `open`: a turn can have woken another agent and ended since the page's messages were read.
         if page.open or any(wake.state != "ended" for wake in page.wakes):
             return None
         messages |= {message.id for message in page.messages}
@@ -281,29 +282,29 @@ async def turns_of(operator: Client, interaction: str) -> Sequence[Turn] | None:
 
 
 async def _stop(operator: Client, question: QuestionInFlight) -> None:
-    """Stop the turns of a question that run or wait, and those that wake because of that."""
+    """Stop the question's running and waiting turns, and those woken by stopping them."""
     while await turns_of(operator, question.interaction) is None:
         async for page in pages_of(operator, question.interaction):
             for turn in (wake.turn for wake in page.wakes if wake.state != "ended"):
-                with contextlib.suppress(OperationError):  # it has just ended
+                with contextlib.suppress(OperationError):  # it just ended
                     await operator.call("stop", scope="turn", target=turn)
         await question.changed.wait()
         question.changed.clear()
 
 
 async def pages_of(operator: Client, interaction: str) -> AsyncIterator[InteractionPage]:
-    """What the operator may read of an interaction, page by page."""
+    """An interaction as the operator can read it, page by page."""
     after: int | None = None
     more = bool(interaction)  # empty: the question was not sent
     while more:
-        told = await operator.call("read_interaction", id=interaction, after=after)
-        page = InteractionPage.model_validate(told)
+        value = await operator.call("read_interaction", id=interaction, after=after)
+        page = InteractionPage.model_validate(value)
         yield page
         after, more = page.upto, page.more
 
 
-async def _said(client: Client, id: str) -> Message | None:
-    """A message of a turn; None if it is not for who asks."""
+async def _message(client: Client, id: str) -> Message | None:
+    """A message of a turn; None if the client cannot read it."""
     try:
         return Message.model_validate(await client.call("read_message", id=id))
     except OperationError:
@@ -312,9 +313,9 @@ async def _said(client: Client, id: str) -> Message | None:
 
 def _read(agent: str, output: Output[T], answer: Answer) -> T:
     """The value of an answer. Raises `NoAnswer`."""
-    said = answer.messages[-1].text if answer.messages else ""
+    text = answer.messages[-1].text if answer.messages else ""
     try:
-        return output.read(said)
+        return output.read(text)
     except ValidationError as exc:
-        reason = f"it says no {output.name}: {argument_errors(exc)}"
+        reason = f"its answer is not a valid {output.name}: {argument_errors(exc)}"
         raise NoAnswer(agent, "no_action", reason, answer.turn) from exc

@@ -1,11 +1,11 @@
-"""A network in this process: hub, mods and agents, started and ended with a block.
+"""A network in this process: hub, mods and agents, running for the duration of a `with` block.
 
     clerk = LlmAgent("clerk", model="gpt-5-mini", instruction="You handle refunds.")
     async with Network(clerk, name="shop") as net:
         answer = await net.ask("clerk", "refund order 7")
 
-The classes are those that YAML builds. The store is in memory and nothing listens, unless asked
-for.
+The classes are the ones the YAML config builds. By default the store is in memory and no port is
+opened.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from hubbub.config.models import (
 )
 from hubbub.config.paths import MEMORY_STORE, SQLITE, anchor_paths
 from hubbub.config.problems import ConfigProblems, nearest
-from hubbub.embed.ask import Answer, Ask, QuestionInFlight, QuestionRunner, Tell
+from hubbub.embed.ask import Answer, Ask, OnEvent, QuestionInFlight, QuestionRunner
 from hubbub.errors import ConfigError, UserError
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import docs_of, load_mods
@@ -65,26 +65,27 @@ T = TypeVar("T")
 Settings = Mapping[str, JsonValue]
 Member = LlmAgent | Agent | type[Agent]
 Approve = Callable[[ApprovalRequest], bool | Verdict | Awaitable[bool | Verdict]]
-SOMEBODY = "user"
-"""Who asks where a network has no people."""
+DEFAULT_PERSON = "user"
+"""The asker in a network without people."""
 
 
 class Network:
     """Agents, and the hub between them, in this process.
 
-    `agents` are `LlmAgent`s, and `Agent`s or their classes, which are called as their class is
-    (`WordCounter`: word-counter) unless they have a `name`. The other arguments are keys of YAML
-    and mean the same; what is left out is as in YAML, but that the store is in memory and that
-    nobody needs a token. A section may be a mapping or its class. `people` and `channels` may be
-    names alone, `mods` may be objects, and `folder` is where relative paths begin. Models without
-    `base_url` and `api_key` have those of the environment's OPENAI_BASE_URL and OPENAI_API_KEY.
+    `agents` are `LlmAgent`s, `Agent`s or `Agent` classes. The name of an `Agent` without a `name`
+    is derived from its class (`WordCounter`: word-counter). The other arguments are the keys of the
+    YAML config, with the same meaning and defaults, except that the store is in memory and that no
+    tokens are needed. A section can be a mapping or an instance of its class. `people` and
+    `channels` can be lists of names, `mods` can be objects, and relative paths start at `folder`.
+    Models without `base_url` and `api_key` use the environment's OPENAI_BASE_URL and
+    OPENAI_API_KEY.
 
-    `approve` decides about calls that need a person's word: it is given each, and says whether it
-    may run (or an `Approved` with other arguments, or `Denied` with a reason); it may be `async`.
-    Without it people are asked through the hub, and the question waits for them.
+    `approve` decides calls that need approval. It gets each call and returns whether it can run, or
+    an `Approved` with other arguments, or a `Denied` with a reason; it can be `async`. Without it
+    people are asked through the hub, and the question waits for them.
 
-    Raises `ConfigError` for what cannot be; entering raises `UserError` for mods, stores and
-    missing keys, and leaving the block whatever an agent could not begin with.
+    Raises `ConfigError` for invalid arguments. Entering the block raises `UserError` for mods,
+    stores and missing keys; leaving it raises the error of an agent that could not start.
     """
 
     def __init__(
@@ -121,8 +122,8 @@ class Network:
         self._agents = {_name_of(agent): agent for agent in agents}
         if len(self._agents) < len(agents):
             names = [_name_of(agent) for agent in agents]
-            twice = next(one for one in names if names.count(one) > 1)
-            raise ConfigError(f"Network: two agents are called {twice!r}: give one another name")
+            duplicate = next(each for each in names if names.count(each) > 1)
+            raise ConfigError(f"Network: two agents are named {duplicate!r}: rename one of them")
         hub = {
             "name": name, "store": store, "auth": auth, "hosts": hosts, "limits": limits,
             "wake": wake, "budgets": budgets, "daily": daily, "breaker": breaker,
@@ -141,20 +142,22 @@ class Network:
             "mcp_servers": mcp_servers or {},
             "knowledge": knowledge if knowledge is not None else {},
         }
-        first = valid(NetworkFile, sections, "Network")
+        base = valid(NetworkFile, sections, "Network")
         joined = {
-            each: agent.joined(first.models) if isinstance(agent, LlmAgent) else (_PYTHON, None)
+            each: agent.joined(base.models) if isinstance(agent, LlmAgent) else (_PYTHON, None)
             for each, agent in self._agents.items()
         }
         added = {each: model for each, (_, model) in joined.items() if model is not None}
-        both = sorted(added.keys() & first.models.keys())
+        both = sorted(added.keys() & base.models.keys())
         if both:
-            raise ConfigError(f"Network: {both[0]!r} names an agent and one of `models`: rename it")
+            raise ConfigError(
+                f"Network: {both[0]!r} is the name of an agent and of a model: rename one of them"
+            )
         sections["agents"] = {each: config for each, (config, _) in joined.items()}
-        sections["models"] = {**first.models, **added}
+        sections["models"] = {**base.models, **added}
         self.file = valid(NetworkFile, sections, "Network")
-        _check(self.file, self._folder)
-        self._asker = next(iter(self.file.humans), SOMEBODY)
+        _check_file(self.file, self._folder)
+        self._asker = next(iter(self.file.humans), DEFAULT_PERSON)
         self._stack = AsyncExitStack()
         self._entered = False
 
@@ -172,7 +175,7 @@ class Network:
             for each, token in self._tokens.items():
                 self.hub.gateway.admission.add_token(each, token)
             self._questions = QuestionRunner(self._person)
-            self._operator = self._followed(await self.join(OPERATOR, "service", observe=True))
+            self._operator = self._follow(await self.join(OPERATOR, "service", observe=True))
             group = await self._stack.enter_async_context(_task_group())
             tasks = [group.create_task(self._run(each), name=each) for each in self._agents]
             self._stack.callback(lambda: [task.cancel() for task in tasks])
@@ -182,7 +185,7 @@ class Network:
         self._entered = True
         return self
 
-    async def __aexit__(self, *exc: Any) -> bool | None:  # what the stack takes
+    async def __aexit__(self, *exc: Any) -> bool | None:  # passed to the stack
         self._entered = False
         return await self._stack.__aexit__(*exc)
 
@@ -217,32 +220,32 @@ class Network:
         output: type[Any] | None = None,
         settings: ModelSettings | Settings | None = None,
     ) -> Ask[Any]:
-        """Ask an agent, as a person (`by`; left out: the first of `people`), in their thread.
+        """Ask an agent as a person (`by`; default: the first of `people`), in their direct thread.
 
-        Awaited it gives an `Answer`, or with `output` a value of that type: the model is asked
-        again with the errors when it does not fit, three times in all. `settings` say how the model
-        answers this question. `async for` gives the events of the turn as they happen. Questions of
-        one person to one agent are answered one after the other, and the agent remembers them;
-        different people have threads of their own.
+        Awaiting it returns an `Answer`, or with `output` a value of that type; if the answer does
+        not fit, the model is asked again with the errors, three times in all. `settings` are model
+        settings for this question. `async for` yields the events of the turn. One person's
+        questions to one agent are answered one at a time, and the agent remembers them; each person
+        has their own thread.
 
-        Raises `NoAnswer` when the turn fails, `OperationError` when the hub refuses, and
-        `UserError` for an agent that there is not and a type that cannot be told in JSON.
+        Raises `NoAnswer` if the turn fails, `OperationError` if the hub refuses the question, and
+        `UserError` for an unknown agent or a type that JSON cannot represent.
         """
         if agent not in self._agents:
             raise UserError(f"ask: there is no agent {agent!r}{nearest(agent, self._agents)}")
-        asked = settings if isinstance(settings, ModelSettings) else None
-        if settings is not None and asked is None:
-            asked = valid(ModelSettings, dict(settings), "ask: settings")
-        wanted: Output[Any] | None = Output(output) if output is not None else None
-        if wanted is None and isinstance(named := self._agents[agent], LlmAgent):
-            wanted = named.objects.output
+        own = settings if isinstance(settings, ModelSettings) else None
+        if settings is not None and own is None:
+            own = valid(ModelSettings, dict(settings), "ask: settings")
+        parser: Output[Any] | None = Output(output) if output is not None else None
+        if parser is None and isinstance(member := self._agents[agent], LlmAgent):
+            parser = member.objects.output
         if not self._entered:
-            what = "the network does not run: write `async with Network(...) as net:` around it"
-            raise UserError(f"ask: {what}, or `ask_sync` in a script without a loop")
+            what = "the network is not running: use `async with Network(...) as net:`"
+            raise UserError(f"ask: {what}, or `ask_sync` in a script without an event loop")
         person = by or self._asker
 
-        async def run(tell: Tell) -> tuple[Any, Answer]:
-            question = QuestionInFlight(person, agent, wanted, asked, tell)
+        async def run(on_event: OnEvent) -> tuple[Any, Answer]:
+            question = QuestionInFlight(person, agent, parser, own, on_event)
             return await self._questions.answer(self._operator, question, text)
 
         return Ask(run)
@@ -268,10 +271,10 @@ class Network:
         settings: ModelSettings | Settings | None = None,
     ) -> T: ...
     def ask_sync(self, agent: str, text: str, **how: Any) -> Any:
-        """Start the network, ask one question as `ask` does, and end it: for scripts without a
-        loop. With a file as the store the next question goes on where this one ended.
+        """Start the network, ask one question like `ask`, and stop it: for scripts without an event
+        loop. With a file as the store, the next question continues the conversation.
 
-        Raises what `ask` raises, and `UserError` where a loop runs already, as in a notebook.
+        Raises the errors of `ask`, and `UserError` if an event loop is running, as in a notebook.
         """
 
         async def run() -> Any:
@@ -283,25 +286,28 @@ class Network:
         except RuntimeError:
             return asyncio.run(run())
         raise UserError(
-            "ask_sync: a loop runs here already, as in a notebook; "
-            "write `async with Network(...) as net:` and `await net.ask(...)`"
+            "ask_sync: an event loop is already running, as in a notebook; "
+            "use `async with Network(...) as net:` and `await net.ask(...)`"
         )
 
     async def join(self, name: str, kind: Kind = "human", *, observe: bool = False) -> Client:
-        """A client that has joined under this name, for whatever the hub can do; it is closed with
-        the network. Raises what `Client.__aenter__` raises."""
-        transport, options = (
+        """Join under this name, and return the client, which can call any operation. It is closed
+        with the network. Raises the errors of `Client.__aenter__`."""
+        client = Client(
             MemoryTransport(self.hub.gateway.attach),
-            ClientOptions(observe=observe),
+            name,
+            kind,
+            token=self._token(name),
+            options=ClientOptions(observe=observe),
         )
-        client = Client(transport, name, kind, token=self._token(name), options=options)
         return await self._stack.enter_async_context(client)
 
     async def serve(self, port: int = 0, *, host: str = "127.0.0.1", page: bool = True) -> str:
-        """Listen until the network ends, for clients and, with `page`, for browsers. Port 0 is a
-        free one. Returns the address, `ws://127.0.0.1:4820`; the page is at the same with `http`.
+        """Listen for clients and, with `page`, browsers, until the network stops. Port 0 picks a
+        free port. Returns the address, such as `ws://127.0.0.1:4820`; the page is at the same
+        address with `http`.
 
-        Raises `UserError` for an address that cannot be had.
+        Raises `UserError` if the address is not available.
         """
         from hubbub.web.site import About, Site
 
@@ -309,7 +315,7 @@ class Network:
         site = Site(About(network.name, network.auth, tuple(self.file.humans))) if page else None
         doors: Doors = {}
         if network.mcp or network.openai or network.a2a:
-            from hubbub.interop.doors import open_doors  # who has no door imports none
+            from hubbub.interop.doors import open_doors  # imported only if needed
 
             cards = {name: agent.card for name, agent in self.file.agents.items()}
             doors = await self._stack.enter_async_context(open_doors(self.hub, host, cards))
@@ -325,8 +331,8 @@ class Network:
         client = Client(transport, name, "agent", token=token, turns=True, options=options)
         async with client:
             if not isinstance(agent, LlmAgent):
-                made = agent() if isinstance(agent, type) else agent
-                await run_python_agent(made, client, config, program=self._questions)
+                instance = agent() if isinstance(agent, type) else agent
+                await run_python_agent(instance, client, config, program=self._questions)
                 return
             await run_agent(
                 config,
@@ -342,11 +348,11 @@ class Network:
             )
 
     async def _person(self, name: str) -> Client:
-        return self._followed(await self.join(name))
+        return self._follow(await self.join(name))
 
-    def _followed(self, client: Client) -> Client:
+    def _follow(self, client: Client) -> Client:
         task = asyncio.create_task(self._questions.follow(client))
-        self._stack.push_async_callback(_ended, task)
+        self._stack.push_async_callback(_cancel, task)
         return client
 
     def _token(self, name: str) -> str | None:
@@ -362,8 +368,8 @@ _PYTHON = AgentConfig(kind="python")
 def _name_of(agent: Member) -> str:
     kinds = (LlmAgent, Agent)
     if not isinstance(agent, kinds) and not (isinstance(agent, type) and issubclass(agent, Agent)):
-        what = "give each LlmAgent, Agent or class of Agents as an argument of its own"
-        raise ConfigError(f"Network: {agent!r} is no agent: {what}")
+        what = "pass each LlmAgent, Agent or Agent class as its own argument"
+        raise ConfigError(f"Network: {agent!r} is not an agent: {what}")
     if isinstance(agent, LlmAgent) or agent.name:
         return agent.name
     kind = agent if isinstance(agent, type) else type(agent)
@@ -374,13 +380,13 @@ def _named(given: Sequence[str] | Mapping[str, object]) -> dict[str, object]:
     return dict(given) if isinstance(given, Mapping) else {name: {} for name in given}
 
 
-def _check(file: NetworkFile, folder: Path) -> None:
-    """What a schema cannot say. Raises `ConfigProblems`."""
-    said = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    for agent in said["agents"].values():
-        agent["class"] = None  # the program has it
+def _check_file(file: NetworkFile, folder: Path) -> None:
+    """Run the checks that a schema cannot express. Raises `ConfigProblems`."""
+    values = file.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    for agent in values["agents"].values():
+        agent["class"] = None  # the program has the class
         agent["tools"] = [tool for tool in agent.get("tools") or () if not is_object(tool)]
-    document = as_document(said, folder / "Network")
+    document = as_document(values, folder / "Network")
     anchor_paths(document)
     cross_check(document, None)
     if document.problems:
@@ -400,30 +406,30 @@ def _check_keys(file: NetworkFile) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _ProgramApprover:
-    """The `Approver` of a program that decides by itself."""
+    """An `Approver` that calls the program's `approve`."""
 
     decide: Approve
 
     async def approve(self, call: ApprovalRequest) -> Verdict:
-        said = self.decide(call)
-        verdict = await said if inspect.isawaitable(said) else said
+        decision = self.decide(call)
+        verdict = await decision if inspect.isawaitable(decision) else decision
         if isinstance(verdict, bool):
             return Approved(call.arguments, by="program") if verdict else Denied("it may not run")
         return verdict
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait({task})
 
 
 @asynccontextmanager
 async def _task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """A task group whose only failure is raised as it is."""
+    """A task group that raises a single failure without the exception group."""
     try:
         async with asyncio.TaskGroup() as group:
             yield group
-    except BaseExceptionGroup as several:
-        if len(several.exceptions) == 1:
-            raise several.exceptions[0] from None
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) == 1:
+            raise group.exceptions[0] from None
         raise

@@ -1,7 +1,7 @@
-"""The page: `static` has it as it was written, in JavaScript without a build.
+"""The page: `static` has its source, JavaScript without a build step.
 
-site    its files as the hub serves them, and the page at `/join`
-bundle  modules and style sheets joined when a browser first asks
+site    serves its files, and the page at `/join`
+bundle  joins modules when a browser first requests them
 
-Imports nothing of Hubbub: the hub is given a `Site`.
+Imports nothing from Hubbub: the hub gets a `Site`.
 """

@@ -1,10 +1,9 @@
-"""The page as files: read once, named by their content, compressed, with the headers they need.
+"""Serves the page's files: read once, versioned by content, compressed, with the right headers.
 
-There is no build: `static/` has the page as it was written. All files are served below
-`/static/<hash>/`, where the hash is of everything together, so that a browser may keep whatever it
-has for good. The page itself asks for `bundles/`: there a module comes with all that it imports,
-and a style sheet with its parts, joined when somebody first asks. An edited file shows after a
-reload.
+There is no build step: `static/` has the source. All files are served below `/static/<hash>/`,
+where the hash covers all of them, so that browsers can cache forever. The page loads `bundles/`: a
+module with its imports, or a style sheet with its parts, joined at the first request. An edited
+file takes effect after a reload.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ __all__ = ["About", "Site", "SiteResponse", "joining_page"]
 
 STATIC = Path(__file__).with_name("static")
 FIRST = ("main.js", "styles/main.css")
-"""The bundles that the page begins with."""
+"""The bundles that the page loads first."""
 PREFIX = "/static/"
 BUNDLES = "bundles/"
 FOREVER = "public, max-age=31536000, immutable"
 SMALLEST_COMPRESSED = 512
-"""Bytes below which compressing gains nothing."""
+"""Bytes below which compression does not help."""
 
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _PART = re.compile(r'@import url\("([^"]+)"\);')
@@ -57,24 +56,24 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types dompurify"
 )
-"""Only files of this server and the one script that stands in the page run, talk to this server
-alone, and no text becomes HTML unless it has been through the sanitizer."""
+"""Only this server's files and the page's one inline script run, they connect only to this server,
+and text becomes HTML only through the sanitizer."""
 
 
 @dataclass(frozen=True)
 class About:
-    """What the page knows of the network before anybody has joined."""
+    """The page's information about the network before a person joins."""
 
     network: str
     auth: str
     """`open` or `tokens`."""
     humans: Sequence[str] = ()
-    """People that the config names."""
+    """People named in the config."""
 
 
 @dataclass(frozen=True)
 class SiteResponse:
-    """An HTTP answer."""
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
@@ -97,7 +96,7 @@ class _StaticFile:
 
     @cached_property
     def compressed(self) -> bytes | None:
-        """Gzipped; None where that gains nothing."""
+        """The gzipped body; None if compression does not help."""
         if len(self.body) < SMALLEST_COMPRESSED or not self.type.startswith(("text/", "image/svg")):
             return None
         return gzip.compress(self.body, 9, mtime=0)
@@ -105,7 +104,7 @@ class _StaticFile:
 
 @dataclass
 class _Tree:
-    """All files as they were at one moment."""
+    """A snapshot of all files."""
 
     stamp: tuple[tuple[str, int, int], ...]
     files: dict[str, _StaticFile]
@@ -120,13 +119,13 @@ class _Tree:
 
     @cached_property
     def script(self) -> str:
-        """The script in the page itself, as a policy names it: by its hash."""
-        found = _INLINE.search(self.files["index.html"].body)
-        digest = hashlib.sha256(found[1] if found else b"").digest()
+        """The hash of the page's inline script, as a source in the security policy."""
+        match = _INLINE.search(self.files["index.html"].body)
+        digest = hashlib.sha256(match[1] if match else b"").digest()
         return f"'sha256-{base64.b64encode(digest).decode()}'"
 
     def find(self, name: str) -> _StaticFile | None:
-        """A file, or a bundle. Raises BundleError for modules that cannot be joined."""
+        """A file or a bundle. Raises BundleError for modules that cannot be bundled."""
         if name in self.files or not name.startswith(BUNDLES):
             return self.files.get(name)
         if name not in self._bundled:
@@ -145,10 +144,10 @@ class _Tree:
         return self._scripts.script(name) if name in self._texts else None
 
     def _sheet(self, name: str) -> str:
-        """A style sheet with those that it imports, which lie beside it."""
+        """A style sheet with its imports inlined."""
 
-        def part(found: re.Match[str]) -> str:
-            return self._sheet(posixpath.join(posixpath.dirname(name), found[1]))
+        def part(match: re.Match[str]) -> str:
+            return self._sheet(posixpath.join(posixpath.dirname(name), match[1]))
 
         return _PART.sub(part, self.files[name].body.decode())
 
@@ -170,31 +169,31 @@ class Site:
         self._tree: _Tree | None = None
 
     def prepare(self) -> None:
-        """Read everything, and join and compress what the page begins with; needed by nobody, but
-        then no request waits for it."""
+        """Read all files, and build and compress the first bundles. Optional: it saves the first
+        request the wait."""
         tree = self._current()
         for name in FIRST:
             file = tree.find(BUNDLES + name)
             _ = file and file.compressed
 
     def find(self, path: str, headers: Mapping[str, str]) -> SiteResponse | None:
-        """The answer to a GET of `path`; None if there is nothing here."""
+        """The response to a GET of `path`; None if there is no such file."""
         if path == "/":
             return self._index(headers)
         if path == "/join":
-            return self._joining(headers)
+            return self._join_page(headers)
         if path == "/favicon.ico":
             path = f"{PREFIX}-/icon.svg"
         if not path.startswith(PREFIX):
             return None
         version, _, name = path.removeprefix(PREFIX).partition("/")
-        tree = self._current(look=False)
+        tree = self._current(check=False)
         file = tree.find(name)
         if file is None:
             return None
-        # A page that was loaded before an update asks by an old hash: it gets what there is.
+        # A page loaded before an update requests an old hash: it gets the current file.
         extra = {"Cache-Control": FOREVER if version == tree.hash else "no-cache"}
-        if file.type.startswith("image/svg"):  # opened by itself, it would be a page
+        if file.type.startswith("image/svg"):  # opened directly, it would be a document
             extra["Content-Security-Policy"] = "default-src 'none'"
         return _reply(file, headers, extra)
 
@@ -221,7 +220,7 @@ class Site:
         }
         return _reply(_StaticFile("index.html", body.encode()), headers, extra)
 
-    def _joining(self, headers: Mapping[str, str]) -> SiteResponse:
+    def _join_page(self, headers: Mapping[str, str]) -> SiteResponse:
         about = self._about
         scheme = "wss" if headers.get("X-Forwarded-Proto") == "https" else "ws"
         url = f"{scheme}://{headers.get('Host', '')}"
@@ -233,9 +232,9 @@ class Site:
         }
         return SiteResponse(200, headers, body)
 
-    def _current(self, *, look: bool = True) -> _Tree:
-        """The files as they are; `look`: whether they may have been edited since."""
-        if self._tree is None or (look and self._tree.stamp != tuple(_stamp(self._static))):
+    def _current(self, *, check: bool = True) -> _Tree:
+        """The files; with `check`, read again if they were edited."""
+        if self._tree is None or (check and self._tree.stamp != tuple(_stamp(self._static))):
             self._tree = _read(self._static, tuple(_stamp(self._static)))
         return self._tree
 
@@ -248,24 +247,23 @@ def _read(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> _Tree:
 
 
 def _stamp(folder: Path, inside: str = "") -> list[tuple[str, int, int]]:
-    """All files below the folder by name, with when they were written and their size.
-
-    Whoever asks for the page has them looked at: that takes one call to the system for each.
+    """All files below the folder: name, modification time and size. Runs for every request for the
+    page, with one system call per file.
     """
-    found: list[tuple[str, int, int]] = []
+    files: list[tuple[str, int, int]] = []
     with os.scandir(folder) as entries:
         for entry in entries:
             name = f"{inside}{entry.name}"
             if entry.is_dir():
-                found += _stamp(folder / entry.name, f"{name}/")
+                files += _stamp(folder / entry.name, f"{name}/")
             elif entry.is_file():
-                about = entry.stat()
-                found.append((name, about.st_mtime_ns, about.st_size))
-    return sorted(found) if not inside else found
+                stat = entry.stat()
+                files.append((name, stat.st_mtime_ns, stat.st_size))
+    return sorted(files) if not inside else files
 
 
 def _reply(file: _StaticFile, headers: Mapping[str, str], extra: Mapping[str, str]) -> SiteResponse:
-    made = {
+    every = {
         "Content-Type": file.type,
         "ETag": file.etag,
         "Vary": "Accept-Encoding",
@@ -273,13 +271,13 @@ def _reply(file: _StaticFile, headers: Mapping[str, str], extra: Mapping[str, st
         **extra,
     }
     if file.etag in headers.get("If-None-Match", ""):
-        return SiteResponse(304, made)
-    if file.compressed is not None and _takes_gzip(headers.get("Accept-Encoding", "")):
-        return SiteResponse(200, {**made, "Content-Encoding": "gzip"}, file.compressed)
-    return SiteResponse(200, made, file.body)
+        return SiteResponse(304, every)
+    if file.compressed is not None and _accepts_gzip(headers.get("Accept-Encoding", "")):
+        return SiteResponse(200, {**every, "Content-Encoding": "gzip"}, file.compressed)
+    return SiteResponse(200, every, file.body)
 
 
-def _takes_gzip(accepted: str) -> bool:
+def _accepts_gzip(accepted: str) -> bool:
     for part in accepted.lower().split(","):
         name, _, weight = part.strip().partition(";")
         if name == "gzip":
@@ -291,7 +289,8 @@ _DEFAULT = "ws://127.0.0.1:4820"
 
 
 def joining_page(network: str, url: str, *, tokens: bool) -> bytes:
-    """HTML for the network at `url` (ws://host:port); `tokens`: whether one is needed to join."""
+    """The HTML of `/join` for the network at `url` (ws://host:port); `tokens`: whether joining
+    needs a token."""
     address = url.removeprefix("ws://")
     page = Template(STATIC.with_name("join.html").read_text("utf-8"))
     return page.substitute(

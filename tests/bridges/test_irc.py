@@ -81,7 +81,7 @@ async def test_people_on_irc_and_agents_here_talk_in_one_channel_each_under_its_
         notice = await alice.until(
             lambda line: line.command == "NOTICE" and "hear" in line.params[1]
         )
-        assert notice.params[1] == "I hear what is said in #dev only."
+        assert notice.params[1] == "I only read messages in #dev."
 
 
 @pytest.mark.behaviour("I-37")

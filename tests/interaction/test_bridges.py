@@ -27,7 +27,7 @@ from hubbub.bridges.chat import (
     PersonLeft,
     Take,
 )
-from hubbub.bridges.irc import folded, nick_of, said, wrapped
+from hubbub.bridges.irc import fold_case, irc_lines, nick_of, wrap_line
 from hubbub.config.problems import ConfigProblems
 from hubbub.config.units import Section
 from hubbub.errors import OperationError
@@ -49,7 +49,7 @@ class Room(Chat):
 
     def __init__(self) -> None:
         super().__init__("room", Section(), ["#dev"])
-        self.said: list[Outgoing] = []
+        self.sent: list[Outgoing] = []
         self.shown: list[str] = []
         self.fails = False
         self._take: asyncio.Future[Take] = asyncio.get_running_loop().create_future()
@@ -59,7 +59,7 @@ class Room(Chat):
         await asyncio.Event().wait()
 
     async def say(self, message: Outgoing) -> str:
-        self.said.append(message)
+        self.sent.append(message)
         if self.fails:
             await asyncio.Event().wait()
         return f"${message.id}"
@@ -124,15 +124,15 @@ async def test_what_is_said_on_both_sides_is_the_same_conversation(
         replies = await log(ann, sent["thread_id"])
         assert [each["content"] for each in replies] == ["hello @room-alice", "me too"]
         assert replies[1]["sender_id"].startswith("room-bob-elsewhere--")
-        await eventually(lambda: len(room.said) == 1)
-        (there,) = room.said
+        await eventually(lambda: len(room.sent) == 1)
+        (there,) = room.sent
         assert (there.author, there.text, there.mentions) == ("ann", "hello Alice", (ALICE,))
         assert (there.thread, there.parent) == ("$1", Parent("$1", "Alice", "hello @helper"))
 
         await ann.call("edit_message", message_id=sent["id"], text="good evening")
         await ann.call("delete_message", message_id=sent["id"])
-        await eventually(lambda: len(room.said) == 3)
-        edit, deletion = room.said[1:]
+        await eventually(lambda: len(room.sent) == 3)
+        edit, deletion = room.sent[1:]
         assert (edit.change, edit.changes, edit.text) == ("edited", f"${there.id}", "good evening")
         assert (deletion.change, deletion.changes, deletion.text) == ("deleted", edit.changes, "")
 
@@ -141,7 +141,7 @@ async def test_what_is_said_on_both_sides_is_the_same_conversation(
         assert [each["content"] for each in await log(ann)] == ["hello all"]
         await room.tell(Deleted("$5", "$1"), Deleted("$6", there.id), PersonLeft("alice"))
         assert [each.get("amended") for each in await log(ann)] == ["deleted"]
-        assert len(room.said) == 3, "nothing comes back"
+        assert len(room.sent) == 3, "nothing comes back"
 
 
 @pytest.mark.behaviour("I-37")
@@ -153,16 +153,16 @@ async def test_a_bridge_that_ends_in_the_middle_repeats_what_was_not_taken_under
         async with bridge(net, pairs) as room:
             await room.tell(IncomingMessage("$1", ALICE, "#dev", "hello"))
             await ann.call("post_to_channel", channel="dev", text="one")
-            await eventually(lambda: len(room.said) == 1)
+            await eventually(lambda: len(room.sent) == 1)
             room.fails = True
             await ann.call("post_to_channel", channel="dev", text="two")
-            await eventually(lambda: len(room.said) == 2)
+            await eventually(lambda: len(room.sent) == 2)
         await ann.call("post_to_channel", channel="dev", text="three")
         async with bridge(net, pairs) as again:
             await again.tell(IncomingMessage("$1", ALICE, "#dev", "hello"))
-            await eventually(lambda: [each.text for each in again.said][-1:] == ["three"])
-            assert [each.text for each in again.said][-2:] == ["two", "three"]
-            assert room.said[1] in again.said
+            await eventually(lambda: [each.text for each in again.sent][-1:] == ["three"])
+            assert [each.text for each in again.sent][-2:] == ["two", "three"]
+            assert room.sent[1] in again.sent
             await again.tell(IncomingMessage("$2", BOB, "#dev", "yes", thread="$1"))
         (hello, *_) = await log(ann)
         assert [each["content"] for each in await log(ann)] == ["hello", "one", "two", "three"]
@@ -220,7 +220,7 @@ def test_each_person_of_another_chat_has_one_name_that_nobody_else_has(people: s
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])), st.integers(8, 80))
 def test_lines_for_irc_fit_and_lose_nothing_but_spaces(text: str, room: int) -> None:
-    pieces = list(wrapped(text, room))
+    pieces = list(wrap_line(text, room))
     assert all(len(piece.encode()) <= room for piece in pieces)
     assert "".join(pieces).replace(" ", "").strip() == text.replace(" ", "").strip()
 
@@ -228,17 +228,17 @@ def test_lines_for_irc_fit_and_lose_nothing_but_spaces(text: str, room: int) -> 
 @pytest.mark.behaviour("I-36")
 def test_how_messages_read_on_irc() -> None:
     def lines(text: str, **more: object) -> list[str]:
-        return list(said(Outgoing("1-m2", "#dev", "ann", text, **more)))  # type: ignore[arg-type]
+        return list(irc_lines(Outgoing("1-m2", "#dev", "ann", text, **more)))  # type: ignore[arg-type]
 
     assert lines("a\n\r\nb\x02\tc") == ["a", "b  c"]
     assert lines("yes", parent=Parent(None, "Bob", "what\nis " + "x" * 50)) == [
         "Bob, “what is " + "x" * 31 + "…”: yes"
     ]
     assert lines("new", change="edited") == ["(edited) new"]
-    assert lines("", change="deleted") == ["(has deleted a message)"]
+    assert lines("", change="deleted") == ["(deleted a message)"]
     assert lines("\n".join("abc" * 9))[-2:] == ["b", "… (7 more lines)"]
     assert (nick_of("7up"), nick_of("-x"), nick_of("ann")) == ("_7up", "_-x", "ann")
-    assert folded("Ann[~]") == folded("ann{^}")
+    assert fold_case("Ann[~]") == fold_case("ann{^}")
 
 
 @pytest.mark.behaviour("I-39")
