@@ -35,13 +35,13 @@ Next = Callable[[], Awaitable[None]]
 class AgentFrameworkAgent(GuestAgent):
     """An agent of the Agent Framework, with its tools, middleware and context providers.
 
-    The record of a turn has each of the model's answers with its tokens, and all calls of
-    functions; people see the answer as it is written.
+    A turn's record has every model response with its tokens, and every function call. The answer
+    streams.
     """
 
     def __init__(
         self,
-        agent: Agent[Any],  # of whichever options
+        agent: Agent[Any],  # with any options
         name: str = "",
         *,
         network_tools: Sequence[str] = NETWORK_TOOLS,
@@ -61,8 +61,8 @@ class AgentFrameworkAgent(GuestAgent):
         text = ""
         try:
             async for update in run:
-                text = text + update.text if update.text else ""  # the next answer begins anew
-                await turn.writing(text)
+                text = text + update.text if update.text else ""  # a new response starts
+                await turn.stream_text(text)
             response = await run.get_final_response()
         except ChatClientException as exc:
             raise ModelError(str(exc)) from exc
@@ -71,16 +71,16 @@ class AgentFrameworkAgent(GuestAgent):
 
 
 class _Answers(ChatMiddleware):
-    """Tells of the model's answers."""
+    """Records the model's responses."""
 
     def __init__(self, turn: GuestTurn):
         self._turn = turn
 
     async def process(self, context: ChatContext, call_next: Next) -> None:
-        context.stream_result_hooks.append(self._answered)
+        context.stream_result_hooks.append(self._record_answer)
         await call_next()
 
-    async def _answered(self, response: ChatResponse[Any]) -> None:
+    async def _record_answer(self, response: ChatResponse[Any]) -> None:
         contents = [content for message in response.messages for content in message.contents]
         calls = [
             CallRequest(content.call_id or "", content.name or "", _arguments(content))
@@ -88,7 +88,7 @@ class _Answers(ChatMiddleware):
             if content.type == "function_call"
         ]
         usage = response.usage_details or {}
-        await self._turn.answered(
+        await self._turn.record_answer(
             response.text,
             calls,
             tokens_in=usage.get("input_token_count") or 0,
@@ -97,7 +97,7 @@ class _Answers(ChatMiddleware):
 
 
 class _Results(FunctionMiddleware):
-    """Tells of what functions have led to."""
+    """Records the results of function calls."""
 
     def __init__(self, turn: GuestTurn):
         self._turn = turn
@@ -107,23 +107,23 @@ class _Results(FunctionMiddleware):
         try:
             await call_next()
         except Exception as exc:
-            self._turn.called(call, f"{type(exc).__name__}: {exc}", "failed")
+            self._turn.record_result(call, f"{type(exc).__name__}: {exc}", "failed")
             raise
-        said = context.result
-        parts = said if isinstance(said, list) else [said]
+        result = context.result
+        parts = result if isinstance(result, list) else [result]
         texts = [part.text or "" if isinstance(part, Content) else text_of(part) for part in parts]
-        self._turn.called(call, "\n".join(texts))
+        self._turn.record_result(call, "\n".join(texts))
 
 
 def _arguments(call: Content) -> str:
-    given = call.arguments
-    return given if isinstance(given, str) else json.dumps(given or {})
+    arguments = call.arguments
+    return arguments if isinstance(arguments, str) else json.dumps(arguments or {})
 
 
 def _tool(turn: GuestTurn, name: str) -> FunctionTool:
     spec = next(spec for spec in turn.tools if spec.name == name)
 
-    async def run(**arguments: Any) -> str:  # as the schema has them
+    async def run(**arguments: Any) -> str:  # of the tool's schema
         return await turn.call(name, arguments)
 
     return FunctionTool(

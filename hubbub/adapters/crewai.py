@@ -27,12 +27,13 @@ __all__ = ["CrewAiAgent"]
 
 
 class CrewAiAgent(GuestAgent):
-    """An agent of CrewAI with its tools, guardrails and memory. `agent` may be a function: it is
-    given the network's tools, and makes the agent or the crew of a turn. The tasks of a crew are
-    given the conversation as `{conversation}`.
+    """An agent of CrewAI with its tools, guardrails and memory.
 
-    The record of a turn has each of the models' answers with its tokens, and all calls of tools;
-    people see the answer as it is written where the LLM has `stream=True`.
+    `agent` can also be a function that takes the network's tools and returns the agent or crew of
+    one turn. A crew's tasks get the conversation as `{conversation}`.
+
+    A turn's record has every model response with its tokens, and every tool call. The answer
+    streams if the LLM has `stream=True`.
     """
 
     def __init__(
@@ -52,28 +53,28 @@ class CrewAiAgent(GuestAgent):
             tools = [_tool(turn, threads, spec) for spec in turn.tools]
             try:
                 return await threads.run(self._kickoff, turn, tools, listener)
-            except Exception as exc:  # CrewAI raises whatever the model's client has raised
+            except Exception as exc:  # CrewAI passes on any exception of the model's client
                 if listener.refusal is not None:
                     raise ModelError(listener.refusal) from exc
                 raise
 
     def _kickoff(self, turn: GuestTurn, tools: Sequence[BaseTool], listener: _Listener) -> str:
-        add_stream_sink(listener.hear)
+        add_stream_sink(listener.on_event)
         if isinstance(self._agent, Agent):
-            made: Agent | Crew = self._agent.copy()  # turns run side by side
-            made.tools = [*(self._agent.tools or ()), *tools]
+            agent: Agent | Crew = self._agent.copy()  # turns run concurrently
+            agent.tools = [*(self._agent.tools or ()), *tools]
         else:
-            made = self._agent(tools)
-        if isinstance(made, Crew):
-            output = made.kickoff({"conversation": f"{turn.system}\n\n{turn.prompt}"})
+            agent = self._agent(tools)
+        if isinstance(agent, Crew):
+            output = agent.kickoff({"conversation": f"{turn.system}\n\n{turn.prompt}"})
         else:
-            said = {"system": turn.system, "user": turn.prompt}
-            output = made.kickoff([{"role": role, "content": said[role]} for role in said])
+            texts = {"system": turn.system, "user": turn.prompt}
+            output = agent.kickoff([{"role": role, "content": texts[role]} for role in texts])
         return text_of(output.pydantic.model_dump() if output.pydantic else output.raw)
 
 
 class _Listener:
-    """Tells the turn what its run does."""
+    """Reports CrewAI's events to the turn."""
 
     def __init__(self, turn: GuestTurn, threads: WorkerThreads):
         self.refusal: str | None = None
@@ -81,48 +82,51 @@ class _Listener:
         self._open: dict[str, tuple[str, object]] = {}
         self._written = ""
 
-    def hear(self, _: object, event: object) -> None:
+    def on_event(self, _: object, event: object) -> None:
         if isinstance(event, LLMEventBase | ToolUsageEvent):
-            self._threads.wait(self._told(event))
+            self._threads.wait(self._report(event))
 
-    async def _told(self, event: object) -> None:
+    async def _report(self, event: object) -> None:
         match event:
             case events.LLMCallStartedEvent():
                 self._written = ""
             case events.LLMStreamChunkEvent(chunk=str(chunk), tool_call=None):
                 self._written += chunk
-                await self._turn.writing(self._written)
+                await self._turn.stream_text(self._written)
             case events.LLMCallCompletedEvent(response=response, usage=usage):
-                await self._answered(response, usage or {})
+                await self._record_answer(response, usage or {})
             case events.LLMCallFailedEvent(error=error):
                 self.refusal = error
             case events.ToolUsageStartedEvent(tool_name=name, tool_args=arguments):
-                if (name, _parsed(arguments)) not in self._open.values():  # its model is silent
+                # Some models report no calls in their response.
+                if (name, _parsed(arguments)) not in self._open.values():
                     call = {"id": event.event_id, "name": name, "arguments": arguments}
-                    await self._answered([call], {})
+                    await self._record_answer([call], {})
             case events.ToolUsageErrorEvent(error=error):
-                self._called(event, str(error), "failed")
+                self._record_result(event, str(error), "failed")
             case events.ToolUsageFinishedEvent(output=output, failure=failure):
-                self._called(event, output, "failed" if failure else None)
+                self._record_result(event, output, "failed" if failure else None)
 
-    async def _answered(self, response: object, usage: dict[str, Any]) -> None:
+    async def _record_answer(self, response: object, usage: dict[str, Any]) -> None:
         self.refusal = None
-        told = response if isinstance(response, list) else ()
-        infos = filter(None, map(extract_tool_call_info, told))
+        tool_calls = response if isinstance(response, list) else ()
+        infos = filter(None, map(extract_tool_call_info, tool_calls))
         calls = {id: (name, _parsed(arguments)) for id, name, arguments in infos}
         self._open |= calls
-        await self._turn.answered(
+        await self._turn.record_answer(
             None if calls else text_of(response),
-            [CallRequest(id, name, text_of(said)) for id, (name, said) in calls.items()],
+            [CallRequest(id, name, text_of(arguments)) for id, (name, arguments) in calls.items()],
             tokens_in=usage.get("prompt_tokens") or usage.get("input_tokens") or 0,
             tokens_out=usage.get("completion_tokens") or usage.get("output_tokens") or 0,
         )
 
-    def _called(self, event: ToolUsageEvent, result: object, error: str | None = None) -> None:
-        asked = (event.tool_name, _parsed(event.tool_args))
-        id = next((id for id, call in self._open.items() if call == asked), "")
+    def _record_result(
+        self, event: ToolUsageEvent, result: object, error: str | None = None
+    ) -> None:
+        finished = (event.tool_name, _parsed(event.tool_args))
+        id = next((id for id, call in self._open.items() if call == finished), "")
         self._open.pop(id, None)
-        self._turn.called(id, result, error)
+        self._turn.record_result(id, result, error)
 
 
 def _parsed(arguments: object) -> object:
@@ -142,8 +146,8 @@ def _tool(turn: GuestTurn, threads: WorkerThreads, spec: ToolSpec) -> BaseTool:
 
     class OperationTool(BaseTool):
         def _run(self, **arguments: Any) -> str:
-            said = cast(dict[str, Any], without_nulls(spec.offered, arguments))
-            return threads.wait(turn.call(spec.name, said))
+            given = cast(dict[str, Any], without_nulls(spec.offered, arguments))
+            return threads.wait(turn.call(spec.name, given))
 
-    kept = {"args_schema": Arguments, "cache_function": lambda *_: False}
-    return OperationTool(name=spec.name, description=spec.description, **kept)
+    settings = {"args_schema": Arguments, "cache_function": lambda *_: False}
+    return OperationTool(name=spec.name, description=spec.description, **settings)

@@ -1,10 +1,10 @@
-"""A turn that another framework takes.
+"""The base class for agents of other frameworks.
 
-    class Mine(GuestAgent):
+    class MyAgent(GuestAgent):
         async def run(self, turn: GuestTurn) -> str:
             return await my_framework(turn.prompt, tools=[wrap(tool, turn) for tool in turn.tools])
 
-What the run is given, and what it tells of its work, `GuestTurn` says.
+See `GuestTurn` for the input of a run and for how it reports its work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hubbub.interop.guest import GuestBackend, GuestTurn, text_of
 __all__ = ["NETWORK_TOOLS", "GuestAgent", "GuestTurn", "WorkerThreads", "text_of"]
 
 NETWORK_TOOLS = ("list_participants", "read_thread", "send_text_message", "post_to_channel")
-"""The operations that an agent is offered as tools, unless it names others."""
+"""The operations offered as tools by default."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,10 +37,10 @@ _WORKERS = ThreadPoolExecutor(64, "guest")
 
 
 class GuestAgent(Agent):
-    """Base of the agents of other frameworks. It has no handlers: `run` takes whole turns.
+    """An agent of another framework. It has no handlers: `run` takes whole turns.
 
-    `network_tools` are operations of the hub and its mods, which its model is offered as tools.
-    `model` stands in the turns' records.
+    `network_tools` names the operations of the hub and its mods that its model is offered as tools;
+    `model` is written to the turns' records.
     """
 
     model: str | None = None
@@ -49,21 +49,24 @@ class GuestAgent(Agent):
         self.name, self.network_tools = name, tuple(network_tools)
 
     async def run(self, turn: GuestTurn) -> str:
-        """Take a turn, and return the answer; an empty one is not sent. Cancelled when people stop
-        the turn. `ModelError` ends it as `model_error`, anything else as `handler_error`.
+        """Take a turn and return the answer; an empty answer is not sent.
+
+        Cancelled when a person stops the turn. A `ModelError` ends the turn as `model_error`, any
+        other exception as `handler_error`.
         """
         raise NotImplementedError
 
     def serve(self, address: str | None = None, *, token: str | None = None) -> None:
-        """Join a running network under this agent's name, and take turns until Ctrl-C. The address
-        and the token are found as by `hubbub agents run`. Raises `UserError` without a network, and
-        `ConnectionLost` when the hub closes for good.
+        """Join a running network under this agent's name and take turns until Ctrl-C.
+
+        Address and token default to those that `hubbub agents run` uses. Raises `UserError` if
+        there is no network, and `ConnectionLost` when the hub closes the connection for good.
         """
         with contextlib.suppress(KeyboardInterrupt):
             run_loop(self.served(address, token=token))
 
     async def served(self, address: str | None = None, *, token: str | None = None) -> None:
-        """`serve` in a loop that runs already, until cancelled."""
+        """`serve` in a running event loop, until cancelled."""
         from hubbub.agents.launch import run_python_agent
 
         place = find_network(address)
@@ -77,13 +80,13 @@ class GuestAgent(Agent):
 
 
 class WorkerThreads:
-    """Of a framework that works in threads: they tell the turn what they do, and wait until it is
-    recorded. When the turn is over, a thread ends with what it would tell next.
+    """Runs a framework's blocking code in threads, which report their work to the turn and wait
+    until it is recorded. After the turn has ended, the next report ends the thread.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._waits: set[Future[Any]] = set()  # of whatever is waited for
+        self._waits: set[Future[Any]] = set()  # with results of any type
         self._over = False
 
     async def __aenter__(self) -> WorkerThreads:
@@ -95,18 +98,19 @@ class WorkerThreads:
             future.cancel()
 
     async def run(self, work: Callable[P, T], *args: P.args, **kw: P.kwargs) -> T:
-        """What `work(...)` returns, which runs in a thread and in a context of its own."""
+        """Run `work(...)` in a thread, in a copy of the context, and return its result."""
         call = contextvars.copy_context().run
         return await self._loop.run_in_executor(_WORKERS, lambda: call(work, *args, **kw))
 
-    def wait(self, telling: Coroutine[Any, Any, T]) -> T:
-        """What this returns in the turn's loop. Called in a thread, which `SystemExit` ends: that
-        passes by those who catch each `Exception`.
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` in the turn's event loop and return its result. Called in a thread.
+
+        After the turn has ended it raises `SystemExit`, which `except Exception` does not catch.
         """
-        if self._over:  # its loop may be closed
-            telling.close()
+        if self._over:  # the event loop may be closed
+            work.close()
             raise SystemExit
-        future = asyncio.run_coroutine_threadsafe(telling, self._loop)
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
         self._waits.add(future)
         if self._over:  # since then
             future.cancel()

@@ -1,4 +1,4 @@
-"""Graphs of LangGraph, and agents of LangChain, which are such graphs.
+"""Graphs of LangGraph, which include agents of LangChain.
 
 def support(tools: Sequence[BaseTool]) -> Runnable:
     return create_agent("openai:gpt-5-mini", [look_up, *tools])
@@ -31,9 +31,9 @@ Graph: TypeAlias = Runnable[Any, Any]
 class LangGraphAgent(GuestAgent):
     """A compiled graph whose state has `messages`, the last of which is the answer.
 
-    `graph` may be a function: it is given the network's tools, and makes the graph of a turn. The
-    record of a turn has the answers of all chat models that run in it, with their tokens and calls;
-    people see the text of the one that writes.
+    `graph` can also be a function that takes the network's tools and returns the graph of one turn.
+    A turn's record has every response of every chat model in the graph, with tokens and tool calls.
+    Text streams from the model that is writing.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class LangGraphAgent(GuestAgent):
         *,
         network_tools: Sequence[str] = NETWORK_TOOLS,
     ):
-        takes = not isinstance(graph, Runnable)
-        super().__init__(name, network_tools=network_tools if takes else ())
+        takes_tools = not isinstance(graph, Runnable)
+        super().__init__(name, network_tools=network_tools if takes_tools else ())
         self._graph = graph
 
     async def run(self, turn: GuestTurn) -> str:
@@ -59,8 +59,8 @@ class LangGraphAgent(GuestAgent):
 
 
 class _TurnCallbacks(AsyncCallbackHandler):
-    """What the models and tools of a run say of themselves. Those that are not asynchronous have a
-    thread and a loop of their own, and so have their callbacks.
+    """Reports model and tool events to the turn. Callbacks of synchronous models and tools run in a
+    thread with its own event loop.
     """
 
     def __init__(self, turn: GuestTurn):
@@ -69,27 +69,28 @@ class _TurnCallbacks(AsyncCallbackHandler):
 
     async def on_llm_new_token(self, token: str, *, run_id: UUID, **kwargs: Any) -> None:
         text = self._written[run_id] = self._written.get(run_id, "") + token
-        await self._in_turn(self._turn.writing(text))
+        await self._in_turn(self._turn.stream_text(text))
 
     async def on_llm_end(self, response: LLMResult, *, run_id: UUID, **kwargs: Any) -> None:
         self._written.pop(run_id, None)
         for generation, *_ in response.generations:
             if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
-                await self._in_turn(self._answered(generation.message))
+                await self._in_turn(self._record_answer(generation.message))
 
-    async def _in_turn(self, told: Coroutine[None, None, None]) -> None:
+    async def _in_turn(self, report: Coroutine[None, None, None]) -> None:
+        """Run `report` in the turn's event loop."""
         if asyncio.get_running_loop() is self._loop:
-            await told
+            await report
         else:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(told, self._loop))
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(report, self._loop))
 
-    async def _answered(self, message: AIMessage) -> None:
+    async def _record_answer(self, message: AIMessage) -> None:
         usage = message.usage_metadata
         calls = [
             CallRequest(call["id"] or "", call["name"], json.dumps(call["args"]))
             for call in message.tool_calls
         ]
-        await self._turn.answered(
+        await self._turn.record_answer(
             message.text,
             calls,
             tokens_in=usage["input_tokens"] if usage else 0,
@@ -98,15 +99,15 @@ class _TurnCallbacks(AsyncCallbackHandler):
 
     async def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         if isinstance(output, ToolMessage):
-            failed = "failed" if output.status == "error" else None
-            told = (output.tool_call_id, output.content, failed)
-            self._loop.call_soon_threadsafe(self._turn.called, *told)
+            error = "failed" if output.status == "error" else None
+            result = (output.tool_call_id, output.content, error)
+            self._loop.call_soon_threadsafe(self._turn.record_result, *result)
 
 
 def _tool(turn: GuestTurn, name: str) -> BaseTool:
     spec = next(spec for spec in turn.tools if spec.name == name)
 
-    async def call(**arguments: Any) -> str:  # as the schema has them
+    async def call(**arguments: Any) -> str:  # of the tool's schema
         return await turn.call(name, arguments)
 
     return StructuredTool.from_function(

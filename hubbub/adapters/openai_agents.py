@@ -39,17 +39,16 @@ __all__ = ["OpenAiAgent"]
 
 
 class OpenAiAgent(GuestAgent):
-    """An agent of the OpenAI Agents SDK, with its tools, handoffs and guardrails. `context` is what
-    the SDK gives to its tools.
+    """An agent of the OpenAI Agents SDK, with its tools, handoffs and guardrails. The SDK passes
+    `context` to its tools.
 
-    The record of a turn has each of the model's answers with its tokens, and all calls of function
-    tools; people see the answer as it is written. Agents that it hands off to are its own affair:
-    the network's tools are the first one's.
+    A turn's record has every model response with its tokens, and every function tool call. The
+    answer streams. Only the first agent gets the network's tools; agents it hands off to do not.
     """
 
     def __init__(
         self,
-        agent: Agent[Any],  # of whichever context
+        agent: Agent[Any],  # with any context
         name: str = "",
         *,
         context: object = None,
@@ -69,7 +68,7 @@ class OpenAiAgent(GuestAgent):
             agent,
             [{"role": "system", "content": turn.system}, {"role": "user", "content": turn.prompt}],
             context=self._context,
-            max_turns=None,  # the network has a limit of its own
+            max_turns=None,  # the network has its own limit
             hooks=_TurnHooks(turn),
             run_config=self._config,
         )
@@ -80,7 +79,7 @@ class OpenAiAgent(GuestAgent):
                     continue
                 if isinstance(event.data, ResponseTextDeltaEvent):
                     text += event.data.delta
-                    await turn.writing(text)
+                    await turn.stream_text(text)
                 elif event.data.type == "response.created":
                     text = ""
         except (AgentsException, OpenAIError) as exc:
@@ -111,7 +110,7 @@ class _TurnHooks(RunHooks[Any]):
             if isinstance(item, ResponseFunctionToolCall)
         ]
         usage = response.usage
-        await self._turn.answered(
+        await self._turn.record_answer(
             "".join(texts), calls, tokens_in=usage.input_tokens, tokens_out=usage.output_tokens
         )
 
@@ -119,7 +118,7 @@ class _TurnHooks(RunHooks[Any]):
         self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Tool, result: object
     ) -> None:
         if isinstance(context, ToolContext):
-            self._turn.called(context.tool_call_id, result)
+            self._turn.record_result(context.tool_call_id, result)
 
 
 def _tool(turn: GuestTurn, name: str) -> FunctionTool:

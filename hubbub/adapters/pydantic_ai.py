@@ -32,13 +32,13 @@ __all__ = ["PydanticAiAgent"]
 class PydanticAiAgent(GuestAgent):
     """An agent of Pydantic AI, with its tools, output types and dependencies (`deps`).
 
-    The record of a turn has each of the model's answers with its tokens, and all calls of tools;
-    people see the answer as it is written.
+    A turn's record has every model response with its tokens, and every tool call. The answer
+    streams.
     """
 
     def __init__(
         self,
-        agent: Agent[Any, Any],  # of whichever dependencies and output
+        agent: Agent[Any, Any],  # with any dependencies and output
         name: str = "",
         *,
         deps: object = None,
@@ -49,24 +49,24 @@ class PydanticAiAgent(GuestAgent):
         self.model = getattr(agent.model, "model_name", None)
 
     async def run(self, turn: GuestTurn) -> str:
-        own = FunctionToolset([_tool(turn, spec.name) for spec in turn.tools])
+        network = FunctionToolset([_tool(turn, spec.name) for spec in turn.tools])
         try:
             async with self._agent.iter(
-                turn.prompt, instructions=turn.system, deps=self._deps, toolsets=[own]
+                turn.prompt, instructions=turn.system, deps=self._deps, toolsets=[network]
             ) as run:
                 async for node in run:
                     if Agent.is_model_request_node(node):
                         async with node.stream(run.ctx) as events:
-                            await _show(turn, events)
+                            await _stream(turn, events)
                     elif Agent.is_call_tools_node(node):
-                        await _answered(turn, node.model_response)
+                        await _record_answer(turn, node.model_response)
                         async with node.stream(run.ctx) as events:
                             async for event in events:
                                 if isinstance(event, FunctionToolResultEvent):
-                                    _called(turn, event)
+                                    _record_result(turn, event)
         except AgentRunError as exc:
             raise ModelError(str(exc)) from exc
-        assert run.result is not None, "it has come to its end"
+        assert run.result is not None, "the run is complete"
         output = run.result.output
         return text_of(output.model_dump() if hasattr(output, "model_dump") else output)
 
@@ -74,33 +74,33 @@ class PydanticAiAgent(GuestAgent):
 def _tool(turn: GuestTurn, name: str) -> Tool[Any]:
     spec = next(spec for spec in turn.tools if spec.name == name)
 
-    async def call(ctx: RunContext[Any], **arguments: Any) -> str:  # as the schema has them
+    async def call(ctx: RunContext[Any], **arguments: Any) -> str:  # of the tool's schema
         return await turn.call(name, arguments, ctx.tool_call_id or "")
 
     function: Callable[..., Awaitable[str]] = call
     return Tool.from_schema(function, name, spec.description, dict(spec.offered), takes_ctx=True)
 
 
-async def _show(turn: GuestTurn, events: Any) -> None:  # an async iterator of a private type
+async def _stream(turn: GuestTurn, events: Any) -> None:  # an async iterator of a private type
     text = ""
     async for event in events:
         match event:
-            case PartStartEvent(part=TextPart(content=said)):
-                text = said
-            case PartDeltaEvent(delta=TextPartDelta(content_delta=said)):
-                text += said
+            case PartStartEvent(part=TextPart(content=content)):
+                text = content
+            case PartDeltaEvent(delta=TextPartDelta(content_delta=delta)):
+                text += delta
             case _:
                 continue
-        await turn.writing(text)
+        await turn.stream_text(text)
 
 
-async def _answered(turn: GuestTurn, response: ModelResponse) -> None:
+async def _record_answer(turn: GuestTurn, response: ModelResponse) -> None:
     calls = [
         CallRequest(call.tool_call_id, call.tool_name, call.args_as_json_str())
         for call in response.tool_calls
     ]
     usage = response.usage
-    await turn.answered(
+    await turn.record_answer(
         response.text,
         calls,
         tokens_in=usage.input_tokens,
@@ -109,9 +109,9 @@ async def _answered(turn: GuestTurn, response: ModelResponse) -> None:
     )
 
 
-def _called(turn: GuestTurn, event: FunctionToolResultEvent) -> None:
+def _record_result(turn: GuestTurn, event: FunctionToolResultEvent) -> None:
     part = event.part
     if isinstance(part, RetryPromptPart):
-        turn.called(part.tool_call_id, part.model_response(), "failed")
+        turn.record_result(part.tool_call_id, part.model_response(), "failed")
     else:
-        turn.called(part.tool_call_id, part.model_response_str())
+        turn.record_result(part.tool_call_id, part.model_response_str())

@@ -101,7 +101,7 @@ class _Service:
             status, value, headers = refused.status, {"error": str(refused)}, refused.headers
         body = json.dumps(value, ensure_ascii=False).encode()
         told = {"content-type": "application/json", **headers}
-        await exchange.whole(status, told, body)
+        await exchange.respond(status, told, body)
 
     async def _take(self, exchange: Exchange) -> dict[str, JsonValue]:
         """What is answered. Raises `HttpRefused` and `BadRequest`."""

@@ -52,7 +52,7 @@ def acp(
 async def _serve(target: NetworkTarget, person: str, agent: str) -> None:
     from hubbub.client import Client, ClientOptions, WebSocketTransport, find_network
     from hubbub.interop.acp.editor import serve_editor
-    from hubbub.interop.asking.question import Failed
+    from hubbub.interop.asking.question import QuestionFailed
 
     found = find_network(target.address)
     client = Client(
@@ -65,5 +65,5 @@ async def _serve(target: NetworkTarget, person: str, agent: str) -> None:
     )
     try:
         await serve_editor(client, agent)
-    except (Failed, OperationError) as error:
+    except (QuestionFailed, OperationError) as error:
         raise UserError(error.message) from error

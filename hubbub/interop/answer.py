@@ -1,4 +1,4 @@
-"""The answer that a turn ends with, and the files of the workspace that it links."""
+"""The answer that ends a turn, and the workspace files it links to."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from hubbub.ids import write_id
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import ToolCallRecord
 
-__all__ = ["ANSWER", "MOST_FILES", "AnswerTool", "cut", "end_after"]
+__all__ = ["ANSWER", "MAX_FILES", "AnswerTool", "end_after", "truncate"]
 
 ANSWER = "answer"
-"""What the last call of a turn is recorded as; no program is offered it."""
-MOST_FILES = 20
-"""Files that an answer links."""
-_MOST_BYTES = 48 * 1024
-"""Of a file that is copied into the network: what its operation takes as text."""
+"""Records the last call of a turn; never offered as a tool."""
+MAX_FILES = 20
+"""Files per answer."""
+_MAX_COPY_BYTES = 48 * 1024
+"""Size limit of a file copied into the network: the most text `write_file` accepts."""
 _COPIES = 1000
-"""Where the numbers of an answer's copies begin, for their idempotency keys."""
+"""First call number of an answer's file copies, for their idempotency keys."""
 
 
 def end_after(answer: ToolCallRecord) -> End:
-    """How a turn ends whose answer was sent, or refused."""
+    """How the turn ends after its answer was sent or refused."""
     if answer.error is None:
         return End("finished")
     text = answer.arguments.get("text") if isinstance(answer.arguments, dict) else None
@@ -40,16 +40,16 @@ def end_after(answer: ToolCallRecord) -> End:
 
 
 class AnswerTool:
-    """Answers whoever woke the agent, or reports what a request has led to, or asks back about it.
+    """Answers the message that woke the agent, reports the result of a request, or asks back.
 
-    Files that the turn has changed are attached: copied into the network where it keeps files, so
-    that others can read what is meant, else as links into the workspace.
+    Files changed by the turn are attached. A network that stores files gets a copy, which others
+    can read; otherwise the attachment links into the workspace.
     """
 
     name = ANSWER
     spec = ToolSpec(
         ANSWER,
-        "Answer whoever wrote.",
+        "Answer the message that woke you.",
         {
             "type": "object",
             "properties": {
@@ -70,17 +70,17 @@ class AnswerTool:
     timeout = None
 
     def __init__(self, caller: HubCaller, offers: Callable[[str], bool], workspace: Path):
-        """`offers` says whether the hub has an operation."""
+        """`offers` returns whether the hub has an operation."""
         self._caller, self._offers, self._workspace = caller, offers, workspace
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Send it. Raises `ToolFailed` where the hub refuses."""
-        named = arguments.get("files")
-        paths = [str(path) for path in named] if isinstance(named, list) else []
+        """Send the answer. Raises `ToolFailed` if the hub refuses it."""
+        listed = arguments.get("files")
+        paths = [str(path) for path in listed] if isinstance(listed, list) else []
         files = [await self._attached(path, n, site) for n, path in enumerate(paths)]
         if isinstance(links := arguments.get("links"), list):
             files += links
-        told: dict[str, JsonValue] = {
+        payload: dict[str, JsonValue] = {
             "text": arguments["text"],
             "attachments": [file for file in files if file is not None],
             **untrusted_mark(site.untrusted),
@@ -88,17 +88,17 @@ class AnswerTool:
         name = "send_text_message"
         if (request := arguments.get("request")) is not None:
             name = "report"
-            told |= {"request": request, "status": arguments.get("status", "result")}
+            payload |= {"request": request, "status": arguments.get("status", "result")}
         else:
-            told["to"] = site.thread_id
+            payload["to"] = site.thread_id
         try:
-            await self._caller.call(name, cid=site.cid, cause=site.turn, **told)
+            await self._caller.call(name, cid=site.cid, cause=site.turn, **payload)
         except OperationError as exc:
             raise hub_refusal(exc) from exc
         return "sent"
 
     async def _attached(self, path: str, n: int, site: CallSite) -> JsonValue:
-        """The file as an attachment; None if it is gone, or none of the workspace's."""
+        """The file as an attachment; None if it is gone or outside the workspace."""
         file = _inside(self._workspace, path)
         if file is None:
             return None
@@ -108,16 +108,16 @@ class AnswerTool:
         return uri and {"name": path[-255:], "media_type": kind, "uri": uri[:2048]}
 
     async def _copied(self, file: Path, n: int, site: CallSite) -> str | None:
-        """Where its copy is to be had; None if it is too large, or no text."""
+        """The URI of the copy; None if the file is too large or not text."""
         if (text := _text(file)) is None:
             return None
-        cid, mark = write_id(site.turn, site.step, _COPIES + n), site.untrusted
+        cid = write_id(site.turn, site.step, _COPIES + n)
         call = partial(self._caller.call, "write_file", cid=cid, name=file.name, text=text)
         try:
-            kept = await (call(outside=True) if mark else call())
+            stored = await (call(outside=True) if site.untrusted else call())
         except OperationError:
             return None
-        return f"file:{kept['id']}" if isinstance(kept, dict) else None
+        return f"file:{stored['id']}" if isinstance(stored, dict) else None
 
 
 def _inside(workspace: Path, path: str) -> Path | None:
@@ -127,16 +127,16 @@ def _inside(workspace: Path, path: str) -> Path | None:
 
 def _text(file: Path) -> str | None:
     try:
-        return file.read_text("utf-8") if file.stat().st_size <= _MOST_BYTES else None
+        return file.read_text("utf-8") if file.stat().st_size <= _MAX_COPY_BYTES else None
     except (OSError, UnicodeDecodeError):
         return None
 
 
-def cut(text: str, most: int) -> str:
-    """The beginning of a text that is too long for a message of `most` bytes."""
-    if len(text.encode()) <= most:
+def truncate(text: str, max_bytes: int) -> str:
+    """`text`, cut to `max_bytes` of UTF-8 and marked if it was longer."""
+    if len(text.encode()) <= max_bytes:
         return text
-    return text.encode()[: most - len(_REST.encode())].decode(errors="ignore") + _REST
+    return text.encode()[: max_bytes - len(_REST.encode())].decode(errors="ignore") + _REST
 
 
-_REST = "…\n(the rest stands in the turn's record)"
+_REST = "…\n(the rest is in the turn's record)"

@@ -1,4 +1,4 @@
-"""The doors that a network's config opens on the hub's port."""
+"""Opens the doors that the network's config enables on the hub's port."""
 
 from __future__ import annotations
 
@@ -15,20 +15,25 @@ __all__ = ["open_doors"]
 
 @asynccontextmanager
 async def open_doors(hub: Hub, host: str, cards: Mapping[str, Card]) -> AsyncIterator[Doors]:
-    """Within, they are open; the hub listens on `host`, `cards` are those of its agents."""
+    """Open the doors for the duration of the context.
+
+    `host` is the address the hub listens on, `cards` are its agents' cards.
+    """
     network, gateway = hub.config, hub.gateway
     doors: dict[str, Callable[[Callable[[], None]], asyncio.Protocol]] = {}
     async with AsyncExitStack() as stack:
         if network.mcp:
             from hubbub.interop.mcp import http as mcp  # an extra
 
-            door = mcp.HttpDoor(gateway.attach, host, network.hosts)
-            doors[mcp.PATH] = (await stack.enter_async_context(door)).protocol
+            mcp_door = mcp.HttpDoor(gateway.attach, host, network.hosts)
+            doors[mcp.PATH] = (await stack.enter_async_context(mcp_door)).protocol
         if network.openai:
             from hubbub.interop.openai import door as openai
 
-            own = openai.OpenAiDoor(gateway.attach, gateway.admission.owner_of, host, network.hosts)
-            doors[openai.PATH] = (await stack.enter_async_context(own)).protocol
+            openai_door = openai.OpenAiDoor(
+                gateway.attach, gateway.admission.owner_of, host, network.hosts
+            )
+            doors[openai.PATH] = (await stack.enter_async_context(openai_door)).protocol
         if network.a2a is not None:
             from hubbub.interop.a2a import door as a2a  # an extra
 
@@ -36,9 +41,15 @@ async def open_doors(hub: Hub, host: str, cards: Mapping[str, Card]) -> AsyncIte
                 name: gateway.admission.lend(name)
                 for name in hub.kernel.state.memories.owners(a2a.PUSH_KEY)
             }
-            asked = (network.a2a, cards, gateway.attach, gateway.admission.owner_of)
-            other = await stack.enter_async_context(
-                a2a.A2aDoor(*asked, host, network.hosts, askers)
+            a2a_door = a2a.A2aDoor(
+                network.a2a,
+                cards,
+                gateway.attach,
+                gateway.admission.owner_of,
+                host,
+                network.hosts,
+                askers,
             )
-            doors[a2a.PATH] = doors[a2a.WELL_KNOWN] = other.protocol
+            protocol = (await stack.enter_async_context(a2a_door)).protocol
+            doors[a2a.PATH] = doors[a2a.WELL_KNOWN] = protocol
         yield doors

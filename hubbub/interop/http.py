@@ -1,8 +1,8 @@
-"""HTTP/1.1 for what the hub takes beside its own protocol: a request, answered whole or in pieces.
+"""An HTTP/1.1 server for the hub's other protocols: a response is sent whole or streamed.
 
-llhttp reads (`httptools`). A connection that was answered may carry the next request, if its owner
-says so (`again`); what is sent before the answer is there (pipelining) is not read, and the
-connection ends with that answer.
+llhttp (`httptools`) does the parsing. With a `reuse` callback, a connection can carry another
+request after the response. Pipelined bytes are not read, and close the connection after the
+response.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from hubbub.network.http import foreign
 __all__ = ["BadRequest", "Exchange", "HttpServer"]
 
 HEAD_S, REQUEST_S = 10.0, 60.0
-"""Seconds in which the head, and then the body of a request must have come."""
-MOST_HEAD = 64 * 1024
+"""Seconds until the head, and then the body, of a request must be complete."""
+MAX_HEAD = 64 * 1024
 """Bytes of a head."""
-MOST_AHEAD = 256 * 1024
-"""Bytes of a body that are read before somebody wants it."""
+MAX_READ_AHEAD = 256 * 1024
+"""Bytes of a body that are read before the handler asks for it."""
 STALLED_S = 10.0
-"""Seconds in which the peer must take what is written; then the connection is closed."""
-LINGER_S, MOST_LINGERING = 2.0, 16 * 1024 * 1024
-"""Seconds and bytes for which a peer may go on writing after its answer: one whose connection is
-closed meanwhile may never read that."""
+"""Seconds the peer has to read a full write buffer; then the connection is aborted."""
+LINGER_S, MAX_LINGERING = 2.0, 16 * 1024 * 1024
+"""Seconds and bytes for which a peer can keep sending after its response: closing earlier could
+reset the connection before the peer reads it."""
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
 class BadRequest(Exception):
-    """This is no request that can be taken."""
+    """The request is malformed or exceeds a limit."""
 
     def __init__(self, status: int, why: str):
         self.status = status
@@ -42,89 +42,88 @@ class BadRequest(Exception):
 
 
 class Exchange(asyncio.Protocol):
-    """One request on a connection, and its answer.
+    """One request on a connection, and its response.
 
-    method, path, query, address    of the request; the query is what stands after `?`
-    headers                         by their names in lower case; of several of one name, one after
-                                    the other with commas between them
+    method, path, query, address    of the request; `query` is the part after `?`
+    headers                         by lower-case name; repeated headers are joined with commas
 
-    The task that answers is cancelled when the peer leaves.
+    The handler's task is cancelled when the peer disconnects.
     """
 
     method, path, query = "", "", ""
 
-    def __init__(self, server: HttpServer, again: Callable[[], None] | None):
-        self._server, self._again = server, again
+    def __init__(self, server: HttpServer, reuse: Callable[[], None] | None):
+        self._server, self._reuse = server, reuse
         self._parser = httptools.HttpRequestParser(self)
         self._url, self._size = b"", 0
-        self.headers, self._several = dict[str, str](), set[str]()
-        self._head = self._complete = self._keep = self._begun = self._chunked = False
+        self.headers, self._repeated = dict[str, str](), set[str]()
+        self._head = self._complete = self._keep_alive = self._started = self._chunked = False
         self._body = bytearray()
-        self._wrong: BadRequest | None = None
+        self._error: BadRequest | None = None
         self._task: asyncio.Task[None] | None = None
-        self._news: asyncio.Future[None] | None = None
+        self._body_arrived: asyncio.Future[None] | None = None
         self._writable: asyncio.Future[None] | None = None
-        self._lingering = self._left = False
+        self._lingering = self._disconnected = False
 
-    # Reading: what asyncio and the parser call ----------------------------------------------------
+    # Reading: called by asyncio and the parser ----------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's is no subclass of asyncio's.
+        # uvloop's transport is not a subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else ""
         self._timer: asyncio.TimerHandle | None = None
-        if self._again is None:  # else the first bytes are there, and are read next
-            self._wait(self._server.head_s)
+        if self._reuse is None:  # otherwise the first bytes are already there
+            self._set_deadline(self._server.head_s)
         if not self._server.enter(self):
             self._fail(503, "too many connections")
 
     def data_received(self, data: bytes) -> None:
         if self._lingering:
             self._size += len(data)
-            if self._size > MOST_LINGERING:
+            if self._size > MAX_LINGERING:
                 self._transport.abort()
             return
-        if self._complete or self._wrong is not None:
-            self._again = None
+        if self._complete or self._error is not None:
+            self._reuse = None
             return
         before = self._head
         self._size += len(data)
         self._feed(data)
-        if self._complete or self._wrong is not None or before:
+        if self._complete or self._error is not None or before:
             return
         if self._head:
-            self._wait(self._server.request_s)
-        elif self._size > MOST_HEAD:
-            self._fail(431, f"a head has at most {MOST_HEAD} bytes")
+            self._set_deadline(self._server.request_s)
+        elif self._size > MAX_HEAD:
+            self._fail(431, f"a head has at most {MAX_HEAD} bytes")
         elif self._timer is None:
-            self._wait(self._server.head_s)
+            self._set_deadline(self._server.head_s)
 
     def _feed(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._again = None  # it stays with this protocol; the parser reads no body then
+            self._reuse = None  # no upgrade is offered, and the parser skips the body
             if self.headers.keys() & {"content-length", "transfer-encoding"}:
-                self._fail(400, "no proper request: it wants another protocol")
+                self._fail(400, "malformed request: it asks for a protocol upgrade")
         except httptools.HttpParserError as error:
-            self._again = None
+            self._reuse = None
             if not self._complete:
-                self._fail(400, f"no proper request: {error}")
+                self._fail(400, f"malformed request: {error}")
 
     def on_message_begin(self) -> None:
         if self._complete:
-            raise BadRequest(400, "the next request is there before the answer")
+            raise BadRequest(400, "pipelining is not supported")
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._head:
-            return  # behind the body: no header of the request
+            return  # a trailer, not a header
         key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
         if key in self.headers:
-            self._several.add(key)
+            self._repeated.add(key)
             text = f"{self.headers[key]}, {text}"
         self.headers[key] = text
 
@@ -132,84 +131,82 @@ class Exchange(asyncio.Protocol):
         self._head = True
         self.method = self._parser.get_method().decode("ascii")
         self.path, _, self.query = self._url.decode("latin-1").partition("?")
-        self._start()
+        self._start_handler()
 
     def on_body(self, body: bytes) -> None:
         self._body += body
-        if self._news is not None:
-            self._tell()
-        elif len(self._body) > MOST_AHEAD:
+        if self._body_arrived is not None:
+            self._notify_reader()
+        elif len(self._body) > MAX_READ_AHEAD:
             self._transport.pause_reading()
 
     def on_message_complete(self) -> None:
-        self._complete, self._keep = True, self._parser.should_keep_alive()
-        self._wait_no_more()
-        self._tell()
+        self._complete, self._keep_alive = True, self._parser.should_keep_alive()
+        self._clear_deadline()
+        self._notify_reader()
 
     def eof_received(self) -> None:
-        self._leave()
+        self._on_disconnect()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._server.leave(self)
-        self._leave()
+        self._on_disconnect()
 
-    def _leave(self) -> None:
-        """The peer has gone, or says nothing more."""
-        self._again = None
-        self._wait_no_more()
-        if self._task is not None and not self._left:
-            self._task.cancel()  # once: what it does then shall not be cancelled, too
-        self._left = True
+    def _on_disconnect(self) -> None:
+        self._reuse = None
+        self._clear_deadline()
+        if self._task is not None and not self._disconnected:
+            self._task.cancel()  # only once, so that its cleanup is not cancelled
+        self._disconnected = True
 
-    def _wait(self, seconds: float) -> None:
-        """More of the request must come within so many."""
-        self._wait_no_more()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._late)
+    def _set_deadline(self, seconds: float) -> None:
+        self._clear_deadline()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._on_deadline)
 
-    def _wait_no_more(self) -> None:
+    def _clear_deadline(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _late(self) -> None:
+    def _on_deadline(self) -> None:
         self._fail(408, "the request took too long")
 
     def _fail(self, status: int, why: str) -> None:
-        if self._wrong is None:
-            self._wrong = BadRequest(status, why)
-            self._start()
-            self._tell()
+        if self._error is None:
+            self._error = BadRequest(status, why)
+            self._start_handler()
+            self._notify_reader()
 
-    def _start(self) -> None:
+    def _start_handler(self) -> None:
         if self._task is None:
             self._task = self._server.start(self)
 
-    def _tell(self) -> None:
-        news, self._news = self._news, None
-        if news is not None and not news.done():
-            news.set_result(None)
+    def _notify_reader(self) -> None:
+        arrived, self._body_arrived = self._body_arrived, None
+        if arrived is not None and not arrived.done():
+            arrived.set_result(None)
 
-    def _read_on(self) -> None:
+    def _resume_reading(self) -> None:
         if not self._transport.is_reading():
             self._transport.resume_reading()
 
     def check(self) -> None:
-        """Raises `BadRequest` if what has come so far is no request."""
-        if self._wrong is not None:
-            raise self._wrong
+        """Raises `BadRequest` if the bytes received so far are not a valid request."""
+        if self._error is not None:
+            raise self._error
 
     def foreign(self, host: str, names: Sequence[str]) -> str | None:
-        """Why it must not be served by who listens on `host`, whose other names are `names`."""
-        there = self.headers.get("host", ""), self.headers.get("origin")
-        return foreign(*there, host, names)
+        """Why a server on `host`, also reachable as `names`, must refuse the request; None: it
+        need not."""
+        return foreign(self.headers.get("host", ""), self.headers.get("origin"), host, names)
 
     def header(self, name: str) -> str:
-        """One that may come once; empty if it did not. Raises `BadRequest`."""
-        if name in self._several:
-            raise BadRequest(400, f"the header {name} is there twice")
+        """A header that cannot be repeated; empty if absent. Raises `BadRequest`."""
+        if name in self._repeated:
+            raise BadRequest(400, f"the header {name} is repeated")
         return self.headers.get(name, "")
 
     async def body(self, most: int) -> bytes:
-        """What was sent along, at most so many bytes. Raises `BadRequest`."""
+        """The body, of at most `most` bytes. Raises `BadRequest`."""
         self.check()
         expected = self.headers.get("content-length", "0")
         if not self._complete and "100-continue" in self.headers.get("expect", "").lower():
@@ -217,49 +214,49 @@ class Exchange(asyncio.Protocol):
         while len(self._body) <= most and int(expected) <= most:
             if self._complete:
                 return bytes(self._body)
-            self._news = asyncio.get_running_loop().create_future()
-            self._read_on()
-            await self._news
+            self._body_arrived = asyncio.get_running_loop().create_future()
+            self._resume_reading()
+            await self._body_arrived
             self.check()
         raise BadRequest(413, f"a body has at most {most} bytes")
 
     # Writing --------------------------------------------------------------------------------------
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Answer at once. Raises `ConnectionError` when it is not taken."""
-        lengths = {"content-length": str(len(body))} if status != HTTPStatus.NO_CONTENT else {}
-        head = self._encoded(status, {**headers, **lengths})
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Send a whole response. Raises `ConnectionError` if the peer does not read it."""
+        length = {"content-length": str(len(body))} if status != HTTPStatus.NO_CONTENT else {}
+        head = self._encode_head(status, {**headers, **length})
         await self._write(head if self.method == "HEAD" else head + body)
 
-    def begin(self, status: int, headers: Mapping[str, str]) -> None:
-        """Begin an answer whose body is written piece by piece."""
+    def start(self, status: int, headers: Mapping[str, str]) -> None:
+        """Start a response whose body is streamed with `write`."""
         self._chunked = self.method != "HEAD" and self._parser.get_http_version() != "1.0"
-        more = {"transfer-encoding": "chunked"} if self._chunked else {}
-        self._transport.write(self._encoded(status, {**headers, **more}))
+        encoding = {"transfer-encoding": "chunked"} if self._chunked else {}
+        self._transport.write(self._encode_head(status, {**headers, **encoding}))
 
-    async def write(self, piece: bytes) -> None:
-        """A piece of it. Raises `ConnectionError` when it is not taken."""
-        if piece and self.method != "HEAD":
-            await self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece)
+    async def write(self, chunk: bytes) -> None:
+        """Send a chunk of the body. Raises `ConnectionError` if the peer does not read it."""
+        if chunk and self.method != "HEAD":
+            await self._write(b"%x\r\n%b\r\n" % (len(chunk), chunk) if self._chunked else chunk)
 
     @property
-    def begun(self) -> bool:
-        """Whether some of the answer is on its way."""
-        return self._begun
+    def has_started(self) -> bool:
+        """Whether part of the response was sent."""
+        return self._started
 
-    def _encoded(self, status: int, headers: Mapping[str, str]) -> bytes:
-        self._begun = True
-        lasting = self._complete and self._keep and self._wrong is None
-        if not lasting or (not self._chunked and "content-length" not in headers):
-            self._again = None
+    def _encode_head(self, status: int, headers: Mapping[str, str]) -> bytes:
+        self._started = True
+        keep_alive = self._complete and self._keep_alive and self._error is None
+        if not keep_alive or (not self._chunked and "content-length" not in headers):
+            self._reuse = None
         lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        lines.append("connection: close" if self._again is None else "connection: keep-alive")
+        lines.append("connection: close" if self._reuse is None else "connection: keep-alive")
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
     async def _write(self, data: bytes) -> None:
         if self._transport.is_closing():
-            raise ConnectionResetError("the peer has gone")
+            raise ConnectionResetError("the peer disconnected")
         self._transport.write(data)
         if self._writable is not None:
             try:
@@ -267,7 +264,7 @@ class Exchange(asyncio.Protocol):
                     await self._writable
             except TimeoutError:
                 self._transport.abort()
-                raise ConnectionAbortedError("nobody reads the answer") from None
+                raise ConnectionAbortedError("the peer does not read the response") from None
 
     def pause_writing(self) -> None:
         self._writable = asyncio.get_running_loop().create_future()
@@ -278,31 +275,31 @@ class Exchange(asyncio.Protocol):
             writable.set_result(None)
 
     def close(self) -> None:
-        """End the connection, with what is written."""
+        """Close the connection after the buffered writes."""
         self._transport.close()
 
     def abort(self) -> None:
-        """End the connection at once, as if it had broken."""
+        """Drop the connection at once, buffered writes included."""
         self._transport.abort()
 
-    def hand_over(self, following: asyncio.Protocol) -> None:
-        """Another protocol speaks on the connection from here on."""
-        self._transport.set_protocol(following)
-        following.connection_made(self._transport)
+    def hand_over(self, protocol: asyncio.Protocol) -> None:
+        """Give the connection to another protocol."""
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
 
     def finish(self) -> None:
-        """The answer is complete, if it was begun: the connection is free, or ends."""
+        """Complete the response, if one was started, and reuse or close the connection."""
         self._task = None
-        self._wait_no_more()
+        self._clear_deadline()
         if self._transport.is_closing():
             return
         if self._chunked:
             self._transport.write(b"0\r\n\r\n")
-        self._read_on()
-        if self._begun and self._again is not None:
+        self._resume_reading()
+        if self._started and self._reuse is not None:
             self._server.leave(self)
-            self._again()
-        elif self._complete or not self._begun:
+            self._reuse()
+        elif self._complete or not self._started:
             self._transport.close()
         else:
             self._lingering, self._size = True, 0
@@ -312,7 +309,7 @@ class Exchange(asyncio.Protocol):
 
 
 class HttpServer:
-    """Answers requests on connections that others accept."""
+    """Serves requests on connections accepted elsewhere."""
 
     def __init__(
         self,
@@ -321,21 +318,21 @@ class HttpServer:
         request_s: float = REQUEST_S,
         most: int | None = None,
     ):
-        """`handle` answers each; a request must have come within `request_s` seconds. At most
-        `most` are answered at once, the rest refused; None: others count connections."""
+        """`handle` answers each request, which must arrive within `request_s` seconds. At most
+        `most` connections are open at once, the rest refused; None: no limit here."""
         self._handle, self._most = handle, most
         self.head_s, self.request_s = min(HEAD_S, request_s), request_s
         self._open = set[Exchange]()
         self._tasks = set[asyncio.Task[None]]()
 
-    def protocol(self, again: Callable[[], None] | None = None) -> asyncio.Protocol:
-        """Speaks HTTP on one connection, for one request; `again` is called when another one may
-        come on it. Without it the connection ends.
+    def protocol(self, reuse: Callable[[], None] | None = None) -> asyncio.Protocol:
+        """A protocol for one request. `reuse` is called when the connection can carry another;
+        without it the connection is closed.
         """
-        return Exchange(self, again)
+        return Exchange(self, reuse)
 
     def connection(self) -> asyncio.Protocol:
-        """Speaks HTTP on one connection, for one request after the other."""
+        """A protocol for successive requests on one connection."""
         exchange = Exchange(self, lambda: exchange.hand_over(self.connection()))
         return exchange
 
@@ -346,7 +343,7 @@ class HttpServer:
         return task
 
     def enter(self, exchange: Exchange) -> bool:
-        """One more; whether it is welcome."""
+        """Add a connection; false if there are too many."""
         self._open.add(exchange)
         return self._most is None or len(self._open) <= self._most
 
@@ -354,7 +351,7 @@ class HttpServer:
         self._open.discard(exchange)
 
     async def close(self) -> None:
-        """End what is under way."""
+        """Cancel all requests and close their connections."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -364,7 +361,7 @@ class HttpServer:
 
     async def _serve(self, exchange: Exchange) -> None:
         try:
-            with suppress(OSError):  # who has asked has gone
+            with suppress(OSError):  # the peer disconnected
                 await self._handle(exchange)
         finally:
             exchange.finish()

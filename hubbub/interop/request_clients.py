@@ -1,7 +1,7 @@
-"""Clients in the hub's process, for participants who ask by requests: each stays for as long as it
-is asked for.
+"""In-process clients for participants who connect by requests. Each stays connected while requests
+keep coming.
 
-Who asks is proven as everywhere: name and token go to the hub as those of any client.
+Authentication is that of any client: name and token go to the hub.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from hubbub.protocol.wire import Inlet, Outlet
 __all__ = ["Attach", "Owner", "RequestClient", "RequestClients", "bearer"]
 
 Attach: TypeAlias = Callable[[Outlet, str], Inlet]
-"""Leads to the hub, for a peer at an address."""
+"""Attaches a connection to the hub, for a peer address."""
 Owner: TypeAlias = Callable[[str], Awaitable[tuple[str, Kind] | None]]
-"""Whose token it is, and what they are; None: nobody's."""
+"""Returns the id and kind of a token's owner, or None for an unknown token."""
 ACK_S = 2.0
-"""Seconds until an event that was taken is acknowledged, at most."""
+"""Longest delay, in seconds, before a handled event is acknowledged."""
 IDLE_S = 300.0
-"""Seconds without a request after which a participant leaves."""
+"""Seconds without a request until a client disconnects."""
 
 
 def bearer(authorization: str) -> str:
-    """The token of a header `Authorization`; empty if there is none."""
+    """The token of an `Authorization` header; empty if there is none."""
     scheme, _, token = authorization.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-class _InFlight(AbstractContextManager[None]):  # a generator's costs three times as much
+class _InFlight(AbstractContextManager[None]):  # a generator costs three times as much
     __slots__ = ("_client",)
 
     def __init__(self, client: RequestClient):
@@ -53,63 +53,63 @@ class _InFlight(AbstractContextManager[None]):  # a generator's costs three time
 
 
 class RequestClient(ABC):
-    """One participant: a task of its own, until it is asked to leave."""
+    """The client of one participant. It runs in its own task until `leave`."""
 
     def __init__(self, client: Client):
         self.client = client
-        self._requests = self._untold = self._upto = 0
-        self._due: asyncio.Task[None] | None = None
-        self._seen = asyncio.get_running_loop().time()
+        self._requests = self._unacknowledged = self._last_seq = 0
+        self._delayed_ack: asyncio.Task[None] | None = None
+        self._last_active = asyncio.get_running_loop().time()
         self._leaving, self._joined = asyncio.Event(), asyncio.Event()
-        self._task = asyncio.create_task(self._stay())
+        self._task = asyncio.create_task(self._run())
 
     @abstractmethod
-    def staying(self) -> AbstractAsyncContextManager[None]:
-        """Within, its requests can be answered. The client has joined."""
+    def serving(self) -> AbstractAsyncContextManager[None]:
+        """A context in which requests can be answered. The client has joined."""
 
     @property
     @abstractmethod
-    def lost(self) -> bool:
-        """Whether the hub has closed for good."""
+    def is_lost(self) -> bool:
+        """Whether the hub closed the connection for good."""
 
     @property
-    def gone(self) -> bool:
-        return self._task.done() or (self._joined.is_set() and self.lost)
+    def is_gone(self) -> bool:
+        return self._task.done() or (self._joined.is_set() and self.is_lost)
 
     @property
-    def here(self) -> bool:
-        """Whether its requests can be answered now."""
-        return self._joined.is_set() and not self.gone
+    def is_ready(self) -> bool:
+        """Whether requests can be answered now."""
+        return self._joined.is_set() and not self.is_gone
 
-    def asking(self) -> AbstractContextManager[None]:
-        """Within, it has a request."""
+    def in_flight(self) -> AbstractContextManager[None]:
+        """A context that counts one request as in flight."""
         return _InFlight(self)
 
-    def count(self, more: int) -> None:
-        """It has a request more, or less."""
-        self._requests += more
-        self._seen = asyncio.get_running_loop().time()
+    def count(self, change: int) -> None:
+        """Change the number of requests in flight."""
+        self._requests += change
+        self._last_active = asyncio.get_running_loop().time()
 
-    async def heard(self, seq: int) -> None:
-        """An event is taken. The hub is told of several at once: each acknowledgement is a write,
-        and a person's client begins with what is latest, wherever it stood."""
-        self._upto, self._untold = seq, self._untold + 1
-        if 4 * self._untold >= self.client.hello.limits.unacknowledged:
-            await self._acknowledge()
-        elif self._untold == 1:
-            self._due = asyncio.create_task(self._acknowledge(ACK_S))
+    async def acknowledge(self, seq: int) -> None:
+        """Acknowledge an event. Acknowledgements are batched, since each is a write; a person's
+        client starts at the latest event anyway, whatever its cursor."""
+        self._last_seq, self._unacknowledged = seq, self._unacknowledged + 1
+        if 4 * self._unacknowledged >= self.client.hello.limits.unacknowledged:
+            await self._send_ack()
+        elif self._unacknowledged == 1:
+            self._delayed_ack = asyncio.create_task(self._send_ack(ACK_S))
 
-    async def _acknowledge(self, after_s: float = 0.0) -> None:
+    async def _send_ack(self, after_s: float = 0.0) -> None:
         await asyncio.sleep(after_s)
-        if self._untold:
-            self._untold = 0
-            await self.client.ack(self._upto)
+        if self._unacknowledged:
+            self._unacknowledged = 0
+            await self.client.ack(self._last_seq)
 
-    def idle(self, now: float) -> bool:
-        return self.gone or (not self._requests and now - self._seen > IDLE_S)
+    def is_idle(self, now: float) -> bool:
+        return self.is_gone or (not self._requests and now - self._last_active > IDLE_S)
 
-    async def joined(self) -> None:
-        """Wait until it is there. Raises `OperationError` and `ConnectionLost`."""
+    async def wait_joined(self) -> None:
+        """Wait until the client has joined. Raises `OperationError` and `ConnectionLost`."""
         joined = asyncio.create_task(self._joined.wait())
         try:
             await asyncio.wait({joined, self._task}, return_when=asyncio.FIRST_COMPLETED)
@@ -118,15 +118,15 @@ class RequestClient(ABC):
         if self._task.done():
             self._task.result()
 
-    async def _stay(self) -> None:
-        async with self.client, self.staying():
+    async def _run(self) -> None:
+        async with self.client, self.serving():
             self._joined.set()
             await self._leaving.wait()
 
     async def leave(self) -> None:
         self._leaving.set()
-        if self._due is not None:
-            self._due.cancel()
+        if self._delayed_ack is not None:
+            self._delayed_ack.cancel()
         await asyncio.wait({self._task}, timeout=1.0)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -136,86 +136,86 @@ C = TypeVar("C", bound=RequestClient)
 
 
 class RequestClients(Generic[C]):
-    """A context: those who are here. `make` makes one of its client."""
+    """A context that holds the connected clients. `build` wraps a client in one."""
 
-    def __init__(self, attach: Attach, make: Callable[[Client], C]):
-        self._attach, self._make = attach, make
+    def __init__(self, attach: Attach, build: Callable[[Client], C]):
+        self._attach, self._build = attach, build
         self._clients: dict[bytes, C] = {}
-        """By digest of what proves them."""
+        """By digest of their key."""
 
     async def __aenter__(self) -> Self:
-        self._watch = asyncio.create_task(self._look())
+        self._cleanup = asyncio.create_task(self._remove_idle())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self._watch.cancel()
+        self._cleanup.cancel()
         for client in self._clients.values():
             await client.leave()
 
-    def here(self, key: str) -> C | None:
-        """Who has come with this key before, and is here."""
+    def connected(self, key: str) -> C | None:
+        """The client that joined with this key, if it is ready."""
         client = self._clients.get(_digest(key))
-        return client if client is not None and client.here else None
+        return client if client is not None and client.is_ready else None
 
-    async def of(self, name: str, kind: Kind, token: str, address: str, key: str) -> C:
-        """Who brings this token, when it is there; `key` is all that a request proves it by.
+    async def join(self, name: str, kind: Kind, token: str, address: str, key: str) -> C:
+        """The client of `name`, once it has joined. `key` is everything a request authenticates
+        with.
 
-        Raises `OperationError` where the hub refuses it, which with a wrong one may take a while:
-        nobody else waits for that."""
+        Raises `OperationError` if the hub refuses the token. That can take a while, but delays no
+        other client."""
         id = _digest(key)
-        found = self._clients.get(id)
-        if found is None or found.gone:
-            transport, before = MemoryTransport(lambda outlet: self._attach(outlet, address)), found
-            # What a person's program has missed it looks up; an agent's is handed out to it.
-            client = Client(
-                transport,
+        client = self._clients.get(id)
+        if client is None or client.is_gone:
+            previous = client
+            # A person's program reads what it missed; an agent gets it delivered.
+            inner = Client(
+                MemoryTransport(lambda outlet: self._attach(outlet, address)),
                 name,
                 kind,
                 token=token or None,
                 cursor="latest" if kind == "human" else None,
                 options=ClientOptions(schemas=kind != "human"),
             )
-            found = self._clients[id] = self._make(client)
-            if before is not None:
-                await before.leave()
+            client = self._clients[id] = self._build(inner)
+            if previous is not None:
+                await previous.leave()
         try:
-            await found.joined()
+            await client.wait_joined()
         except HubbubError:
-            if self._clients.get(id) is found:
+            if self._clients.get(id) is client:
                 del self._clients[id]
             raise
-        return found
+        return client
 
-    async def person(self, owner: Owner, token: str, address: str) -> C:
-        """The person whose token it is; in an open network, where people have none, the person of
-        that name. Raises `OperationError` and `ConnectionLost`."""
-        if (known := self.here(token)) is not None:
-            return known
-        found, proof = await owner(token), token
-        if found is not None:
-            name, kind = found
+    async def join_person(self, owner: Owner, token: str, address: str) -> C:
+        """The client of the person who owns the token. In an open network, where people have no
+        tokens, `token` is the person's name. Raises `OperationError` and `ConnectionLost`."""
+        if (client := self.connected(token)) is not None:
+            return client
+        owned, proof = await owner(token), token
+        if owned is not None:
+            name, kind = owned
         elif is_participant_id(token) and not token.startswith("hub_"):
             name, kind, proof = token, "human", ""
-        else:  # the hub says so, in its own time
+        else:  # the hub refuses it, with its usual delay
             name, kind = "everyone", "human"
         if kind != "human":
-            words = f"this is the token of {name!r}, and only people ask here"
-            raise OperationError(ErrorCode.FORBIDDEN, words)
+            reason = f"this is the token of {name!r}; only people can connect here"
+            raise OperationError(ErrorCode.FORBIDDEN, reason)
         try:
-            return await self.of(name, kind, proof, address, key=token)
+            return await self.join(name, kind, proof, address, key=token)
         except OperationError as error:
             if error.temporary:
                 raise
-            words = "this is no token of a person here (`hubbub tokens add NAME`)"
-            raise OperationError(ErrorCode.AUTH_FAILED, words) from None
+            reason = "not the token of a person in this network (`hubbub tokens add NAME`)"
+            raise OperationError(ErrorCode.AUTH_FAILED, reason) from None
 
-    async def _look(self) -> None:
-        """Let those leave who ask no more."""
+    async def _remove_idle(self) -> None:
         while True:
             await asyncio.sleep(IDLE_S / 5)
             now = asyncio.get_running_loop().time()
             for id, client in list(self._clients.items()):
-                if client.idle(now):
+                if client.is_idle(now):
                     self._clients.pop(id, None)
                     await client.leave()
 

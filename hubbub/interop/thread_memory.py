@@ -1,5 +1,5 @@
-"""What an agent remembers of its threads, at the hub, under one key of its own memory: wherever it
-is started anew, it goes on with what it knows.
+"""Per-thread values of an agent, stored at the hub under one key of its memory, so that they
+survive a restart on any machine.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from hubbub.protocol.memory import Recalled
 __all__ = ["ThreadMemory"]
 
 Value = TypeVar("Value", bound=BaseModel)
-_MOST = 100
-"""Threads that are remembered: the latest ones."""
+_MAX = 100
+"""Threads to remember: the latest ones."""
 
 log = get_logger(__name__)
 
 
 class ThreadMemory(Generic[Value]):
-    """Something of the type `kind` for each thread, as `key` of the agent's memory."""
+    """A value of type `kind` for each thread, stored under `key` of the agent's memory."""
 
     def __init__(self, client: Client, key: str, kind: type[Value]):
         self._client, self._key = client, key
         self._adapter: TypeAdapter[dict[str, Value]] = TypeAdapter(dict[str, kind])  # type: ignore[valid-type]
-        self._known: dict[str, Value] | None = None
+        self._values: dict[str, Value] | None = None
 
-    async def of(self, thread: str) -> Value | None:
-        """What is known; None: nothing."""
-        return (await self._memory()).get(thread)
+    async def get(self, thread: str) -> Value | None:
+        return (await self._load()).get(thread)
 
-    async def keep(self, thread: str, value: Value) -> None:
-        """For the next turn, in whichever process. What the hub refuses is forgotten here, too."""
-        memory = dict(await self._memory())
-        before = memory.pop(thread, None)
-        memory[thread] = value
-        self._known = dict(list(memory.items())[-_MOST:])
+    async def set(self, thread: str, value: Value) -> None:
+        """Store the value for later turns, in any process. If the hub refuses the write, the value
+        lasts only as long as this process."""
+        values = dict(await self._load())
+        before = values.pop(thread, None)
+        values[thread] = value
+        self._values = dict(list(values.items())[-_MAX:])
         if before != value:
             with contextlib.suppress(OperationError):
-                told = {thread: each.model_dump() for thread, each in self._known.items()}
-                await self._client.call("remember", key=self._key, value=told)
+                stored = {thread: each.model_dump() for thread, each in self._values.items()}
+                await self._client.call("remember", key=self._key, value=stored)
 
-    async def _memory(self) -> Mapping[str, Value]:
-        if self._known is None:
-            self._known = await self._recalled()
-        return self._known
+    async def _load(self) -> Mapping[str, Value]:
+        if self._values is None:
+            self._values = await self._recall()
+        return self._values
 
-    async def _recalled(self) -> dict[str, Value]:
+    async def _recall(self) -> dict[str, Value]:
         try:
             value = await self._client.call("recall", key=self._key)
             return self._adapter.validate_python(Recalled.model_validate(value).value)

@@ -1,4 +1,4 @@
-"""Which of an agent's tools the program at the other end of a door is offered."""
+"""The tools of an agent that are offered to an external program."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hubbub.agents.tools.toolbox import Toolbox
 __all__ = ["offered"]
 
 _OF_LOOPS = frozenset({ASK_HUMAN, DECLINE, FINISH, SELECT, SHOW_PLAN, TIDY_STEPS})
-"""Tools of a loop that asks a model: a program has a loop of its own."""
+"""Tools of our own model loop: a program has its own loop."""
 
 
 def offered(toolbox: Toolbox, *hidden: str) -> list[ToolSpec]:
-    """All that the agent has, without the tools of a loop and `hidden`: programs cannot pick some
-    first.
+    """All tools of the agent except those of the model loop and `hidden`. Programs have no step in
+    which to select tools first.
     """
     specs = toolbox.registry.definitions()
     return [spec for spec in specs if spec.name not in _OF_LOOPS.union(hidden)]

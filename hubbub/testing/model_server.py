@@ -119,7 +119,7 @@ class ResponseWriter:
     ) -> None:
         """A whole JSON response."""
         everything = {"Content-Type": "application/json", **(headers or {})}
-        await self._exchange.whole(status, everything, json.dumps(body).encode())
+        await self._exchange.respond(status, everything, json.dumps(body).encode())
 
     async def error(self, status: int, message: str, code: str | None = None) -> None:
         """An error in the endpoint's words."""
@@ -136,9 +136,9 @@ class ResponseWriter:
         data = json.dumps(wire.whole(chat, answer, number)).encode()
         headers = {"Content-Type": answer.content_type or "application/json"}
         if answer.cut_after is None:
-            await self._exchange.whole(200, headers, data)
+            await self._exchange.respond(200, headers, data)
             return
-        self._exchange.begin(200, headers)
+        self._exchange.start(200, headers)
         await self._exchange.write(data[: len(data) // 2])
         self._exchange.close()
 
@@ -146,7 +146,7 @@ class ResponseWriter:
         kind = answer.content_type or "text/event-stream"
         if answer.hold_after == 0:
             await self._gates.pass_through(answer.hold)
-        self._exchange.begin(200, {"Content-Type": kind, **_retry_after(answer)})
+        self._exchange.start(200, {"Content-Type": kind, **_retry_after(answer)})
         for sent, chunk in enumerate(wire.stream(chat, answer, number)):
             if sent == answer.cut_after:
                 self._exchange.close()

@@ -196,7 +196,7 @@ async def test_what_a_program_asks_permission_for_a_person_decides(
         turn = await net.turn(id)
         assert ended(turn).outcome == "finished"
         assert any(
-            ("ann has approved" if answer == "approve" else "denied") in n
+            ("ann approved" if answer == "approve" else "denied") in n
             for s in turn.steps
             for n in s.notes
         )
@@ -233,7 +233,7 @@ async def test_a_persons_word_survives_the_agents_death_and_is_not_asked_for_aga
         assert (ended(turn).outcome, turn.attempts) == ("finished", 2)
         every = (await ann.call("list_approvals", state="all"))["approvals"]
         assert [each["state"] for each in every] == ["started"]
-        assert "You were cut off" in prompts(tmp_path)[-1]
+        assert "You were interrupted" in prompts(tmp_path)[-1]
 
 
 @pytest.mark.behaviour("I-3", "I-6")
@@ -305,10 +305,10 @@ async def _cancelled(folder: Path) -> bool:
 # Hostile programs ------------------------------------------------------------------------------
 
 WRONG: dict[str, tuple[str, str]] = {
-    "die": ("model_error", "has ended (exit code 3): out of luck"),
-    "garbage": ("model_error", "what it writes is not the Agent Client Protocol"),
+    "die": ("model_error", "exited (exit code 3): out of luck"),
+    "garbage": ("model_error", "its output is not the Agent Client Protocol"),
     "bigline": ("model_error", "a line of more than 16 MiB"),
-    "nonsense": ("model_error", "its answer is none of the Agent Client Protocol"),
+    "nonsense": ("model_error", "its answer is not valid in the Agent Client Protocol"),
     "flood": ("model_error", "more than 32 MiB in one step"),
     "never": ("timeout", "not finished after"),
 }
@@ -366,7 +366,7 @@ async def test_a_program_that_cannot_be_had_is_told_in_a_sentence(
 ) -> None:
     table: dict[str, Callable[[str], bool]] = {
         "no-such-program": lambda told: "cannot be started: No such file" in told,
-        "/bin/false": lambda told: "false has ended (exit code 1)" in told,
+        "/bin/false": lambda told: "false exited (exit code 1)" in told,
     }
     async with rig(in_memory) as net:
         ann = await net.person()

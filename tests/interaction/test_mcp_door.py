@@ -74,7 +74,7 @@ async def test_a_host_hears_answers_and_acknowledges(in_memory: Networks) -> Non
 async def test_answers_name_their_causes_in_the_threads_that_were_heard_of_last(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.interop.mcp.participant.MOST_THREADS", 2)
+    monkeypatch.setattr("hubbub.interop.mcp.participant.MAX_THREADS", 2)
     async with rig(in_memory) as net:
         several = {name: await net.person(name) for name in ("ann", "bea", "cid")}
         async with host(net) as client:

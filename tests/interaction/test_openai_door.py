@@ -117,7 +117,7 @@ async def test_agents_are_models_and_answer_in_the_conversation_that_a_request_g
         third = await ann.chat.completions.create(model="echo", messages=elsewhere)
         text = third.choices[0].message.content
         assert text is not None
-        assert text.startswith("you said: What was said before, elsewhere:\n\nasker: hi")
+        assert text.startswith("you said: Earlier in this conversation, elsewhere:\n\nasker: hi")
         assert text.endswith("what now?")
 
 

@@ -1,12 +1,11 @@
-"""A2A 1.0 both ways: agents of this network for others, and agents of others in this network.
+"""A2A 1.0 in both directions: serves this network's agents, and lets remote agents take part.
 
-door    who may ask, and what is answered
-wire    JSON-RPC and REST: a request and its answer, as the SDK's types
-tasks   tasks are requests of the hub
-parts   what messages are made of
-cards   how an agent is described
-push    what becomes of a task, sent to an address
-remote  an agent elsewhere takes turns here
-errand  what becomes of a message to it
-peer    how it is asked
+door           authentication, routing and agent cards
+wire           the JSON-RPC and REST bindings, to and from the SDK's types
+tasks          tasks as requests of the hub
+parts          message parts as text and attachments
+push           push notifications of task updates
+remote         a remote agent takes turns in this network
+task_progress  the state of a task at a remote agent
+peer           the client for a remote agent
 """

@@ -1,8 +1,8 @@
-"""A2A on the hub's own port: `/a2a/NAME` is an agent, by JSON-RPC and by REST.
+"""A2A on the hub's own port: an agent is at `/a2a/NAME`, over JSON-RPC and REST.
 
-Its card is at `/a2a/NAME/.well-known/agent-card.json`, and that of the first agent of the config at
-the well-known address of the hub itself. Who asks is proven by the token, and is a person of the
-network; cards need none.
+Its card is at `/a2a/NAME/.well-known/agent-card.json`. The card of the first agent in the config is
+also at the hub's own well-known path. Requests need the token of a person in the network; cards
+need none.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from hubbub.config.models import A2aConfig
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.interop.a2a.push import KEY as PUSH_KEY
 from hubbub.interop.a2a.push import Push
-from hubbub.interop.a2a.tasks import OVER, RESTS, TaskClient, Update, a2a_error
-from hubbub.interop.a2a.wire import STREAMS, Binding, JsonRpc, Rest
+from hubbub.interop.a2a.tasks import RESTING_STATES, TERMINAL_STATES, TaskClient, Update, a2a_error
+from hubbub.interop.a2a.wire import STREAMING_METHODS, Binding, JsonRpc, Rest
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from hubbub.interop.request_clients import Attach, Owner, RequestClients, bearer
 from hubbub.logs import get_logger
@@ -65,15 +65,15 @@ __all__ = ["PATH", "PUSH_KEY", "WELL_KNOWN", "A2aDoor"]
 log = get_logger(__name__)
 
 PATH, WELL_KNOWN = "/a2a", "/.well-known"
-MOST_BODY = 4 * 1024 * 1024
+MAX_BODY = 4 * 1024 * 1024
 """Bytes of a request."""
 KEEP_ALIVE_S = 3.0
-"""Between two signs of life while nothing is written: many clients wait for five."""
+"""Seconds between keep-alive comments while idle: many clients time out after five."""
 Headers: TypeAlias = Mapping[str, str]
 
 
 class A2aDoor:
-    """A context, in which `protocol` makes what a connection is spoken with."""
+    """A context in which `protocol` returns the protocol for a connection."""
 
     def __init__(
         self,
@@ -85,9 +85,9 @@ class A2aDoor:
         names: Sequence[str] = (),
         askers: Mapping[str, str] = MappingProxyType({}),
     ):
-        """`cards` are those of agents that the hub has; `attach` leads to the hub, for a peer at an
-        address; `host` is where it listens, `names` are its others. `askers` are to be notified of
-        tasks since before the hub started, each with a token to follow them by."""
+        """`cards` are the agents' cards; `host` is the address the hub listens on, `names` are its
+        other names. `askers` are people with push notifications from before the hub started, each
+        with a token to follow their tasks."""
         self._config, self._cards, self._owner = config, cards, owner
         self._host, self._names, self._askers = host, names, askers
         self._clients = RequestClients(attach, TaskClient)
@@ -109,40 +109,40 @@ class A2aDoor:
         await self._clients.__aexit__()
 
     async def _resume(self, name: str, token: str) -> None:
-        """Go on with the notifications of an asker."""
+        """Resume the push notifications of a person."""
         try:
-            await self._push.resume(await self._clients.of(name, "human", token, "", key=token))
+            await self._push.resume(await self._clients.join(name, "human", token, "", key=token))
         except HubbubError as error:
-            log.warning("notifications do not go on", asker=name, reason=str(error))
+            log.warning("notifications not resumed", asker=name, reason=str(error))
 
     async def _handle(self, exchange: Exchange) -> None:
         try:
             exchange.check()
-            wrong_place = exchange.foreign(self._host, self._names)
-            if wrong_place is not None:
-                raise BadRequest(403, wrong_place)
-            agent, rest = self._place(exchange.path)
+            refusal = exchange.foreign(self._host, self._names)
+            if refusal is not None:
+                raise BadRequest(403, refusal)
+            agent, rest = self._split_path(exchange.path)
             if rest == AGENT_CARD_WELL_KNOWN_PATH and exchange.method in ("GET", "HEAD"):
-                await self._card(agent, exchange)
+                await self._send_card(agent, exchange)
             elif rest in ("", "/") and exchange.method == "POST":
                 await self._answer(agent, exchange, JsonRpc())
             elif rest in ("", "/"):
-                raise BadRequest(405, "JSON-RPC is asked by POST")
+                raise BadRequest(405, "JSON-RPC needs POST")
             else:
                 await self._answer(agent, exchange, Rest(exchange.method, rest, exchange.query))
-        except BadRequest as wrong:
-            await _json(exchange, wrong.status, {"error": str(wrong)})
+        except BadRequest as error:
+            await _send_json(exchange, error.status, {"error": str(error)})
 
-    def _place(self, path: str) -> tuple[str, str]:
-        """The agent, and the rest of the path. Raises `BadRequest`."""
+    def _split_path(self, path: str) -> tuple[str, str]:
+        """The agent and the rest of the path. Raises `BadRequest`."""
         if path == AGENT_CARD_WELL_KNOWN_PATH:
             return self._config.agents[0], path
         name, slash, rest = path.removeprefix(f"{PATH}/").partition("/")
         if not path.startswith(f"{PATH}/") or name not in self._config.agents:
-            raise BadRequest(404, "there is no agent here")
+            raise BadRequest(404, "there is no agent at this path")
         return name, slash + rest
 
-    async def _card(self, name: str, exchange: Exchange) -> None:
+    async def _send_card(self, name: str, exchange: Exchange) -> None:
         base = self._config.url or f"http://{exchange.header('host')}"
         agent = Participant(id=name, kind="agent", present=True, card=self._cards.get(name, Card()))
         body = _encoded(MessageToDict(card_of(agent, f"{base.rstrip('/')}{PATH}/{name}")))
@@ -154,102 +154,104 @@ class A2aDoor:
             "access-control-allow-origin": "*",
         }
         if tag in exchange.headers.get("if-none-match", ""):
-            await exchange.whole(304, headers, b"")
+            await exchange.respond(304, headers, b"")
         else:
-            await exchange.whole(200, headers, body)
+            await exchange.respond(200, headers, body)
 
     async def _answer(self, agent: str, exchange: Exchange, wire: Binding) -> None:
         try:
             token = bearer(exchange.header("authorization"))
-            who = await self._clients.person(self._owner, token, exchange.address)
+            client = await self._clients.join_person(self._owner, token, exchange.address)
         except OperationError as error:
             status = 401 if error.code == ErrorCode.AUTH_FAILED else 403
             if error.temporary:
                 status = 503
-            proof = {"www-authenticate": "Bearer"} if status == 401 else {}
-            await _json(exchange, status, {"error": error.message}, proof)
+            challenge = {"www-authenticate": "Bearer"} if status == 401 else {}
+            await _send_json(exchange, status, {"error": error.message}, challenge)
             return
         except ConnectionLost as error:
-            await _json(exchange, 503, {"error": f"the hub is not there: {error}"})
+            await _send_json(exchange, 503, {"error": f"the hub is unavailable: {error}"})
             return
-        with who.asking():
+        with client.in_flight():
             try:
-                body = await exchange.body(MOST_BODY)
+                body = await exchange.body(MAX_BODY)
                 if body and "json" not in exchange.header("content-type"):
                     raise ContentTypeNotSupportedError("Content-Type: application/json")
                 wire.read(body)
                 _check_version(exchange)
-                if wire.method in STREAMS:
-                    await self._stream(who, agent, exchange, wire)
+                if wire.method in STREAMING_METHODS:
+                    await self._stream(client, agent, exchange, wire)
                 else:
-                    value = await self._called(who, agent, wire.asked)
-                    await _json(exchange, 200, wire.answer(value))
+                    value = await self._dispatch(client, agent, wire.params)
+                    await _send_json(exchange, 200, wire.answer(value))
             except A2AError as error:
                 await _fail(exchange, wire, error)
             except HubbubError as error:
                 await _fail(exchange, wire, a2a_error(error))
 
-    async def _called(self, who: TaskClient, agent: str, asked: Message) -> Message | None:
-        match asked:
+    async def _dispatch(self, client: TaskClient, agent: str, params: Message) -> Message | None:
+        match params:
             case SendMessageRequest():
-                return SendMessageResponse(task=await self._sent(who, agent, asked))
+                return SendMessageResponse(task=await self._send(client, agent, params))
             case GetTaskRequest():
-                return await who.get(agent, asked)
+                return await client.get(agent, params)
             case ListTasksRequest():
-                return await who.list(agent, asked)
+                return await client.list(agent, params)
             case CancelTaskRequest():
-                return await who.cancel(agent, asked)
-        if isinstance(asked, _OF_PUSH):
-            await who.get(agent, GetTaskRequest(id=asked.task_id))
-        match asked:
+                return await client.cancel(agent, params)
+        if isinstance(params, _PUSH_REQUESTS):
+            await client.get(agent, GetTaskRequest(id=params.task_id))
+        match params:
             case TaskPushNotificationConfig():
-                return await self._push.create(who, agent, asked)
+                return await self._push.create(client, agent, params)
             case GetTaskPushNotificationConfigRequest():
-                return self._push.get(asked)
+                return self._push.get(params)
             case ListTaskPushNotificationConfigsRequest():
-                return self._push.list(asked)
+                return self._push.list(params)
             case DeleteTaskPushNotificationConfigRequest():
-                await self._push.delete(asked)
+                await self._push.delete(params)
                 return None
-        raise ExtendedAgentCardNotConfiguredError("there is no other card")
+        raise ExtendedAgentCardNotConfiguredError("there is no extended card")
 
-    async def _sent(self, who: TaskClient, agent: str, asked: SendMessageRequest) -> Task:
-        """The task that the message is about; when it is over or its agent asks back, unless the
-        asker does not wait."""
-        config = asked.configuration
+    async def _send(self, client: TaskClient, agent: str, params: SendMessageRequest) -> Task:
+        """Send the message and return its task, once it is at rest unless the caller does not
+        wait."""
+        config = params.configuration
         wanted = config.HasField("task_push_notification_config")
         if wanted:
             await self._push.check(config.task_push_notification_config)
-        task = await who.send(agent, asked)
-        if wanted and task.status.state not in OVER:
+        task = await client.send(agent, params)
+        if wanted and task.status.state not in TERMINAL_STATES:
             config.task_push_notification_config.task_id = task.id
-            await self._push.create(who, agent, config.task_push_notification_config)
-        if config.return_immediately or task.status.state in RESTS:
+            await self._push.create(client, agent, config.task_push_notification_config)
+        if config.return_immediately or task.status.state in RESTING_STATES:
             return task
-        async with aclosing(who.follow(agent, task.id, until=RESTS)) as updates:
+        async with aclosing(client.follow(agent, task.id, until=RESTING_STATES)) as updates:
             async for _ in updates:
                 pass
-        bound = GetTaskRequest(id=task.id)
+        get = GetTaskRequest(id=task.id)
         if config.HasField("history_length"):
-            bound.history_length = config.history_length
-        return await who.get(agent, bound)
+            get.history_length = config.history_length
+        return await client.get(agent, get)
 
-    async def _stream(self, who: TaskClient, agent: str, exchange: Exchange, wire: Binding) -> None:
-        asked = wire.asked
-        if isinstance(asked, SendMessageRequest):
-            asked.configuration.return_immediately = True
-            id = (await self._sent(who, agent, asked)).id
-            updates = who.follow(agent, id, KEEP_ALIVE_S, RESTS)
+    async def _stream(
+        self, client: TaskClient, agent: str, exchange: Exchange, wire: Binding
+    ) -> None:
+        params = wire.params
+        if isinstance(params, SendMessageRequest):
+            params.configuration.return_immediately = True
+            id = (await self._send(client, agent, params)).id
+            updates = client.follow(agent, id, KEEP_ALIVE_S, RESTING_STATES)
         else:
-            assert isinstance(asked, SubscribeToTaskRequest), "the other one that streams"
-            await who.check_open(agent, asked.id)
-            updates = who.follow(agent, asked.id, KEEP_ALIVE_S)
+            assert isinstance(params, SubscribeToTaskRequest), "the other streaming method"
+            await client.check_open(agent, params.id)
+            updates = client.follow(agent, params.id, KEEP_ALIVE_S)
         headers = {"content-type": "text/event-stream", "cache-control": "no-store"}
-        exchange.begin(200, {**headers, "x-accel-buffering": "no"})
+        exchange.start(200, {**headers, "x-accel-buffering": "no"})
         await _write(exchange, wire, updates)
 
 
-_OF_PUSH = (
+_PUSH_REQUESTS = (
     TaskPushNotificationConfig,
     GetTaskPushNotificationConfigRequest,
     ListTaskPushNotificationConfigsRequest,
@@ -262,7 +264,7 @@ def _check_version(exchange: Exchange) -> None:
     version = exchange.header(VERSION_HEADER.lower()) or "0.3"
     if version.split(".")[:2] != ["1", "0"]:
         raise VersionNotSupportedError(
-            f"{VERSION_HEADER}: 1.0 is spoken here, not {version[:20]!r}"
+            f"{VERSION_HEADER}: only 1.0 is supported, not {version[:20]!r}"
         )
 
 
@@ -281,42 +283,41 @@ async def _write(exchange: Exchange, wire: Binding, updates: AsyncIterator[Updat
 
 async def _fail(exchange: Exchange, wire: Binding, error: A2AError) -> None:
     status, body = wire.error(error)
-    await _json(exchange, status, body)
+    await _send_json(exchange, status, body)
 
 
 def _encoded(body: JsonValue) -> bytes:
     return json.dumps(body, ensure_ascii=False).encode()
 
 
-async def _json(
+async def _send_json(
     exchange: Exchange, status: int, body: Mapping[str, JsonValue], headers: Headers | None = None
 ) -> None:
     every = {"content-type": "application/json", "cache-control": "no-store"}
-    await exchange.whole(status, {**every, **(headers or {})}, _encoded(dict(body)))
+    await exchange.respond(status, {**every, **(headers or {})}, _encoded(dict(body)))
 
 
 MODES = ("text/plain", "application/json")
-"""What an agent reads; files come along as well."""
+"""Input modes of an agent; files are accepted as well."""
 
 
 def card_of(agent: Participant, url: str) -> AgentCard:
-    """The card of `agent`, which is asked at `url`."""
+    """The card of `agent` at `url`."""
     own = agent.card
     interfaces = [
         AgentInterface(url=url, protocol_binding=binding, protocol_version="1.0")
         for binding in ("JSONRPC", "HTTP+JSON")
     ]
     description = own.description or f"The agent {agent.id}."
-    words = own.skills or (description,)
     skills = [
         AgentSkill(
             id=f"skill-{n}",
-            name=word[:100],
-            description=word,
+            name=skill[:100],
+            description=skill,
             tags=[agent.id],
             examples=own.examples if n == 1 else (),
         )
-        for n, word in enumerate(words, 1)
+        for n, skill in enumerate(own.skills or (description,), 1)
     ]
     bearer = SecurityScheme(
         http_auth_security_scheme=HTTPAuthSecurityScheme(

@@ -1,4 +1,4 @@
-"""What a message of A2A is made of, as a message of the network, and back. Pure."""
+"""Converts the parts of A2A messages to text and attachments, and back. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["files_of", "links", "names", "text_of"]
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """How a message reads. Raises `ContentTypeNotSupportedError` and `InvalidParamsError`."""
+    """The text of a message. Raises `ContentTypeNotSupportedError` and `InvalidParamsError`."""
     texts = []
     for part in parts:
         match part.WhichOneof("content"):
@@ -24,19 +24,19 @@ def text_of(parts: Iterable[Part]) -> str:
             case "data":
                 texts.append(json.dumps(MessageToDict(part)["data"], ensure_ascii=False))
             case "raw":
-                raise ContentTypeNotSupportedError("files are taken by their URL only")
+                raise ContentTypeNotSupportedError("files are accepted only by URL")
             case None:
-                raise InvalidParamsError("parts: one of them is empty")
+                raise InvalidParamsError("parts: one part is empty")
     return "\n\n".join(texts) or names(parts)
 
 
 def names(parts: Iterable[Part]) -> str:
-    """How files read that come without words."""
+    """The text of a message that has only files."""
     return ", ".join(part.filename or part.url for part in parts)
 
 
 def files_of(parts: Iterable[Part]) -> list[JsonValue]:
-    """Its files as attachments."""
+    """The files of a message as attachments."""
     return [
         {
             "name": (part.filename or part.url.rpartition("/")[2] or "file")[:255],
@@ -49,7 +49,7 @@ def files_of(parts: Iterable[Part]) -> list[JsonValue]:
 
 
 def links(message: Message) -> list[Part]:
-    """Files that stand elsewhere; those of the network others cannot read."""
+    """Attachments stored outside the network; others cannot read those inside it."""
     return [
         Part(url=file.uri, filename=file.name, media_type=file.media_type)
         for file in message.attachments

@@ -1,7 +1,7 @@
-"""How an agent elsewhere is asked: its card, and messages to it, by the SDK's client.
+"""The client for a remote agent: its card, and messages to it, with the SDK's client.
 
-It was named by the operator, and is trusted with its token and with nothing else: it is asked where
-its card is and nowhere else, redirects are not followed, and what it answers has an end.
+The operator chose the agent, which is trusted with its token and nothing else: requests go only to
+the host of its card, redirects are not followed, and responses are limited in size.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from hubbub.config.agents import A2aPeerConfig
 
 __all__ = ["Peer", "PeerFailed", "TaskUnknown", "probe"]
 
-MOST_BYTES = 8 * 1024 * 1024
-"""Of one answer, or of all events of a stream."""
+MAX_BYTES = 8 * 1024 * 1024
+"""Size of one response, or of all events of a stream."""
 CONNECT_S = 10.0
 SILENCE_S = 120.0
-"""Seconds in which nothing comes: then the task is looked at by another request."""
+"""Seconds without data until a request fails; the task is then read with another request."""
 BINDINGS = ["JSONRPC", "HTTP+JSON"]
 
 
 class PeerFailed(Exception):
-    """It could not be asked, or what it has answered is not A2A."""
+    """The agent could not be reached, or its response is not A2A."""
 
 
 class TaskUnknown(PeerFailed):
-    """It refuses what was said, for example since it does not know the task or context any more."""
+    """The agent refuses the request, for example because it no longer has the task or context."""
 
 
 class Peer:
-    """A context, in which the agent can be asked. All methods raise `PeerFailed`."""
+    """A context in which the remote agent can be called. All methods raise `PeerFailed`."""
 
     def __init__(self, config: A2aPeerConfig):
         self._config, self._url = config, httpx.URL(config.url)
@@ -64,25 +64,25 @@ class Peer:
         await self._http.aclose()
 
     async def card(self) -> AgentCard:
-        """Its card, with the interfaces where it may be asked."""
+        """The agent's card, with only the interfaces that may be called."""
         path = "" if self._url.path.endswith(".json") else AGENT_CARD_WELL_KNOWN_PATH
         with _failures():
             resolver = A2ACardResolver(self._http, self._config.url, path)
             card = await resolver.get_agent_card()
-        places = list(card.supported_interfaces)
-        allowed = [place for place in places if self._may_be_asked(place.url)]
-        if places and not allowed:
+        interfaces = list(card.supported_interfaces)
+        allowed = [interface for interface in interfaces if self._is_allowed(interface.url)]
+        if interfaces and not allowed:
             raise PeerFailed(
-                f"its card says that it is asked at {places[0].url[:200]}, which is not at "
+                f"its card has the address {interfaces[0].url[:200]}, which is not at "
                 f"{self._url.host}: if that is right, name the host in a2a.hosts"
             )
         del card.supported_interfaces[:]
         card.supported_interfaces.extend(allowed)
         return card
 
-    def _may_be_asked(self, place: str) -> bool:
+    def _is_allowed(self, address: str) -> bool:
         try:
-            url = httpx.URL(place)
+            url = httpx.URL(address)
         except httpx.InvalidURL:
             return False
         if url.scheme not in ("http", "https"):
@@ -94,7 +94,7 @@ class Peer:
         )
         return same or url.host in self._config.hosts
 
-    async def _asked(self) -> A2aClient:
+    async def _connected(self) -> A2aClient:
         if self._client is None:
             card = await self.card()
             config = ClientConfig(httpx_client=self._http, supported_protocol_bindings=BINDINGS)
@@ -103,42 +103,43 @@ class Peer:
             self._streams = card.capabilities.streaming
         return self._client
 
-    async def send(self, asked: SendMessageRequest) -> AsyncIterator[StreamResponse]:
-        """What becomes of a message, as far as this one answer tells."""
-        client = await self._asked()
+    async def send(self, request: SendMessageRequest) -> AsyncIterator[StreamResponse]:
+        """Send a message, and yield the events of the response."""
+        client = await self._connected()
         with _failures():
-            async for event in client.send_message(asked):
+            async for event in client.send_message(request):
                 yield event
 
     async def follow(self, task: str) -> AsyncIterator[StreamResponse]:
-        """The task as it is, and what becomes of it where the agent streams."""
-        client = await self._asked()
+        """The task's current state, then its events if the agent streams."""
+        client = await self._connected()
         with _failures():
-            now = await client.get_task(GetTaskRequest(id=task))
-            yield StreamResponse(task=now)
+            yield StreamResponse(task=await client.get_task(GetTaskRequest(id=task)))
             if self._streams:
                 async for event in client.subscribe(SubscribeToTaskRequest(id=task)):
                     yield event
 
     async def cancel(self, task: str) -> None:
-        """Ask it to stop its work."""
-        client = await self._asked()
+        """Ask the agent to stop working on a task."""
+        client = await self._connected()
         with _failures():
             await client.cancel_task(CancelTaskRequest(id=task))
 
 
 async def probe(config: A2aPeerConfig) -> str:
-    """What its card says, as a sentence. Raises `PeerFailed`."""
+    """The agent's card as a sentence. Raises `PeerFailed`."""
     async with Peer(config) as peer:
         card = await peer.card()
-    how = ", ".join(sorted({place.protocol_binding for place in card.supported_interfaces}))
+    bindings = ", ".join(sorted({each.protocol_binding for each in card.supported_interfaces}))
     streams = "streams" if card.capabilities.streaming else "does not stream"
-    return f"{card.name[:100]!r} ({how or 'no interface'}; {streams}): {card.description[:200]}"
+    return (
+        f"{card.name[:100]!r} ({bindings or 'no interface'}; {streams}): {card.description[:200]}"
+    )
 
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """What the SDK and its libraries raise for an answer that is none."""
+    """Convert exceptions of the SDK and its libraries to `PeerFailed`."""
     try:
         yield
     except (TaskNotFoundError, InvalidParamsError) as error:
@@ -159,20 +160,20 @@ def _failures() -> Iterator[None]:
 
 
 class _Bounded(httpx.AsyncHTTPTransport):
-    """Answers that have an end, and come from where they were asked for."""
+    """Limits the size of responses and refuses redirects."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         response = await super().handle_async_request(request)
-        wrong = None
+        error = None
         if response.is_redirect:
-            where = response.headers.get("location", "")[:200]
-            wrong = f"it redirects to {where!r}, which is not followed"
+            location = response.headers.get("location", "")[:200]
+            error = f"it redirects to {location!r}, which is not followed"
         elif response.headers.get("content-encoding", "identity") != "identity":
-            wrong = "its answer is compressed, though none was asked for"
-        if wrong is not None:
+            error = "its response is compressed without being asked to"
+        if error is not None:
             await response.aclose()
-            raise httpx.ReadError(wrong, request=request)
-        assert isinstance(response.stream, httpx.AsyncByteStream), "it was asked asynchronously"
+            raise httpx.ReadError(error, request=request)
+        assert isinstance(response.stream, httpx.AsyncByteStream), "the request was asynchronous"
         response.stream = _Counted(response.stream, request)
         return response
 
@@ -182,12 +183,12 @@ class _Counted(httpx.AsyncByteStream):
         self._stream, self._request = stream, request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        got = 0
+        size = 0
         async for chunk in self._stream:
-            got += len(chunk)
-            if got > MOST_BYTES:
+            size += len(chunk)
+            if size > MAX_BYTES:
                 raise httpx.ReadError(
-                    f"it answers more than {MOST_BYTES} bytes", request=self._request
+                    f"its response has more than {MAX_BYTES} bytes", request=self._request
                 )
             yield chunk
 

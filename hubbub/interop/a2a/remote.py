@@ -1,14 +1,14 @@
-"""An agent elsewhere takes turns here: what wakes it is sent to it by A2A.
+"""A remote agent takes turns in this network: messages that wake it are sent to it over A2A.
 
-    message -> task    working           what it says of it is in the record, its text is streamed
+    message -> task    working           its status texts are recorded, its result streams
                        completed         its result is the answer
-                       input required    its question is the answer, or asks back in a request, and
-                                         what is said next goes on
-                       failed, ...       the turn fails with its words
+                       input required    its question is the answer, or asks back about a request;
+                                         the next message continues the task
+                       failed, ...       the turn fails with its text
 
-It is sent the messages that it is to answer and nothing else: other threads, and what was said
-before, stay here. A thread is a context of its own there. Which task belongs to a turn the agent
-remembers at the hub, so that a process that is started anew goes on with it.
+The agent gets only the messages to answer: other threads and earlier messages stay here. Each
+thread is a context at the remote agent. The task of a turn is stored at the hub, so that a
+restarted process continues it.
 """
 
 from __future__ import annotations
@@ -38,124 +38,122 @@ from hubbub.logs import get_logger
 __all__ = ["SEND", "RemoteAgent", "run_a2a_agent"]
 
 SEND = "send_a2a_message"
-"""What the message to the agent is recorded as."""
+"""Name of the recorded call that sends the message."""
 MEMORY_KEY = "a2a.contexts"
 CANCEL_S = 10.0
-"""Seconds in which the agent takes a stop."""
-PAUSE_S, LONGEST_PAUSE_S = 0.5, 8.0
-"""Between two looks at a task: the first, and at most."""
-FAILURES = 6
-"""Looks in a row that fail before the task is given up."""
+"""Seconds the agent has to accept a cancellation."""
+PAUSE_S, MAX_PAUSE_S = 0.5, 8.0
+"""Seconds between two requests for a task: at first, and at most."""
+MAX_FAILURES = 6
+"""Consecutive failed requests after which the task is given up."""
 
 log = get_logger(__name__)
 
 
 class RemoteTask(BaseModel):
-    """What is remembered of a thread."""
+    """The remote context and task of a thread, as stored at the hub."""
 
     context: str = ""
     task: str = ""
     turn: str = ""
-    """The one that the task was begun or gone on with in."""
+    """The last turn that worked on the task."""
     waits: bool = False
-    """Whether the task goes on with the next message."""
+    """Whether the next message continues the task."""
 
 
 class RemoteAgent:
-    """The agent as a guest of the network: see `hubbub.interop.guest`."""
+    """The remote agent as a guest: see `hubbub.interop.guest`."""
 
     model: str | None = None
     network_tools = ()
 
-    def __init__(self, peer: Peer, known: ThreadMemory[RemoteTask]):
-        self._peer, self._known = peer, known
+    def __init__(self, peer: Peer, stored: ThreadMemory[RemoteTask]):
+        self._peer, self._stored = peer, stored
         self._live: dict[str, str] = {}
-        """The tasks under way, by turn."""
+        """The running tasks, by turn."""
         self._stopping = set[asyncio.Task[None]]()
 
     async def run(self, turn: GuestTurn) -> str:
-        """Send what has come, and see what becomes of it."""
+        """Send the incoming messages and follow the task to its end."""
         call = CallRequest(f"{SEND}_1", SEND, json.dumps({"text": turn.prompt}))
-        await turn.answered(calls=[call])
-        errand = TaskProgress()
+        await turn.record_answer(calls=[call])
+        progress = TaskProgress()
         try:
-            await self._follow(turn, errand)
+            await self._follow(turn, progress)
         except PeerFailed as exc:
-            turn.called(call.id, str(exc), "failed")
-            raise ModelError(f"the agent elsewhere cannot be asked: {exc}") from exc
+            turn.record_result(call.id, str(exc), "failed")
+            raise ModelError(f"the remote agent cannot be reached: {exc}") from exc
         plan = turn.plan
         self._live.pop(plan.id, None)
-        task = errand.task if errand.waits else ""
-        await self._remember(
-            plan, RemoteTask(context=errand.context, task=task, waits=errand.waits)
-        )
-        if errand.failure:
-            turn.called(call.id, errand.failure, "failed")
-            raise ModelError(f"the agent elsewhere gives no answer: {errand.failure}")
-        text, turn.links = errand.result()
-        turn.asks_back = errand.waits
-        turn.called(call.id, text)
+        task = progress.task if progress.is_question else ""
+        stored = RemoteTask(context=progress.context, task=task, waits=progress.is_question)
+        await self._stored.set(plan.thread_id, stored)
+        if progress.failure:
+            turn.record_result(call.id, progress.failure, "failed")
+            raise ModelError(f"the remote agent gave no answer: {progress.failure}")
+        text, turn.links = progress.result()
+        turn.is_question = progress.is_question
+        turn.record_result(call.id, text)
         return text
 
-    async def _follow(self, turn: GuestTurn, errand: TaskProgress) -> None:
-        """Until nothing more comes by itself. Raises `PeerFailed`."""
-        events = await self._begun(turn, errand)
+    async def _follow(self, turn: GuestTurn, progress: TaskProgress) -> None:
+        """Follow the task until it is done or asks a question. Raises `PeerFailed`."""
+        events = await self._begin(turn, progress)
         pause, failed = PAUSE_S, 0
-        while not errand.over:
+        while not progress.is_done:
             try:
                 async for event in events:
                     failed = 0
-                    await self._take(turn, errand, event)
-                    if errand.over:
+                    await self._take(turn, progress, event)
+                    if progress.is_done:
                         return
             except PeerFailed:
                 failed += 1
-                if not errand.task or failed >= FAILURES:
+                if not progress.task or failed >= MAX_FAILURES:
                     raise
-            if not errand.task:
-                raise PeerFailed("its answer has neither a task nor a message")
+            if not progress.task:
+                raise PeerFailed("its response has neither a task nor a message")
             await asyncio.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_S)
-            events = self._peer.follow(errand.task)
+            pause = min(2 * pause, MAX_PAUSE_S)
+            events = self._peer.follow(progress.task)
 
-    async def _begun(self, turn: GuestTurn, errand: TaskProgress) -> AsyncIterator[StreamResponse]:
-        """The first events. What an earlier process has sent is not sent again."""
+    async def _begin(
+        self, turn: GuestTurn, progress: TaskProgress
+    ) -> AsyncIterator[StreamResponse]:
+        """Send the messages, unless an earlier process did, and return the events."""
         plan = turn.plan
-        known = await self._known.of(plan.thread_id) or RemoteTask()
-        if known.task and known.turn == plan.id:
-            errand.task, errand.context = known.task, known.context
-            self._live[plan.id] = known.task
-            return self._peer.follow(known.task)
-        task = known.task if known.waits else ""
-        events = self._peer.send(_asked(plan, known.context, task))
-        if not known.context:
+        stored = await self._stored.get(plan.thread_id) or RemoteTask()
+        if stored.task and stored.turn == plan.id:
+            progress.task, progress.context = stored.task, stored.context
+            self._live[plan.id] = stored.task
+            return self._peer.follow(stored.task)
+        task = stored.task if stored.waits else ""
+        events = self._peer.send(_request(plan, stored.context, task))
+        if not stored.context:
             return events
-        try:  # it may have forgotten what it has said, and then nothing has come of the message
-            await self._take(turn, errand, await anext(events))
+        try:  # the agent may no longer have the context or task; it then ignored the message
+            await self._take(turn, progress, await anext(events))
         except TaskUnknown:
-            return self._peer.send(_asked(plan, "", ""))
+            return self._peer.send(_request(plan, "", ""))
         except StopAsyncIteration:
-            raise PeerFailed("its answer is empty") from None
+            raise PeerFailed("its response is empty") from None
         return events
 
-    async def _take(self, turn: GuestTurn, errand: TaskProgress, event: StreamResponse) -> None:
-        note, plan = errand.note, turn.plan
-        errand.take(event)
-        if errand.task and plan.id not in self._live:
-            self._live[plan.id] = errand.task
-            known = RemoteTask(context=errand.context, task=errand.task, turn=plan.id)
-            await self._remember(plan, known)
-        if errand.note != note and not errand.over:
-            turn.progress(errand.note)
-        await turn.writing(errand.written)
-
-    async def _remember(self, plan: TurnPlan, known: RemoteTask) -> None:
-        await self._known.keep(plan.thread_id, known)
+    async def _take(self, turn: GuestTurn, progress: TaskProgress, event: StreamResponse) -> None:
+        note, plan = progress.note, turn.plan
+        progress.add(event)
+        if progress.task and plan.id not in self._live:
+            self._live[plan.id] = progress.task
+            stored = RemoteTask(context=progress.context, task=progress.task, turn=plan.id)
+            await self._stored.set(plan.thread_id, stored)
+        if progress.note != note and not progress.is_done:
+            turn.record_progress(progress.note)
+        await turn.stream_text(progress.written)
 
     # Stops --------------------------------------------------------------------------------------
 
     def stop(self, turn: str) -> None:
-        """The agent is told that nobody waits for its work on the turn any more."""
+        """Cancel the turn's task, in the background."""
         if (task := self._live.pop(turn, None)) is not None:
             stopping = asyncio.create_task(self._cancel(task))
             self._stopping.add(stopping)
@@ -166,10 +164,10 @@ class RemoteAgent:
             async with asyncio.timeout(CANCEL_S):
                 await self._peer.cancel(task)
         except (PeerFailed, TimeoutError) as exc:
-            log.warning("a task elsewhere could not be stopped", task=task, reason=str(exc))
+            log.warning("a remote task could not be stopped", task=task, reason=str(exc))
 
-    async def settled(self) -> None:
-        """All stops are told, or have failed."""
+    async def wait_stopped(self) -> None:
+        """Wait until all cancellations were sent or have failed."""
         if self._stopping:
             await asyncio.wait(self._stopping)
 
@@ -177,7 +175,7 @@ class RemoteAgent:
 class _RemoteBackend(GuestBackend):
     agent: RemoteAgent
 
-    def told(self, plan: TurnPlan) -> GuestPrompt:
+    def prompt_for(self, plan: TurnPlan) -> GuestPrompt:
         texts = (part.text or part.url for part in _parts(plan))
         return GuestPrompt("", "\n\n".join(texts), any(m.outside for m in plan.incoming))
 
@@ -197,10 +195,10 @@ async def run_a2a_agent(
 ) -> None:
     """Run the agent that `client` is connected as (with `turns=True`) until cancelled.
 
-    The arguments, and what is raised, are those of `hubbub.agents.launch.run_agent`.
+    Arguments and exceptions are those of `hubbub.agents.launch.run_agent`.
     """
     if config.a2a is None:
-        raise ConfigError(f"agents.{name}: an agent elsewhere needs `a2a: {{url: https://...}}`")
+        raise ConfigError(f"agents.{name}: a remote agent needs `a2a: {{url: https://...}}`")
     inbox = inbox_of(config, name)
     async with Peer(config.a2a) as peer:
         agent = RemoteAgent(peer, ThreadMemory(client, MEMORY_KEY, RemoteTask))
@@ -208,11 +206,11 @@ async def run_a2a_agent(
             backend = _RemoteBackend(agent, client, inbox, config)
             await run_backend(client, inbox, backend, config, grace_s, greet_cid)
         finally:
-            await agent.settled()
+            await agent.wait_stopped()
 
 
-def _asked(plan: TurnPlan, context: str, task: str) -> SendMessageRequest:
-    """The messages of a turn as one. Sent again it is the same, by its id."""
+def _request(plan: TurnPlan, context: str, task: str) -> SendMessageRequest:
+    """The messages of a turn as one message, whose id is stable so that it can be sent again."""
     message = A2aMessage(
         message_id=plan.id,
         context_id=context,

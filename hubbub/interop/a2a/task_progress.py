@@ -1,4 +1,4 @@
-"""A task of an agent elsewhere, as its answers and events tell of it. Pure."""
+"""The state of a task at a remote agent, built from its events. Pure."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from a2a.types import Artifact, Part, StreamResponse, TaskState, TaskStatus
 from google.protobuf.json_format import MessageToDict
 from pydantic import JsonValue
 
-from hubbub.interop.a2a.peer import MOST_BYTES, PeerFailed
+from hubbub.interop.a2a.peer import MAX_BYTES, PeerFailed
 from hubbub.protocol.messages import Message
 
 __all__ = ["TaskProgress", "parts_of"]
 
-MOST_LINKS = 20
-MOST_URI = 2048
-_ENDS = {
+MAX_LINKS = 20
+MAX_URI = 2048
+_FINAL_STATES = {
     TaskState.TASK_STATE_COMPLETED: "",
     TaskState.TASK_STATE_INPUT_REQUIRED: "",
-    TaskState.TASK_STATE_FAILED: "it has failed",
-    TaskState.TASK_STATE_REJECTED: "it does not take this on",
-    TaskState.TASK_STATE_CANCELED: "it was canceled there",
-    TaskState.TASK_STATE_AUTH_REQUIRED: "it wants another proof of who asks: see a2a.token",
+    TaskState.TASK_STATE_FAILED: "the task failed",
+    TaskState.TASK_STATE_REJECTED: "the task was rejected",
+    TaskState.TASK_STATE_CANCELED: "the task was canceled there",
+    TaskState.TASK_STATE_AUTH_REQUIRED: "it requires other credentials: see a2a.token",
 }
-"""States in which nothing more comes by itself, and why that is a failure."""
+"""States without further events, and the reason if they are failures."""
 
 
 @dataclass
 class TaskProgress:
-    """What is known of the task so far."""
+    """The task so far."""
 
     task: str = ""
     context: str = ""
     state: TaskState = TaskState.TASK_STATE_UNSPECIFIED
     note: str = ""
-    """What the agent has said of it last, beside the result."""
+    """The text of the last status message."""
     links: list[JsonValue] = field(default_factory=list)
-    """Of its last status message."""
+    """The files of the last status message."""
     _artifacts: dict[str, Artifact] = field(default_factory=dict)
     _bytes: int = 0
 
     @property
-    def over(self) -> bool:
-        return self.state in _ENDS
+    def is_done(self) -> bool:
+        return self.state in _FINAL_STATES
 
     @property
-    def waits(self) -> bool:
-        """Whether it goes on with the next message."""
+    def is_question(self) -> bool:
+        """Whether the task waits for an answer to its question."""
         return self.state == TaskState.TASK_STATE_INPUT_REQUIRED
 
     @property
     def failure(self) -> str:
-        """Why there is no answer; empty: there is one."""
-        why = _ENDS.get(self.state, "")
-        return f"{why}: {self.note}" if why and self.note else why
+        """Why there is no answer; empty if there is one."""
+        reason = _FINAL_STATES.get(self.state, "")
+        return f"{reason}: {self.note}" if reason and self.note else reason
 
     def result(self) -> tuple[str, list[JsonValue]]:
-        """The answer, and the files elsewhere that belong to it."""
-        told = [_read(artifact.parts) for artifact in self._artifacts.values()]
-        text = "\n\n".join(text for text, _ in told if text)
-        links = [link for _, some in told for link in some]
-        if self.waits or not (text or links):
+        """The text of the answer, and its files, which stay at the remote agent."""
+        artifacts = [_read(artifact.parts) for artifact in self._artifacts.values()]
+        text = "\n\n".join(text for text, _ in artifacts if text)
+        links = [link for _, files in artifacts for link in files]
+        if self.is_question or not (text or links):
             text = "\n\n".join(part for part in (text, self.note) if part)
             links += self.links
-        return text or ", ".join(_name(link) for link in links), links[:MOST_LINKS]
+        return text or ", ".join(_name(link) for link in links), links[:MAX_LINKS]
 
     @property
     def written(self) -> str:
@@ -73,11 +73,11 @@ class TaskProgress:
         texts = (part.text for a in self._artifacts.values() for part in a.parts)
         return "".join(texts)
 
-    def take(self, event: StreamResponse) -> None:
-        """Raises `PeerFailed` for what has no end."""
+    def add(self, event: StreamResponse) -> None:
+        """Apply an event. Raises `PeerFailed` if there is too much data."""
         self._bytes += event.ByteSize()
-        if self._bytes > MOST_BYTES:
-            raise PeerFailed(f"it answers more than {MOST_BYTES} bytes")
+        if self._bytes > MAX_BYTES:
+            raise PeerFailed(f"its response has more than {MAX_BYTES} bytes")
         match event.WhichOneof("payload"):
             case "message":
                 self.context = event.message.context_id
@@ -91,9 +91,9 @@ class TaskProgress:
                 self._status(event.status_update.status)
             case "artifact_update":
                 update = event.artifact_update
-                known = self._artifacts.get(update.artifact.artifact_id)
-                if update.append and known is not None:
-                    _join(known, update.artifact.parts)
+                artifact = self._artifacts.get(update.artifact.artifact_id)
+                if update.append and artifact is not None:
+                    _append(artifact, update.artifact.parts)
                 else:
                     self._artifacts[update.artifact.artifact_id] = update.artifact
 
@@ -103,8 +103,8 @@ class TaskProgress:
             self.note, self.links = _read(status.message.parts)
 
 
-def _join(artifact: Artifact, parts: Iterable[Part]) -> None:
-    """Pieces of one text are one part."""
+def _append(artifact: Artifact, parts: Iterable[Part]) -> None:
+    """Append parts; consecutive text becomes one part."""
     for part in parts:
         last = artifact.parts[-1] if artifact.parts else None
         if last is not None and last.WhichOneof("content") == part.WhichOneof("content") == "text":
@@ -123,15 +123,11 @@ def _read(parts: Iterable[Part]) -> tuple[str, list[JsonValue]]:
             case "data":
                 data = MessageToDict(part).get("data")
                 texts.append(json.dumps(data, ensure_ascii=False))
-            case "url" if (
-                part.url.startswith(("http://", "https://")) and len(part.url) <= MOST_URI
-            ):
+            case "url" if part.url.startswith(("http://", "https://")) and len(part.url) <= MAX_URI:
                 kind = part.media_type or "application/octet-stream"
                 links.append({"name": name, "media_type": kind[:255], "uri": part.url})
             case "raw" | "url":
-                texts.append(
-                    f"({name}: a file that came along without an address, and is not kept)"
-                )
+                texts.append(f"({name}: a file without a web address, which is not stored)")
     return "\n\n".join(texts), links
 
 
@@ -140,15 +136,15 @@ def _name(link: JsonValue) -> str:
 
 
 def parts_of(messages: Iterable[Message], *, named: bool) -> list[Part]:
-    """Messages as they are sent on; `named`: with who has written each."""
+    """Messages as parts; with `named`, each text starts with its sender."""
     parts = list[Part]()
     for message in messages:
         text = f"{message.sender_id}: {message.text}" if named else message.text
-        kept = list[str]()
+        internal = list[str]()
         for file in message.attachments:
             if file.uri.startswith(("http://", "https://")):
                 parts.append(Part(url=file.uri, filename=file.name, media_type=file.media_type))
             else:
-                kept.append(f"({file.name}: a file that is in this network only)")
-        parts.append(Part(text="\n\n".join([text, *kept])))
+                internal.append(f"({file.name}: a file available only in this network)")
+        parts.append(Part(text="\n\n".join([text, *internal])))
     return parts

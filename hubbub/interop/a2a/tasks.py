@@ -1,4 +1,4 @@
-"""Tasks of one participant: each is a request of the hub, and its id that request's.
+"""The tasks of one participant. Each is a request of the hub, with the same id.
 
     delegate -> working -> completed    by the agent's report
                  ^ |-----> failed       by its report, its deadline, or a turn without a report
@@ -6,8 +6,8 @@
                  | '-----> input required   by its question
                  '---------------'      by a message with the task's id
 
-Nothing is stored here: what a task is, the log says. A context is the direct thread of the one who
-asks and the agent.
+Nothing is stored here: tasks are read from the log. A context is the direct thread between the
+participant and the agent.
 """
 
 from __future__ import annotations
@@ -54,52 +54,52 @@ from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult, ThreadPage
 
-__all__ = ["OVER", "RESTS", "TaskClient", "Update", "a2a_error"]
+__all__ = ["RESTING_STATES", "TERMINAL_STATES", "TaskClient", "Update", "a2a_error"]
 
 DEADLINE_S = 24 * 3600.0
-"""Seconds that an agent has for a task."""
+"""Seconds an agent has to complete a task."""
 CANCEL_S = 10.0
-"""Seconds in which a task that is stopped is over."""
+"""Seconds to wait for a stopped task to end."""
 STATES = {"open": TaskState.TASK_STATE_WORKING, "result": TaskState.TASK_STATE_COMPLETED}
-OVER = frozenset(
+TERMINAL_STATES = frozenset(
     {TaskState.TASK_STATE_COMPLETED, TaskState.TASK_STATE_FAILED, TaskState.TASK_STATE_CANCELED}
 )
-"""States that a task does not leave."""
-RESTS = OVER | {TaskState.TASK_STATE_INPUT_REQUIRED}
-"""States in which nothing comes by itself."""
-MOST_HISTORY = 100
-"""Messages of a thread that are looked through for what belongs to a task."""
+"""States a task does not leave."""
+RESTING_STATES = TERMINAL_STATES | {TaskState.TASK_STATE_INPUT_REQUIRED}
+"""States without further updates until the asker acts."""
+MAX_HISTORY = 100
+"""Messages of a thread that are searched for those about a task."""
 ARTIFACT = "result"
 Update: TypeAlias = Task | TaskStatusUpdateEvent | TaskArtifactUpdateEvent
-"""What a stream of a task is made of."""
+"""An event of a task's stream."""
 
 
 @dataclass(eq=False)
 class _Follower:
-    """Somebody who waits for news of a task."""
+    """A caller that waits for updates of a task."""
 
     request: Request
     written: str = ""
-    """The answer as far as the agent's model has written it."""
+    """The answer that the agent's model has written so far."""
     note: str = ""
-    """What the agent has said meanwhile, or waits for."""
-    ended: bool = False
-    """Whether it is to be looked at: it may be over."""
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    """The agent's latest message, or the approval it waits for."""
+    needs_reload: bool = False
+    """Whether the task's state can have changed."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def turn(self) -> str:
-        """That of the work on it, unless it was taken up into another one."""
+        """The id of the turn that works on it, unless the request was merged into another turn."""
         return f"{self.request.worker}-{self.request.reply or self.request.id}"
 
-    def about(self, message: Message) -> bool:
-        """Whether a message of the agent is part of the work on it."""
+    def is_about(self, message: Message) -> bool:
+        """Whether a message is the agent's, in the request's thread."""
         request = self.request
         return message.sender_id == request.worker and message.thread_id == request.thread_id
 
 
 class TaskClient(RequestClient):
-    """A participant who asks agents by tasks."""
+    """The client of a person who gives agents tasks."""
 
     def __init__(self, client: Client):
         self._me = client.participant
@@ -108,11 +108,11 @@ class TaskClient(RequestClient):
         super().__init__(client)
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return self._lost
 
     @asynccontextmanager
-    async def staying(self) -> AsyncIterator[None]:
+    async def serving(self) -> AsyncIterator[None]:
         listening = asyncio.create_task(self._listen())
         try:
             yield
@@ -120,27 +120,29 @@ class TaskClient(RequestClient):
             listening.cancel()
             await asyncio.wait({listening})
 
-    # What is asked ------------------------------------------------------------------------------
+    # Methods of A2A -----------------------------------------------------------------------------
 
-    async def send(self, agent: str, asked: SendMessageRequest) -> Task:
-        """Ask for something, or say more about what was asked. The same message is sent once.
+    async def send(self, agent: str, params: SendMessageRequest) -> Task:
+        """Begin a task, or send a message about one. A repeated message is sent once.
 
         Raises the SDK's errors.
         """
-        message = asked.message
+        message = params.message
         text, files = text_of(message.parts), files_of(message.parts)
-        same = message.SerializeToString(deterministic=True).hex()
-        cid = f"a2a:{_digest(self._me, agent, same)}"
+        content = message.SerializeToString(deterministic=True).hex()
+        cid = f"a2a:{_digest(self._me, agent, content)}"
         arguments: dict[str, object] = {"outside": True, "attachments": files}
         if message.task_id:
             await self.check_open(agent, message.task_id)
             request = await self._request(agent, message.task_id)
             if message.context_id not in ("", _context(request.thread_id)):
-                raise InvalidParamsError("contextId: it is not that of the task")
-            about = {"message_id": request.question or request.id}
-            arguments |= {"to": agent, "text": text, "quote": about}
-            await self._once("send_text_message", cid, arguments)
-            self._wake((f for f in self._followers if f.request.id == request.id), ended=True)
+                raise InvalidParamsError("contextId: the task has another one")
+            quote = {"message_id": request.question or request.id}
+            arguments |= {"to": agent, "text": text, "quote": quote}
+            await self._send_once("send_text_message", cid, arguments)
+            self._wake(
+                (f for f in self._followers if f.request.id == request.id), needs_reload=True
+            )
             request = await self._request(agent, request.id)
         else:
             if message.context_id not in ("", self._context_with(agent)):
@@ -148,22 +150,24 @@ class TaskClient(RequestClient):
                     "contextId: leave it out, or repeat that of an earlier task of this agent"
                 )
             arguments |= {"to": agent, "task": text, "deadline_s": DEADLINE_S}
-            request = await self._request(agent, (await self._once("delegate", cid, arguments)).id)
-        return await self._as_task(request, asked.configuration)
+            request = await self._request(
+                agent, (await self._send_once("delegate", cid, arguments)).id
+            )
+        return await self._as_task(request, params.configuration)
 
-    async def _once(self, name: str, cid: str, arguments: dict[str, object]) -> SendResult:
+    async def _send_once(self, name: str, cid: str, arguments: dict[str, object]) -> SendResult:
         return SendResult.model_validate(await self.client.call(name, cid=cid, **arguments))
 
-    async def get(self, agent: str, asked: GetTaskRequest) -> Task:
-        """A task as it is now. Raises `TaskNotFoundError`."""
-        return await self._as_task(await self._request(agent, asked.id), asked)
+    async def get(self, agent: str, params: GetTaskRequest) -> Task:
+        """The current task. Raises `TaskNotFoundError`."""
+        return await self._as_task(await self._request(agent, params.id), params)
 
-    async def list(self, agent: str, asked: ListTasksRequest) -> ListTasksResponse:
-        """The latest tasks of this participant at the agent, newest first."""
-        size = asked.page_size if asked.HasField("page_size") else 50
+    async def list(self, agent: str, params: ListTasksRequest) -> ListTasksResponse:
+        """This participant's latest tasks at the agent, newest first."""
+        size = params.page_size if params.HasField("page_size") else 50
         if not 1 <= size <= 100:
             raise InvalidParamsError("pageSize: 1 to 100")
-        if asked.HasField("history_length") and asked.history_length < 0:
+        if params.HasField("history_length") and params.history_length < 0:
             raise InvalidParamsError("historyLength: 0 or more")
         value = await self.client.call("list_requests", state="all", limit=200)
         requests = [
@@ -171,24 +175,24 @@ class TaskClient(RequestClient):
             for each in Requests.model_validate(value).requests
             if each.requester == self._me
             and each.worker == agent
-            and asked.context_id in ("", _context(each.thread_id))
-            and asked.status in (TaskState.TASK_STATE_UNSPECIFIED, _state(each))
+            and params.context_id in ("", _context(each.thread_id))
+            and params.status in (TaskState.TASK_STATE_UNSPECIFIED, _state(each))
         ]
-        after = asked.status_timestamp_after if asked.HasField("status_timestamp_after") else None
-        tasks = [await self._as_task(each, asked) for each in requests]
+        after = params.status_timestamp_after if params.HasField("status_timestamp_after") else None
+        tasks = [await self._as_task(each, params) for each in requests]
         if after is not None:
             tasks = [
                 t for t in tasks if t.status.timestamp.ToNanoseconds() >= after.ToNanoseconds()
             ]
         tasks.sort(key=lambda task: task.status.timestamp.ToNanoseconds(), reverse=True)
-        begin = 0
-        if asked.page_token:
+        start = 0
+        if params.page_token:
             ids = [task.id for task in tasks]
-            if asked.page_token not in ids:
-                raise InvalidParamsError("pageToken: no page begins there")
-            begin = ids.index(asked.page_token)
-        page, rest = tasks[begin : begin + size], tasks[begin + size :]
-        if not asked.include_artifacts:
+            if params.page_token not in ids:
+                raise InvalidParamsError("pageToken: unknown")
+            start = ids.index(params.page_token)
+        page, rest = tasks[start : start + size], tasks[start + size :]
+        if not params.include_artifacts:
             for task in page:
                 task.ClearField("artifacts")
         return ListTasksResponse(
@@ -198,48 +202,48 @@ class TaskClient(RequestClient):
             total_size=len(tasks),
         )
 
-    async def cancel(self, agent: str, asked: CancelTaskRequest) -> Task:
-        """Stop the work on a task. Raises `TaskNotCancelableError` when it is over."""
-        request = await self._request(agent, asked.id)
+    async def cancel(self, agent: str, params: CancelTaskRequest) -> Task:
+        """Stop the work on a task. Raises `TaskNotCancelableError` if it has ended."""
+        request = await self._request(agent, params.id)
         if request.state != "open":
-            raise TaskNotCancelableError(f"task {request.id} is over")
+            raise TaskNotCancelableError(f"task {request.id} has ended")
         with self._following(request) as follower:
             turn, reason = follower.turn, "canceled by A2A"
-            with suppress(OperationError):  # it has ended meanwhile
+            with suppress(OperationError):  # the turn has just ended
                 await self.client.call("stop", scope="turn", target=turn, reason=reason)
             with suppress(TimeoutError):
                 async with asyncio.timeout(CANCEL_S):
                     while (await self._request(agent, request.id)).state == "open":
-                        await _news(follower)
+                        await _wait_change(follower)
         task = await self.get(agent, GetTaskRequest(id=request.id))
         if task.status.state != TaskState.TASK_STATE_CANCELED:
-            raise TaskNotCancelableError(f"task {request.id} has ended before")
+            raise TaskNotCancelableError(f"task {request.id} ended first")
         return task
 
     async def check_open(self, agent: str, id: str) -> None:
-        """Raises `UnsupportedOperationError` if the task is over."""
+        """Raises `UnsupportedOperationError` if the task has ended."""
         if (await self._request(agent, id)).state != "open":
-            raise UnsupportedOperationError(f"task {id} is over")
+            raise UnsupportedOperationError(f"task {id} has ended")
 
     async def follow(
         self,
         agent: str,
         id: str,
         pause_s: float | None = None,
-        until: Set[TaskState] = OVER,
+        until: Set[TaskState] = TERMINAL_STATES,
     ) -> AsyncGenerator[Update | None, None]:
-        """A task, and what becomes of it until it is in one of these states; None each time that
-        nothing did for `pause_s` seconds."""
+        """The task, then its updates until it is in one of the states `until`. Yields None whenever
+        there was no update for `pause_s` seconds."""
         request = await self._request(agent, id)
-        place = {"task_id": id, "context_id": _context(request.thread_id)}
+        ids = {"task_id": id, "context_id": _context(request.thread_id)}
         written = note = ""
         with self._following(request) as follower:
-            task = await self._looked(follower)
+            task = await self._reload(follower)
             yield task
             while task.status.state not in until:
                 try:
                     async with asyncio.timeout(pause_s):
-                        await _news(follower)
+                        await _wait_change(follower)
                 except TimeoutError:
                     yield None
                     continue
@@ -247,41 +251,41 @@ class TaskClient(RequestClient):
                     note = follower.note
                     status = TaskStatus(state=TaskState.TASK_STATE_WORKING)
                     status.message.CopyFrom(
-                        _message(Role.ROLE_AGENT, note, f"{id}-{_digest(note)}", **place)
+                        _message(Role.ROLE_AGENT, note, f"{id}-{_digest(note)}", **ids)
                     )
                     status.timestamp.GetCurrentTime()
-                    yield TaskStatusUpdateEvent(status=status, **place)
-                fresh = follower.written
-                if len(fresh) > len(written) and fresh.startswith(written):
-                    chunk = Artifact(artifact_id=ARTIFACT, parts=[Part(text=fresh[len(written) :])])
+                    yield TaskStatusUpdateEvent(status=status, **ids)
+                text = follower.written
+                if len(text) > len(written) and text.startswith(written):
+                    chunk = Artifact(artifact_id=ARTIFACT, parts=[Part(text=text[len(written) :])])
                     yield TaskArtifactUpdateEvent(
                         task_id=id,
-                        context_id=place["context_id"],
+                        context_id=ids["context_id"],
                         artifact=chunk,
                         append=bool(written),
                     )
-                    written = fresh
-                if follower.ended:
+                    written = text
+                if follower.needs_reload:
                     before, turn = task.status.state, follower.turn
-                    task = await self._looked(follower)
-                    if task.status.state in OVER:
+                    task = await self._reload(follower)
+                    if task.status.state in TERMINAL_STATES:
                         break
                     if follower.turn != turn:
                         written = follower.written = ""
                     if task.status.state != before:
-                        yield TaskStatusUpdateEvent(status=task.status, **place)
+                        yield TaskStatusUpdateEvent(status=task.status, **ids)
             else:
                 return
         for update in _ending(task, written):
             yield update
 
-    async def _looked(self, follower: _Follower) -> Task:
-        """The task as it is by now."""
-        follower.ended = False
+    async def _reload(self, follower: _Follower) -> Task:
+        """Read the current task."""
+        follower.needs_reload = False
         follower.request = await self._request(follower.request.worker, follower.request.id)
         return await self._as_task(follower.request)
 
-    # What it is ---------------------------------------------------------------------------------
+    # Requests as tasks --------------------------------------------------------------------------
 
     async def _request(self, agent: str, id: str) -> Request:
         try:
@@ -298,56 +302,56 @@ class TaskClient(RequestClient):
     async def _as_task(
         self,
         request: Request,
-        asked: object = None,
+        params: object = None,
     ) -> Task:
-        """The request as a task; `asked` may bound its history."""
-        place = {"task_id": request.id, "context_id": _context(request.thread_id)}
+        """The request as a task; `params` can limit its history."""
+        ids = {"task_id": request.id, "context_id": _context(request.thread_id)}
         status = TaskStatus(state=_state(request))
         artifacts = []
-        said = request.answer or request.reply or request.question
-        if said is None:
+        latest = request.answer or request.reply or request.question
+        if latest is None:
             status.timestamp.FromDatetime(request.asked_at)
         else:
-            value = await self.client.call("read_message", id=said)
+            value = await self.client.call("read_message", id=latest)
             answer = Message.model_validate(value)
             status.timestamp.FromDatetime(answer.sent_at)
             if request.state == "result":
                 parts = links(answer)
-                if answer.text != names(parts):  # else they are all there is to say
+                if answer.text != names(parts):  # otherwise the files are the whole answer
                     parts = [Part(text=answer.text), *parts]
                 artifacts.append(Artifact(artifact_id=ARTIFACT, name=ARTIFACT, parts=parts))
-            elif said != request.reply:
-                status.message.CopyFrom(_message(Role.ROLE_AGENT, answer.text, answer.id, **place))
-        history = [_message(Role.ROLE_USER, request.task, request.id, **place)]
-        most = _history_length(asked)
+            elif latest != request.reply:
+                status.message.CopyFrom(_message(Role.ROLE_AGENT, answer.text, answer.id, **ids))
+        history = [_message(Role.ROLE_USER, request.task, request.id, **ids)]
+        most = _history_length(params)
         if request.question is not None and most != 0:
-            history += await self._said_about(request, place)
+            history += await self._messages_about(request, ids)
         return Task(
             id=request.id,
-            context_id=place["context_id"],
+            context_id=ids["context_id"],
             status=status,
             artifacts=artifacts,
             history=history[-most:] if most else history if most is None else [],
         )
 
-    async def _said_about(self, request: Request, place: dict[str, str]) -> Sequence[A2aMessage]:
-        """The questions about a task, and what its asker has said since."""
-        thread, known = request.thread_id, {request.id}
-        value = await self.client.call("read_thread", thread=thread, limit=MOST_HISTORY)
-        found = list[A2aMessage]()
+    async def _messages_about(self, request: Request, ids: dict[str, str]) -> Sequence[A2aMessage]:
+        """The agent's questions about a task, and the asker's answers."""
+        thread, related = request.thread_id, {request.id}
+        value = await self.client.call("read_thread", thread=thread, limit=MAX_HISTORY)
+        messages = list[A2aMessage]()
         for message in ThreadPage.model_validate(value).messages:
             mark = message.request
-            about = mark.id if mark is not None else message.quote and message.quote.message_id
-            if about in known and not (mark is not None and mark.ends):
-                known.add(message.id)
+            subject = mark.id if mark is not None else message.quote and message.quote.message_id
+            if subject in related and not (mark is not None and mark.ends):
+                related.add(message.id)
                 role = Role.ROLE_USER if message.sender_id == self._me else Role.ROLE_AGENT
-                found.append(_message(role, message.text, message.id, **place))
-        return found
+                messages.append(_message(role, message.text, message.id, **ids))
+        return messages
 
     def _context_with(self, agent: str) -> str:
         return _context(thread_ids.direct((self._me, agent)))
 
-    # What arrives -------------------------------------------------------------------------------
+    # Incoming -----------------------------------------------------------------------------------
 
     @contextmanager
     def _following(self, request: Request) -> Iterator[_Follower]:
@@ -361,25 +365,26 @@ class TaskClient(RequestClient):
     async def _listen(self) -> None:
         try:
             async for item in self.client.events():
-                self._take(item)
+                self._handle(item)
                 if isinstance(item, Event):
-                    await self.heard(item.seq)
+                    await self.acknowledge(item.seq)
         except ConnectionLost:
             self._lost = True
-            self._wake(self._followers, ended=True)
+            self._wake(self._followers, needs_reload=True)
 
-    def _take(self, item: object) -> None:
+    def _handle(self, item: object) -> None:
         match item:
             case Event(message=message) if message.request is not None:
                 mark = message.request
-                ended = [f for f in self._followers if f.request.id == mark.id]
-                self._wake(ended, ended=True)
+                self._wake(
+                    (f for f in self._followers if f.request.id == mark.id), needs_reload=True
+                )
             case Event(message=message) if message.sender_kind == "system":
                 match message.content:
                     case {"code": "approval", "turn": str(turn)}:
                         self._note((f for f in self._followers if f.turn == turn), message)
             case Event(message=message) if message.amends is None:
-                self._note((f for f in self._followers if f.about(message)), message)
+                self._note((f for f in self._followers if f.is_about(message)), message)
             case Signal(type="partial", data={"turn": str(turn), "text": str(text)}) if (
                 not text.startswith("…")
             ):
@@ -387,23 +392,23 @@ class TaskClient(RequestClient):
                 for follower in followers:
                     follower.written = text
                 self._wake(followers)
-            case Ready():  # what was said while there was no connection
-                self._wake(self._followers, ended=True)
+            case Ready():  # catch up after a reconnection
+                self._wake(self._followers, needs_reload=True)
 
     def _note(self, followers: Iterable[_Follower], message: Message) -> None:
         for follower in followers:
             follower.note = message.text
             self._wake([follower])
 
-    def _wake(self, followers: Iterable[_Follower], *, ended: bool = False) -> None:
+    def _wake(self, followers: Iterable[_Follower], *, needs_reload: bool = False) -> None:
         for follower in followers:
-            follower.ended |= ended
-            follower.news.set()
+            follower.needs_reload |= needs_reload
+            follower.changed.set()
 
 
 def _ending(task: Task, written: str) -> Iterator[Update]:
-    """What a stream ends with, after so much of the result."""
-    place = {"task_id": task.id, "context_id": task.context_id}
+    """The last events of a stream, after the part of the result already `written`."""
+    ids = {"task_id": task.id, "context_id": task.context_id}
     for artifact in task.artifacts:
         whole = artifact.parts[0].text
         append = bool(written) and whole.startswith(written)
@@ -412,12 +417,12 @@ def _ending(task: Task, written: str) -> Iterator[Update]:
         event = TaskArtifactUpdateEvent(artifact=artifact, append=append, last_chunk=True)
         event.task_id, event.context_id = task.id, task.context_id
         yield event
-    yield TaskStatusUpdateEvent(status=task.status, **place)
+    yield TaskStatusUpdateEvent(status=task.status, **ids)
 
 
-async def _news(follower: _Follower) -> None:
-    await follower.news.wait()
-    follower.news.clear()
+async def _wait_change(follower: _Follower) -> None:
+    await follower.changed.wait()
+    follower.changed.clear()
 
 
 def _state(request: Request) -> TaskState:
@@ -428,10 +433,10 @@ def _state(request: Request) -> TaskState:
     return STATES.get(request.state, TaskState.TASK_STATE_FAILED)
 
 
-def _history_length(asked: object) -> int | None:
-    if asked is None or not hasattr(asked, "HasField") or not asked.HasField("history_length"):
+def _history_length(params: object) -> int | None:
+    if params is None or not hasattr(params, "HasField") or not params.HasField("history_length"):
         return None
-    return int(getattr(asked, "history_length", 0))
+    return int(getattr(params, "history_length", 0))
 
 
 def _context(thread_id: str) -> str:
@@ -453,7 +458,7 @@ def _digest(*parts: str) -> str:
 
 
 def a2a_error(error: HubbubError) -> A2AError:
-    """What the hub refuses, as an error of the SDK."""
+    """The SDK's error for an error of the hub."""
     if isinstance(error, OperationError) and not error.temporary:
         return InvalidParamsError(error.message)
     return InternalError(f"try again: {error}")

@@ -1,7 +1,7 @@
-"""A2A's two forms over HTTP: which method a request calls, and how its answer reads.
+"""A2A's two HTTP bindings: parses requests and encodes responses.
 
-JSON-RPC names the method in the body, REST by verb and path. What they carry is the same, and the
-SDK's types read and write it.
+JSON-RPC names the method in the body, REST by verb and path. Parameters and results are the same in
+both, and are read and written by the SDK's types.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import Message
 from pydantic import JsonValue
 
-__all__ = ["STREAMS", "Binding", "JsonRpc", "Rest"]
+__all__ = ["STREAMING_METHODS", "Binding", "JsonRpc", "Rest"]
 
 Body: TypeAlias = dict[str, JsonValue]
 METHODS: Mapping[str, Callable[[], Message]] = {
@@ -53,9 +53,9 @@ METHODS: Mapping[str, Callable[[], Message]] = {
     "DeleteTaskPushNotificationConfig": DeleteTaskPushNotificationConfigRequest,
     "GetExtendedAgentCard": GetExtendedAgentCardRequest,
 }
-_WORDS: Mapping[str, JsonValue] = {"true": True, "false": False}
-STREAMS = frozenset({"SendStreamingMessage", "SubscribeToTask"})
-"""Methods that answer with a stream."""
+_BOOLEANS: Mapping[str, JsonValue] = {"true": True, "false": False}
+STREAMING_METHODS = frozenset({"SendStreamingMessage", "SubscribeToTask"})
+"""Methods whose response is a stream."""
 _TASK, _CONFIGS = r"/tasks/(?P<id>[^/:]+)", r"/tasks/(?P<taskId>[^/:]+)/pushNotificationConfigs"
 _ROUTES = tuple(
     (verb, re.compile(path), method)
@@ -77,33 +77,31 @@ _ROUTES = tuple(
 
 
 class Binding(ABC):
-    """One request, as far as it is read."""
+    """One request in one of the bindings. `read` sets `method` and `params`."""
 
     method = ""
-    """What it calls."""
-    asked: Message
-    """What it says."""
+    params: Message
 
     @abstractmethod
     def read(self, body: bytes) -> None:
-        """Take the body. Raises `A2AError`."""
+        """Parse the request. Raises `A2AError`."""
 
     @abstractmethod
     def answer(self, value: Message | None) -> Body:
-        """An answer, or one event of a stream."""
+        """The body of a response, or of one event of a stream."""
 
     @abstractmethod
     def error(self, error: A2AError) -> tuple[int, Body]:
-        """A failure, and the status of its answer."""
+        """The status and body of an error response."""
 
-    def _take(self, method: str, params: JsonValue) -> None:
-        asked = METHODS[method]()
+    def _set(self, method: str, value: JsonValue) -> None:
+        params = METHODS[method]()
         try:
-            ParseDict(params, asked, ignore_unknown_fields=True)
+            ParseDict(value, params, ignore_unknown_fields=True)
         except (ParseError, AttributeError, TypeError, ValueError, RecursionError) as error:
             raise InvalidParamsError(f"params: {str(error)[:300]}") from None
-        validate_proto_required_fields(asked)
-        self.method, self.asked = method, asked
+        validate_proto_required_fields(params)
+        self.method, self.params = method, params
 
 
 class JsonRpc(Binding):
@@ -114,19 +112,19 @@ class JsonRpc(Binding):
     def read(self, body: bytes) -> None:
         request = _json(body)
         if not isinstance(request, dict):
-            raise InvalidRequestError("a request is an object; batches are not taken")
+            raise InvalidRequestError("a request is an object; batches are not supported")
         id, method = request.get("id"), request.get("method")
         if isinstance(id, str | int) and not isinstance(id, bool):
             self._id = id
         elif id is not None:
-            raise InvalidRequestError("id: a text or a whole number")
+            raise InvalidRequestError("id: must be a string or an integer")
         if request.get("jsonrpc") != "2.0":
-            raise InvalidRequestError('jsonrpc: it must be "2.0"')
+            raise InvalidRequestError('jsonrpc: must be "2.0"')
         if not isinstance(method, str) or not method:
-            raise InvalidRequestError("method: a text")
+            raise InvalidRequestError("method: must be a string")
         if method not in METHODS:
             raise MethodNotFoundError(f"there is no method {method[:64]!r}")
-        self._take(method, request.get("params", {}))
+        self._set(method, request.get("params", {}))
 
     def answer(self, value: Message | None) -> Body:
         return {"jsonrpc": "2.0", "id": self._id, "result": _plain(value)}
@@ -156,9 +154,9 @@ class Rest(Binding):
                 )
                 if not isinstance(params, dict):
                     raise InvalidRequestError("a request is an object")
-                if verb == "GET":  # all texts; the types read numbers in them, but no truth
-                    params = {k: _WORDS.get(str(v), v) for k, v in params.items()}
-                self._take(method, {**params, **named})
+                if verb == "GET":  # all strings: the types parse numbers in them, but no booleans
+                    params = {k: _BOOLEANS.get(str(v), v) for k, v in params.items()}
+                self._set(method, {**params, **named})
                 return
         raise MethodNotFoundError(f"there is no {self._verb} {self._path[:100]}")
 
@@ -170,7 +168,7 @@ class Rest(Binding):
             error = InvalidRequestError(error.message)
         payload = build_rest_error_payload(error)
         if isinstance(error, ContentTypeNotSupportedError):
-            payload["error"]["code"] = 415  # as the specification says; the SDK has 400
+            payload["error"]["code"] = 415  # as in the specification; the SDK has 400
         return int(payload["error"]["code"]), cast(Body, payload)
 
 
@@ -178,14 +176,14 @@ def _json(body: bytes) -> JsonValue:
     try:
         return cast(JsonValue, json.loads(body))
     except (ValueError, RecursionError):
-        raise JSONParseError("the body is no JSON") from None
+        raise JSONParseError("the body is not JSON") from None
 
 
 def _plain(value: Message | None) -> Body | None:
     if value is None:
         return None
-    whole = isinstance(value, ListTasksResponse)  # an empty list is written, too
-    plain = MessageToDict(value, always_print_fields_with_no_presence=whole)
+    is_list = isinstance(value, ListTasksResponse)  # which includes empty fields
+    plain = MessageToDict(value, always_print_fields_with_no_presence=is_list)
     if isinstance(value, ListTasksResponse):
         plain["tasks"] = [MessageToDict(task) for task in value.tasks]
     return cast(Body, plain)

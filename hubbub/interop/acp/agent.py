@@ -1,4 +1,4 @@
-"""A coding agent on the network: from its section of the YAML to the turns that it takes."""
+"""A coding agent on the network: from its section of the YAML to its turns."""
 
 from __future__ import annotations
 
@@ -49,29 +49,29 @@ __all__ = ["run_acp_agent"]
 
 
 class _Unsteered(SteeringQueue):
-    """A program takes one prompt at a time: what people say meanwhile waits for the next turn."""
+    """Always empty: a program takes one prompt at a time, so messages wait for the next."""
 
     def waiting(self) -> tuple[WakingMessage, ...]:
         return ()
 
 
 class AcpBackend(AgentBackend):
-    """Takes turns by giving prompts to a program.
+    """Takes turns by prompting a program.
 
-    `tools` makes the toolbox from what the hub offers; it is called for every connection.
+    `tools` builds the toolbox from the operations the hub offers, once per connection.
     """
 
     def __init__(
         self,
         client: Client,
         inbox: Inbox,
-        place: Workspace,
+        shared: Workspace,
         template: ConversationTemplate,
         prompt_builder: SystemPromptBuilder,
         tools: Callable[[Ready], Toolbox],
         hooks: Sequence[Hooks] = (),
     ):
-        self._inbox, self._place, self._template = inbox, place, template
+        self._inbox, self._shared, self._template = inbox, shared, template
         self._prompt_builder, self._make_tools, self._hooks = prompt_builder, tools, hooks
         self._ready, self._tools = client.ready, tools(client.ready)
         self._activities = TurnActivities(partial(client.signal, "activity"))
@@ -84,18 +84,18 @@ class AcpBackend(AgentBackend):
 
     def _offer(self) -> None:
         specs, writing = offered(self._tools, ANSWER), self._tools.writing
-        self._place.network.offered = [OfferedTool(s, s.name not in writing) for s in specs]
+        self._shared.network.offered = [OfferedTool(s, s.name not in writing) for s in specs]
 
     async def dropped(self, turn: str) -> None:
-        prompting = self._place.live.pop(turn, None)
+        prompting = self._shared.live.pop(turn, None)
         if prompting is not None:
             prompting.cancel()
-        self._place.sessions.release(turn)
+        self._shared.sessions.release(turn)
         await self._activities.drop(turn)
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         plan = await recorder.take_up()
-        sessions = self._place.sessions
+        sessions = self._shared.sessions
         try:
             await sessions.hold(sessions.key(plan.thread_id), plan.id)
             await self._take_turn(plan, recorder)
@@ -104,8 +104,8 @@ class AcpBackend(AgentBackend):
                 sessions.release(plan.id)
 
     async def _take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        place, inbox = self._place, self._inbox
-        history, threads = place.config.history, inbox.threads
+        shared, inbox = self._shared, self._inbox
+        history, threads = shared.config.history, inbox.threads
         conversation = ConversationPrompt.of(
             self._template, threads, plan, inbox.me, history, PROGRAM_CLOSING
         )
@@ -117,19 +117,19 @@ class AcpBackend(AgentBackend):
             prompt=conversation.text,
             prompt_id=system.prompt_id,
             components=system.recorded,
-            tools=tuple(tool.spec.name for tool in place.network.offered),
+            tools=tuple(tool.spec.name for tool in shared.network.offered),
         )
         hooks = HookChain(self._hooks, plan, inbox.me)
         recorder.before_end = hooks.turn_ended
-        taint = TrustState(bool(untrusted_ids(conversation.in_thread)), steps)
-        calls = StepCalls(toolbox, recorder, hooks.around if hooks else None, taint)
+        trust = TrustState(bool(untrusted_ids(conversation.in_thread)), steps)
+        calls = StepCalls(toolbox, recorder, hooks.around if hooks else None, trust)
         async with self._activities.of(plan) as activity:
-            turn = AcpTurn(place, plan, calls, activity, steps, system.text, conversation.text)
+            turn = AcpTurn(shared, plan, calls, activity, steps, system.text, conversation.text)
             steering_queue = _Unsteered(inbox, plan.thread_id, "queue")
             driver = TurnDriver(
                 turn, calls, turn.ask, activity=activity, hooks=hooks, steering_queue=steering_queue
             )
-            await driver.run(place.config.turn_timeout)
+            await driver.run(shared.config.turn_timeout)
 
 
 async def run_acp_agent(
@@ -145,8 +145,8 @@ async def run_acp_agent(
 ) -> None:
     """Run the coding agent that `client` is connected as (with `turns=True`) until cancelled.
 
-    Its program starts with the first turn, and ends with the agent. The arguments, and what is
-    raised, are those of `hubbub.agents.launch.run_agent`.
+    Its program starts with the first turn and ends with the agent. Arguments and exceptions are
+    those of `hubbub.agents.launch.run_agent`.
     """
     if config.acp is None:
         raise ConfigError(f"agents.{name}: a coding agent needs `acp: {{command: [...]}}`")
@@ -166,7 +166,7 @@ async def run_acp_agent(
     )
     template, hooks = conversation_template(config, base_dir), load_hooks(config, base_dir)
     async with program, NetworkTools() as network:
-        place = Workspace(
+        shared = Workspace(
             name,
             config,
             AcpSessions(program, network, client, servers),
@@ -176,13 +176,12 @@ async def run_acp_agent(
             client.hello.limits.text_bytes,
         )
         tools = partial(kit.toolbox, caller=outbox)
-        backend = AcpBackend(client, inbox, place, template, prompt_builder, tools, hooks)
+        backend = AcpBackend(client, inbox, shared, template, prompt_builder, tools, hooks)
         await run_backend(client, inbox, backend, config, grace_s, greet_cid)
 
 
 def _servers(configs: Mapping[str, McpServerConfig]) -> Iterator[Server]:
-    """MCP servers as the program is told of them. Raises `ConfigError` for what it cannot be
-    told."""
+    """MCP servers in the protocol's form. Raises `ConfigError` for unsupported settings."""
     for name, config in configs.items():
         if config.tools is not None or config.cwd is not None:
             what = "`tools` and `cwd` have no effect for a coding agent, which connects by itself"

@@ -1,7 +1,7 @@
-"""An agent of the network as the agent of an editor that speaks ACP: `hubbub acp`.
+"""Serves an agent of the network to an editor over ACP: `hubbub acp`.
 
-A session of the editor is a conversation of its person with the agent: a prompt is a question, its
-answer streams, and an approval that the person may decide is a request for permission.
+An editor session is a conversation between its user and the agent. A prompt is a question, its
+answer streams, and an approval that the user can decide becomes a permission request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hubbub.client import Client
 from hubbub.errors import HubbubError
 from hubbub.ids import new_ulid
 from hubbub.interop.asking.asker import Asker
-from hubbub.interop.asking.question import Failed, Question
+from hubbub.interop.asking.question import Question, QuestionFailed
 from hubbub.interop.asking.request import InboundRequest, RequestFile, UserInput
 from hubbub.protocol.control import Approval, Approvals
 
@@ -44,24 +44,25 @@ _OPTIONS = (
 )
 _STOPS = {"max_steps": "max_turn_requests", "cancelled": "cancelled"}
 QUIET_S = 60.0
-"""Between two looks while nothing comes."""
+"""Seconds until the question is checked again without a change."""
 
 
 async def serve_editor(client: Client, agent: str) -> None:
-    """Serve on stdin and stdout until the editor closes them. Raises `OperationError`, `Failed`
-    if there is no such agent, and `ConnectionLost`."""
+    """Serve on stdin and stdout until the editor closes them.
+
+    Raises `OperationError`, `ConnectionLost`, and `QuestionFailed` if there is no such agent."""
     asker = Asker(client)
     try:
-        await asker.joined()
+        await asker.wait_joined()
         await asker.check(agent)
-        # It has those methods whose capabilities it tells; the library's protocol has all.
+        # Only the methods of the announced capabilities exist; the library's protocol has all.
         await acp.run_agent(cast(acp.Agent, EditorAgent(asker, agent)))
     finally:
         await asker.leave()
 
 
 class EditorAgent:
-    """`acp.Agent` for an editor. The editor's MCP servers are not passed on: the agent runs
+    """`acp.Agent` for an editor. It ignores the editor's MCP servers, since the agent runs
     elsewhere."""
 
     _editor: Editor
@@ -69,7 +70,7 @@ class EditorAgent:
     def __init__(self, asker: Asker, agent: str):
         self._asker, self._agent = asker, agent
         self._prompts: dict[str, asyncio.Event] = {}
-        """By session: set when the prompt that runs is cancelled."""
+        """By session: set when the running prompt is cancelled."""
 
     def on_connect(self, conn: Editor) -> None:
         self._editor = conn
@@ -104,45 +105,48 @@ class EditorAgent:
     ) -> acp.PromptResponse:
         cancelled = self._prompts[session_id] = asyncio.Event()
         try:
-            asked = InboundRequest(self._agent, [_said(prompt)], user=session_id)
-            question = await self._asker.ask(asked, "", "")
-            async with self._asker.waiting(question), _until(cancelled.wait()) as given_up:
-                await self._follow(session_id, question, given_up)
+            request = InboundRequest(self._agent, [_input(prompt)], user=session_id)
+            question = await self._asker.ask(request, "", "")
+            async with (
+                self._asker.waiting(question),
+                _background(cancelled.wait()) as cancellation,
+            ):
+                await self._follow(session_id, question, cancellation)
             if cancelled.is_set():
                 return acp.PromptResponse(stop_reason="cancelled")
-            self._asker.taken(question)
+            self._asker.mark_read(question)
         except HubbubError as error:
-            failure = Failed.of(error)
+            failure = QuestionFailed.from_error(error)
             raise acp.RequestError(-32603, failure.message, {"code": failure.code}) from error
         stop: Any = _STOPS.get(question.outcome or "", "end_turn")
         return acp.PromptResponse(stop_reason=stop)
 
     async def _follow(
-        self, session: str, question: Question, given_up: asyncio.Task[object]
+        self, session: str, question: Question, cancellation: asyncio.Task[object]
     ) -> None:
-        """Tell the editor what comes, until it is over or given up."""
-        told, state = 0, ""
-        while not given_up.done():
-            over = question.over.is_set()
+        """Send updates to the editor until the question is done or cancelled."""
+        sent, state = 0, ""
+        while not cancellation.done():
+            done = question.done.is_set()
             if question.state != state:
                 state = question.state
-                await self._waits(session, question, given_up)
-            elif len(question.written) > told:
-                fresh, told = question.written[told:], len(question.written)
-                await self._editor.session_update(session, acp.update_agent_message_text(fresh))
-            elif over:
+                await self._show_state(session, question, cancellation)
+            elif len(question.written) > sent:
+                added, sent = question.written[sent:], len(question.written)
+                await self._editor.session_update(session, acp.update_agent_message_text(added))
+            elif done:
                 break
             else:
-                changed = asyncio.ensure_future(question.changed(QUIET_S))
-                await asyncio.wait({changed, given_up}, return_when=asyncio.FIRST_COMPLETED)
+                changed = asyncio.ensure_future(question.wait_changed(QUIET_S))
+                await asyncio.wait({changed, cancellation}, return_when=asyncio.FIRST_COMPLETED)
                 changed.cancel()
-        if question.failure is not None and not given_up.done():
+        if question.failure is not None and not cancellation.done():
             raise question.failure
 
-    async def _waits(
-        self, session: str, question: Question, given_up: asyncio.Task[object]
+    async def _show_state(
+        self, session: str, question: Question, cancellation: asyncio.Task[object]
     ) -> None:
-        """The agent waits for something: ask the person, if it is theirs to decide."""
+        """Show what the agent waits for, or ask the user if it is an approval they can decide."""
         if not question.state:
             return
         approval = await self._approval(question)
@@ -159,24 +163,24 @@ class EditorAgent:
         asking = asyncio.ensure_future(
             self._editor.request_permission(session, call, list(_OPTIONS))
         )
-        await asyncio.wait({asking, given_up}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({asking, cancellation}, return_when=asyncio.FIRST_COMPLETED)
         if not asking.done():
             asking.cancel()
             return
         allowed = getattr(asking.result().outcome, "option_id", None) == "allow"
-        with suppress(HubbubError):  # somebody else has decided meanwhile
+        with suppress(HubbubError):  # another person already decided
             if allowed:
                 await self._asker.client.call("approve", id=approval.id, hash=approval.hash)
             else:
                 await self._asker.client.call("deny", id=approval.id)
 
     async def _approval(self, question: Question) -> Approval | None:
-        """What is to be approved, if this person may see it."""
+        """The pending approval, if the user can decide it."""
         if not question.approval:
             return None
         value = await self._asker.client.call("list_approvals", state="pending")
-        found = Approvals.model_validate(value).approvals
-        return next((a for a in found if a.id == question.approval and a.may_decide), None)
+        approvals = Approvals.model_validate(value).approvals
+        return next((a for a in approvals if a.id == question.approval and a.may_decide), None)
 
     async def cancel(self, session_id: str, **kwargs: Any) -> None:
         if (prompt := self._prompts.get(session_id)) is not None:
@@ -184,17 +188,16 @@ class EditorAgent:
 
 
 @asynccontextmanager
-async def _until(event: Any) -> AsyncIterator[asyncio.Task[object]]:
-    """Within, somebody may give up: what it gives is done then."""
-    task = asyncio.ensure_future(event)
+async def _background(work: Any) -> AsyncIterator[asyncio.Task[object]]:
+    """A task that is cancelled when the context ends."""
+    task = asyncio.ensure_future(work)
     try:
         yield task
     finally:
         task.cancel()
 
 
-def _said(prompt: Sequence[object]) -> UserInput:
-    """A prompt as a question."""
+def _input(prompt: Sequence[object]) -> UserInput:
     texts, files = [], []
     for number, block in enumerate(prompt, 1):
         match block:
@@ -208,5 +211,7 @@ def _said(prompt: Sequence[object]) -> UserInput:
                 name = f"image{number}.{kind.rpartition('/')[2]}"
                 files.append(RequestFile(name, kind, base64.b64decode(data)))
             case _:
-                raise Failed(400, "unsupported", "the agent takes texts, links and pictures")
+                raise QuestionFailed(
+                    400, "unsupported", "the agent accepts only text, links and images"
+                )
     return UserInput("\n\n".join(texts), files=tuple(files))

@@ -1,8 +1,8 @@
-"""The network's tools, which a program has as those of an MCP server that this process is.
+"""An MCP server in this process that gives a program the network's tools.
 
-Each session has a key of its own: whoever brings it speaks for the turn whose prompt runs in that
-session, and for nobody where none runs. The program starts `relay.py` as the server; that connects
-to a socket here, in a folder that nobody else may enter.
+Each session has its own key. A connection with that key acts for the turn whose prompt runs in the
+session, and fails if none runs. The program starts `relay.py` as its MCP server, which connects to
+a socket here, in a folder only this user can enter.
 """
 
 from __future__ import annotations
@@ -39,43 +39,40 @@ from hubbub.interop.acp.progress import SERVER
 __all__ = ["NetworkCaller", "NetworkTools", "OfferedTool"]
 
 _RELAY = Path(__file__).with_name("relay.py")
-_MOST_LINE = 1024 * 1024
-"""Bytes of a message of the program's MCP client."""
-_NO_TURN = "no turn runs in this session: the network's tools work while you answer a prompt"
+_MAX_LINE = 1024 * 1024
+"""Bytes of a message from the program's MCP client."""
+_NO_TURN = "no turn runs in this session: the network's tools work only during a prompt"
 
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A tool as the program is told of it."""
+    """A tool offered to the program."""
 
     spec: ToolSpec
-    reads: bool
-    """It changes nothing."""
+    is_read_only: bool
 
 
 class NetworkCaller(Protocol):
-    """A prompt that runs in a session: `Prompting`."""
+    """A running prompt: `Prompting`."""
 
     async def network_call(self, name: str, arguments: dict[str, JsonValue]) -> CallResult: ...
 
 
 class NetworkTools:
-    """A context, in which programs can connect. `offered` may change; programs ask for the list
-    when they begin a session."""
+    """A context in which programs can connect. `offered` can change; programs list the tools when
+    they open a session."""
 
     def __init__(self) -> None:
         self.offered: Sequence[OfferedTool] = ()
         self.callers: dict[str, NetworkCaller] = {}
-        """The prompts that run, by the key of their session."""
+        """The running prompts, by the key of their session."""
         self._keys: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> NetworkTools:
-        self._folder = tempfile.TemporaryDirectory(prefix="hubbub-acp-")  # for its owner alone
+        self._folder = tempfile.TemporaryDirectory(prefix="hubbub-acp-")  # mode 0700
         self._path = Path(self._folder.name) / "mcp"
-        self._server = await asyncio.start_unix_server(
-            self._connected, self._path, limit=_MOST_LINE
-        )
+        self._server = await asyncio.start_unix_server(self._connected, self._path, limit=_MAX_LINE)
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -87,7 +84,7 @@ class NetworkTools:
         self._folder.cleanup()
 
     def server(self) -> tuple[str, McpServerStdio]:
-        """What a new session is told of the server, and the session's key."""
+        """A new session's key, and the MCP server for it."""
         key = secrets.token_hex(16)
         self._keys.add(key)
         arguments = ["-I", str(_RELAY), str(self._path), key]
@@ -102,22 +99,22 @@ class NetworkTools:
         try:
             key = (await reader.readline()).decode(errors="replace").strip()
             if key in self._keys:
-                await self._speak(key, reader, writer)
+                await self._run_server(key, reader, writer)
         except (ConnectionError, ValueError):
-            pass  # it has gone, or says more in one line than any call needs
+            pass  # the program disconnected, or sent a line longer than any call needs
         finally:
             writer.close()
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
 
-    async def _speak(
+    async def _run_server(
         self, key: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         to_server, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, from_server = anyio.create_memory_object_stream[SessionMessage](0)
         server = self._mcp_server(key)
 
-        async def inwards() -> None:
+        async def receive() -> None:
             async with to_server:
                 while line := await reader.readline():
                     try:
@@ -127,17 +124,17 @@ class NetworkTools:
                     else:
                         await to_server.send(SessionMessage(message))
 
-        async def outwards() -> None:
+        async def send() -> None:
             async with from_server:
-                async for said in from_server:
-                    text = said.message.model_dump_json(by_alias=True, exclude_unset=True)
+                async for item in from_server:
+                    text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                     writer.write(text.encode() + b"\n")
                     await writer.drain()
 
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(inwards())
-                group.create_task(outwards())
+                group.create_task(receive())
+                group.create_task(send())
                 await server.run(read, write, server.create_initialization_options())
                 await write.aclose()
         except* (ConnectionError, ValueError, anyio.BrokenResourceError):
@@ -145,7 +142,7 @@ class NetworkTools:
 
     def _mcp_server(self, key: str) -> Server[Any]:
         async def list_tools(context: object, params: object) -> ListToolsResult:
-            return ListToolsResult(tools=[_told(tool) for tool in self.offered])
+            return ListToolsResult(tools=[_listed(tool) for tool in self.offered])
 
         async def call_tool(context: object, params: CallToolRequestParams) -> CallToolResult:
             caller = self.callers.get(key)
@@ -159,9 +156,9 @@ class NetworkTools:
         return Server(SERVER, on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-def _told(tool: OfferedTool) -> Tool:
+def _listed(tool: OfferedTool) -> Tool:
     spec = tool.spec
-    annotations = ToolAnnotations(read_only_hint=tool.reads)
+    annotations = ToolAnnotations(read_only_hint=tool.is_read_only)
     return Tool(
         name=spec.name,
         description=spec.description,

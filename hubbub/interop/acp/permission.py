@@ -1,8 +1,8 @@
-"""What a program asks permission for, as a question to people, and their word as its answer. Pure.
+"""Turns a program's permission requests into approvals, and decisions into its answers. Pure.
 
-An approval is bound to what is to be done, and is used once: a program that asks for the same thing
-again asks people again. It is named by its content, so that a program that was started anew in the
-middle of a turn, and asks for the same thing, gets the word that was given before.
+An approval is bound to the exact call and is used once: when a program asks for the same thing
+again, people are asked again. Its key is derived from its content, so that a program restarted in
+the middle of a turn gets the decision already given for the same request.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from hubbub.agents.tools.base import CallSite
 from hubbub.agents.tools.policy import PermissionMode
 from hubbub.interop.acp.progress import arguments_of, diff
 
-__all__ = ["CANCELLED", "allow", "judged", "question", "reject"]
+__all__ = ["CANCELLED", "allow", "question", "reject", "verdict_on"]
 
 CANCELLED = RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-"""The answer where the turn is over."""
+"""The answer after the turn has ended."""
 _READING = frozenset({"read", "search", "think"})
-_MOST_SHOWN = 20_000
-"""Characters of one text of what is asked; of a longer one the rest is named by its hash."""
-_MOST_LEVELS = 8
+_MAX_SHOWN = 20_000
+"""Characters shown of one string; a longer one is cut and identified by its hash."""
+_MAX_LEVELS = 8
 
 
-def judged(mode: PermissionMode, kind: str | None) -> Literal["allow", "reject", "ask"]:
-    """What is done about a call of this kind that the program asks permission for."""
+def verdict_on(mode: PermissionMode, kind: str | None) -> Literal["allow", "reject", "ask"]:
+    """The verdict on a permission request for a call of this kind."""
     if mode == "full":
         return "allow"
     if mode == "ask":
@@ -50,13 +50,11 @@ def judged(mode: PermissionMode, kind: str | None) -> Literal["allow", "reject",
 def question(
     call: ToolCallUpdate, name: str, site: CallSite, agent: str, time: int
 ) -> ApprovalRequest:
-    """What people are asked, the `time`th time (from 1) that the program asks for it. `name` is
-    what the call is recorded as.
-    """
+    """The approval request for a call recorded as `name`. `time` counts equal requests from 1."""
     title = reveal(call.title or "")[:500]
     arguments = _arguments(call)
-    told = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
-    digest = hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest()[:16]
+    content = json.dumps([name, arguments], sort_keys=True, ensure_ascii=False)
+    digest = hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:16]
     return ApprovalRequest(
         site,
         name,
@@ -65,14 +63,14 @@ def question(
         arguments,
         f"{agent} asks before it does this",
         f"{digest}#{time}",
-        {"type": "object", "const": arguments},  # the program takes a yes or a no, and no changes
+        {"type": "object", "const": arguments},  # the program accepts no changed arguments
     )
 
 
 def _arguments(call: ToolCallUpdate) -> dict[str, JsonValue]:
-    arguments = {k: _shown(v) for k, v in arguments_of(call.raw_input, call.title).items()}
+    arguments = {k: _shortened(v) for k, v in arguments_of(call.raw_input, call.title).items()}
     diffs: list[JsonValue] = [
-        _shown(reveal(diff(part.path, part.old_text, part.new_text)))
+        _shortened(reveal(diff(part.path, part.old_text, part.new_text)))
         for part in call.content or ()
         if isinstance(part, FileEditToolCallContent)
     ]
@@ -81,32 +79,32 @@ def _arguments(call: ToolCallUpdate) -> dict[str, JsonValue]:
     return arguments
 
 
-def _shown(value: JsonValue, levels: int = _MOST_LEVELS) -> JsonValue:
-    """The value with long texts cut, in a way that tells two of them apart."""
-    if isinstance(value, str) and len(value) > _MOST_SHOWN:
+def _shortened(value: JsonValue, levels: int = _MAX_LEVELS) -> JsonValue:
+    """The value with long strings cut. A hash keeps different ones distinct."""
+    if isinstance(value, str) and len(value) > _MAX_SHOWN:
         digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
-        more = len(value) - _MOST_SHOWN
-        return f"{value[:_MOST_SHOWN]}… ({more} more characters; SHA-256 of all: {digest})"
+        more = len(value) - _MAX_SHOWN
+        return f"{value[:_MAX_SHOWN]}… ({more} more characters; SHA-256 of all: {digest})"
     if isinstance(value, list | dict) and levels == 0:
-        return _shown(json.dumps(value, sort_keys=True, ensure_ascii=False))
+        return _shortened(json.dumps(value, sort_keys=True, ensure_ascii=False))
     if isinstance(value, list):
-        return [_shown(item, levels - 1) for item in value]
+        return [_shortened(item, levels - 1) for item in value]
     if isinstance(value, dict):
-        return {key: _shown(item, levels - 1) for key, item in value.items()}
+        return {key: _shortened(item, levels - 1) for key, item in value.items()}
     return value
 
 
 def allow(options: Sequence[PermissionOption]) -> RequestPermissionResponse:
-    """Yes, for this once; where the program knows only yes for ever, that."""
-    return _chosen(options, ("allow_once", "allow_always"))
+    """Allow this once, or always if the program offers nothing else."""
+    return _choose(options, ("allow_once", "allow_always"))
 
 
 def reject(options: Sequence[PermissionOption]) -> RequestPermissionResponse:
-    """No, for this once if the program knows that."""
-    return _chosen(options, ("reject_once", "reject_always"))
+    """Reject this once, or always if the program offers nothing else."""
+    return _choose(options, ("reject_once", "reject_always"))
 
 
-def _chosen(
+def _choose(
     options: Sequence[PermissionOption], kinds: tuple[str, ...]
 ) -> RequestPermissionResponse:
     for kind in kinds:

@@ -1,9 +1,8 @@
-"""The program of a coding agent: its process, its connection, and the sessions in it.
+"""The program of a coding agent: its process, its connection and its sessions.
 
-A program is started when the first turn needs it, and again when it has ended. What one says is
-bounded: lines, lines that are no ACP, and how much of it there is in one step of a turn. One that
-does not end a prompt that was cancelled gets no more prompts, and is killed as soon as no other
-prompt runs in it.
+The program starts with the first turn that needs it, and again after it has exited. Its output is
+bounded: the length of a line, lines that are not ACP, and bytes per step. A program that does not
+end a cancelled prompt gets no more prompts, and is killed once no other prompt runs in it.
 """
 
 from __future__ import annotations
@@ -47,38 +46,38 @@ __all__ = ["AcpProcess", "AcpProgram", "AcpSession", "Listener", "ProgramFailed"
 
 T = TypeVar("T")
 Server: TypeAlias = HttpMcpServer | McpServerStdio
-"""An MCP server that the program is to connect to."""
+"""An MCP server for the program to connect to."""
 
-MOST_LINE = 16 * 1024 * 1024
-"""Bytes of one line of a program."""
-_MOST_NOISE = 20
-"""Lines in a row that are no message of the protocol: some programs print a banner."""
-_LAST_WORDS = 2000
-"""Bytes of stderr that are kept, from its end."""
+MAX_LINE = 16 * 1024 * 1024
+"""Bytes of one line of output."""
+_MAX_NOISE = 20
+"""Consecutive lines that are not protocol messages: some programs print a banner."""
+_STDERR_TAIL = 2000
+"""Bytes kept from the end of stderr."""
 _CANCEL_S = 5.0
-"""Seconds that a program has for ending a prompt that was cancelled."""
+"""Seconds a program has to end a cancelled prompt."""
 _END_S = 2.0
-"""Seconds that it has for ending itself, when its stdin is closed, before it is killed."""
+"""Seconds a program has to exit after its stdin is closed, before it is killed."""
 _VERSION = acp.PROTOCOL_VERSION
 
 log = get_logger(__name__)
 
 
 class ProgramFailed(HubbubError):
-    """The program cannot do what a turn wants of it; the message says why."""
+    """The program could not run a prompt; the message has the reason."""
 
 
 class Listener(Protocol):
-    """Who hears what a program says in a session while a prompt runs there."""
+    """Handles a session's updates and requests while a prompt runs."""
 
-    def heard(self, update: BaseModel, size: int) -> None:
-        """An update, of so many bytes."""
+    def on_update(self, update: BaseModel, size: int) -> None:
+        """Handle an update of `size` bytes."""
         ...
 
     async def permission(
         self, call: ToolCallUpdate, options: Sequence[PermissionOption]
     ) -> RequestPermissionResponse:
-        """The answer to what the program asks permission for."""
+        """The answer to a permission request."""
         ...
 
     def write(self, path: str, text: str) -> None:
@@ -87,18 +86,18 @@ class Listener(Protocol):
 
 
 class _StdioPipe:
-    """The program's stdin and stdout, as the library's connection wants them (`Transport`).
+    """The program's stdin and stdout as the library's `Transport`.
 
-    Updates are handed over here, in their order; the library gets the rest. Between two messages
-    the loop goes round: who says much gets no more of it than others.
+    Updates are handled here, in order; the library gets all other messages. Between two messages
+    the event loop runs other tasks, so that a verbose program does not starve them.
     """
 
     def __init__(self, process: asyncio.subprocess.Process, hear: Callable[[Any, int], None]):
         assert process.stdin is not None
         assert process.stdout is not None
-        self._in, self._out, self._hear = process.stdin, process.stdout, hear
-        self.fault: str | None = None
-        """Why it is not listened to any more."""
+        self._in, self._out, self._on_update = process.stdin, process.stdout, hear
+        self.error: str | None = None
+        """Why its output is no longer read."""
 
     async def send(self, message: dict[str, Any]) -> None:
         if self._in.is_closing():
@@ -107,32 +106,32 @@ class _StdioPipe:
         await self._in.drain()
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message that is no update; None at the end."""
+        """The next message that is not an update; None at the end."""
         noise = 0
-        while self.fault is None:
+        while self.error is None:
             await asyncio.sleep(0)
             try:
                 line = await self._out.readline()
             except ValueError:
-                self.fault = f"it has written a line of more than {MOST_LINE >> 20} MiB"
+                self.error = f"it wrote a line of more than {MAX_LINE >> 20} MiB"
                 break
             if not line:
                 break
             message = _message(line)
-            if message is None or not self._handed_over(message, len(line)):
+            if message is None or not self._is_for_library(message, len(line)):
                 noise = noise + 1 if message is None else 0
-                if noise > _MOST_NOISE:
-                    words = line.decode(errors="replace").strip()[:80]
-                    self.fault = f"what it writes is not the Agent Client Protocol: {words!r}"
+                if noise > _MAX_NOISE:
+                    start = line.decode(errors="replace").strip()[:80]
+                    self.error = f"its output is not the Agent Client Protocol: {start!r}"
                 continue
             return message
         return None
 
-    def _handed_over(self, message: dict[str, Any], size: int) -> bool:
-        """Whether the library is to have it; an update is heard here."""
+    def _is_for_library(self, message: dict[str, Any], size: int) -> bool:
+        """Handle an update; true for any other message."""
         if message.get("method") != "session/update" or "id" in message:
             return True
-        self._hear(message.get("params"), size)
+        self._on_update(message.get("params"), size)
         return False
 
     async def close(self) -> None:
@@ -150,29 +149,29 @@ def _message(line: bytes) -> dict[str, Any] | None:
 
 @dataclass(eq=False)
 class AcpSession:
-    """One session of a program that runs."""
+    """One session of a running program."""
 
     id: str
     running: AcpProcess
     listener: Listener | None = None
-    """Who hears it; None: no prompt runs."""
+    """None while no prompt runs."""
     key: str = ""
-    """By which the program's MCP client says which session it is of."""
+    """With it, the program's MCP client identifies the session."""
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def usable(self) -> bool:
-        """Whether it can have another prompt."""
-        return self.running.usable
+    def is_usable(self) -> bool:
+        """Whether it can take another prompt."""
+        return self.running.is_usable
 
-    async def idle(self) -> None:
-        """Wait for a prompt that was cancelled to end, but no longer than it may take."""
+    async def wait_idle(self) -> None:
+        """Wait for a cancelled prompt to end, up to `2 * _CANCEL_S` seconds."""
         if self.listener is not None:
             await done_within(self._idle.wait(), 2 * _CANCEL_S)
 
     @contextlib.contextmanager
-    def heard_by(self, listener: Listener) -> Iterator[None]:
-        """Within, a prompt runs."""
+    def listening(self, listener: Listener) -> Iterator[None]:
+        """A context in which a prompt runs."""
         self.listener = listener
         self._idle.clear()
         try:
@@ -183,7 +182,7 @@ class AcpSession:
 
 
 class _Client:
-    """What the program may ask of its client."""
+    """The requests that the program can make."""
 
     def __init__(self, running: AcpProcess):
         self._running = running
@@ -205,7 +204,7 @@ class _Client:
         content: str,
         **meta: Any,  # of the program's own
     ) -> None:
-        """Some programs hand over what they are about to write, whatever their client offers."""
+        """Some programs request writes even though no such capability is announced."""
         listener = self._running.listener(session_id)
         if listener is None:
             raise acp.RequestError.invalid_request({"details": "no prompt runs in this session"})
@@ -214,28 +213,28 @@ class _Client:
 
 @dataclass(eq=False)
 class AcpProcess:
-    """One life of a program."""
+    """One process of a program."""
 
     name: str
     process: asyncio.subprocess.Process
     config: AcpConfig
     sessions: dict[str, AcpSession] = field(default_factory=dict)
     about: InitializeResponse = field(init=False)
-    """What the program has said of itself."""
-    retired: bool = False
-    """It gets no more prompts."""
+    """The program's description of itself."""
+    is_retired: bool = False
+    """Whether it gets no more prompts."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    _last_words: bytes = b""
+    _stderr_tail: bytes = b""
 
     def __post_init__(self) -> None:
-        self._pipe = _StdioPipe(self.process, self._hear)
-        client: Any = _Client(self)  # it has less than the library's protocol: no terminals
+        self._pipe = _StdioPipe(self.process, self._on_update)
+        client: Any = _Client(self)  # only part of the library's protocol: no terminals
         self._connection = ClientSideConnection(client, self._pipe)
-        self._spawn(self._errors())
+        self._spawn(self._forward_stderr())
 
     @classmethod
     async def start(cls, config: AcpConfig) -> AcpProcess:
-        """Start the program and greet it. Raises `ProgramFailed`."""
+        """Start and initialize the program. Raises `ProgramFailed`."""
         name = Path(config.command[0]).name
         try:
             process = await asyncio.create_subprocess_exec(
@@ -246,40 +245,40 @@ class AcpProcess:
                 cwd=config.cwd,
                 env={**default_environment(), **config.env},
                 start_new_session=True,
-                limit=MOST_LINE,
+                limit=MAX_LINE,
             )
         except OSError as exc:
             raise ProgramFailed(f"{name} cannot be started: {exc.strerror or exc}") from exc
         running = cls(name, process, config)
         try:
-            await running._greet()
+            await running._initialize()
         except BaseException:
             await running.end()
             raise
-        log.info("program is there", program=name, process=process.pid)
+        log.info("program started", program=name, process=process.pid)
         return running
 
-    async def _greet(self) -> None:
-        capabilities = ClientCapabilities()  # no files, no terminals: it has its own
+    async def _initialize(self) -> None:
+        capabilities = ClientCapabilities()  # no files or terminals: the program has its own
         info = Implementation(name="hubbub", version=version("hubbub"))
-        self.about = await self._asked(
+        self.about = await self._request(
             self._connection.initialize(_VERSION, capabilities, info), "starting"
         )
         if self.about.protocol_version != _VERSION:
             theirs = self.about.protocol_version
-            raise ProgramFailed(f"{self.name} speaks version {theirs} of ACP, and not {_VERSION}")
+            raise ProgramFailed(f"{self.name} speaks version {theirs} of ACP, not {_VERSION}")
         if self.config.login is not None:
-            await self._asked(self._connection.authenticate(self.config.login), "logging in")
+            await self._request(self._connection.authenticate(self.config.login), "logging in")
 
     # Sessions -----------------------------------------------------------------------------------
 
     @property
-    def usable(self) -> bool:
-        return not self.retired and self._pipe.fault is None and self.process.returncode is None
+    def is_usable(self) -> bool:
+        return not self.is_retired and self._pipe.error is None and self.process.returncode is None
 
     @property
-    def keeps_sessions(self) -> bool:
-        """Whether a session can go on after the program was started anew."""
+    def can_resume_sessions(self) -> bool:
+        """Whether a session can continue after the program was restarted."""
         capabilities = self.about.agent_capabilities
         if capabilities is None:
             return False
@@ -287,60 +286,60 @@ class AcpProcess:
         return bool(capabilities.load_session or (sessions and sessions.resume))
 
     async def session(
-        self, cwd: str, servers: Sequence[Server], known: str | None
+        self, cwd: str, servers: Sequence[Server], saved: str | None
     ) -> tuple[AcpSession, bool]:
-        """A session, and whether it remembers: the `known` one if the program still has it, else a
-        new one. Raises `ProgramFailed`.
+        """The `saved` session and True if the program still has it, otherwise a new session and
+        False. Raises `ProgramFailed`.
         """
-        if known is not None and self.keeps_sessions:
+        if saved is not None and self.can_resume_sessions:
             try:
-                return await self._loaded(cwd, servers, known), True
+                return await self._resume_session(cwd, servers, saved), True
             except ProgramFailed as exc:
-                if not self.usable:
+                if not self.is_usable:
                     raise
-                log.warning("session is begun anew", program=self.name, reason=str(exc))
-        given = self._given(servers)
-        new = self._connection.new_session(cwd, mcp_servers=given)
-        id = (await self._asked(new, "beginning a session")).session_id
-        return self._opened(id), False
+                log.warning("session lost; opening a new one", program=self.name, reason=str(exc))
+        supported = self._supported_servers(servers)
+        new = self._connection.new_session(cwd, mcp_servers=supported)
+        id = (await self._request(new, "opening a session")).session_id
+        return self._add_session(id), False
 
-    async def _loaded(self, cwd: str, servers: Sequence[Server], id: str) -> AcpSession:
-        session, given = self._opened(id), self._given(servers)
+    async def _resume_session(self, cwd: str, servers: Sequence[Server], id: str) -> AcpSession:
+        session, mcp = self._add_session(id), self._supported_servers(servers)
         capabilities = self.about.agent_capabilities
         sessions = capabilities.session_capabilities if capabilities else None
         what = "loading a session"
         if sessions and sessions.resume:
-            await self._asked(self._connection.resume_session(id, cwd, mcp_servers=given), what)
+            await self._request(self._connection.resume_session(id, cwd, mcp_servers=mcp), what)
         else:
-            await self._asked(self._connection.load_session(cwd, id, mcp_servers=given), what)
+            await self._request(self._connection.load_session(cwd, id, mcp_servers=mcp), what)
         return session
 
-    def _opened(self, id: str) -> AcpSession:
+    def _add_session(self, id: str) -> AcpSession:
         session = self.sessions[id] = AcpSession(id, self)
         return session
 
-    def _given(self, servers: Sequence[Server]) -> list[Any]:
-        """Those that it can connect to."""
+    def _supported_servers(self, servers: Sequence[Server]) -> list[Any]:
+        """The servers that the program can connect to."""
         capabilities = self.about.agent_capabilities
         mcp = capabilities.mcp_capabilities if capabilities else None
         for server in servers:
             if isinstance(server, HttpMcpServer) and not (mcp and mcp.http):
-                log.warning("program takes no MCP server by URL", server=server.name)
+                log.warning("program supports no MCP server by URL", server=server.name)
         return [s for s in servers if isinstance(s, McpServerStdio) or (mcp and mcp.http)]
 
     async def prompt(
         self, session: AcpSession, texts: Sequence[str], listener: Listener
     ) -> PromptResponse:
-        """Give it a prompt, and wait until it is done with it. Raises `ProgramFailed`."""
+        """Send a prompt and wait for its response. Raises `ProgramFailed`."""
         blocks: list[Any] = [TextContentBlock(type="text", text=text) for text in texts]
         try:
-            with session.heard_by(listener):
-                return await self._answered(self._connection.prompt(session.id, blocks))
+            with session.listening(listener):
+                return await self._wait_answer(self._connection.prompt(session.id, blocks))
         finally:
             self._kill_if_retired()
 
     def cancel(self, session: AcpSession, prompt: asyncio.Task[PromptResponse]) -> None:
-        """End what runs in a session. One that goes on all the same is left behind."""
+        """Cancel a session's prompt. If it does not end in time, the process is retired."""
         if not prompt.done():
             self._spawn(self._cancel(session, prompt))
 
@@ -350,79 +349,79 @@ class AcpProcess:
         await asyncio.wait({prompt}, timeout=_CANCEL_S)
         if not prompt.done():
             log.warning("program does not end a cancelled prompt", program=self.name)
-            self.retired = True
+            self.is_retired = True
             prompt.cancel()
 
     def _kill_if_retired(self) -> None:
-        if self.retired and not any(s.listener for s in self.sessions.values()):
+        if self.is_retired and not any(s.listener for s in self.sessions.values()):
             self.kill()
 
-    # What it says -------------------------------------------------------------------------------
+    # Output -------------------------------------------------------------------------------------
 
-    def listener(self, session: str) -> Listener | None:
-        """Who hears the session."""
-        found = self.sessions.get(session)
-        return found.listener if found is not None else None
+    def listener(self, session_id: str) -> Listener | None:
+        session = self.sessions.get(session_id)
+        return session.listener if session is not None else None
 
-    def _hear(self, params: Any, size: int) -> None:  # any JSON
+    def _on_update(self, params: Any, size: int) -> None:  # any JSON
         try:
-            said = SessionNotification.model_validate(params)
+            notification = SessionNotification.model_validate(params)
         except ValidationError:
-            return  # of a later version, or none at all
-        listener = self.listener(said.session_id)
+            return  # invalid, or of a later version
+        listener = self.listener(notification.session_id)
         if listener is not None:
-            listener.heard(said.update, size)
+            listener.on_update(notification.update, size)
 
-    async def _errors(self) -> None:
-        """What it says besides goes where this process's own log goes."""
+    async def _forward_stderr(self) -> None:
+        """Copy the program's stderr to this process's stderr."""
         assert self.process.stderr is not None
-        while piece := await self.process.stderr.read(4096):
-            self._last_words = (self._last_words + piece)[-_LAST_WORDS:]
+        while chunk := await self.process.stderr.read(4096):
+            self._stderr_tail = (self._stderr_tail + chunk)[-_STDERR_TAIL:]
             with contextlib.suppress(OSError):
-                os.write(2, piece)
+                os.write(2, chunk)
 
-    async def _asked(self, request: Awaitable[T], what: str) -> T:
-        """The answer, within the time that the config gives. Raises `ProgramFailed`."""
+    async def _request(self, request: Awaitable[T], what: str) -> T:
+        """The answer, within the config's `start_timeout`. Raises `ProgramFailed`."""
         try:
             async with asyncio.timeout(self.config.start_timeout) as limit:
-                return await self._answered(request)
+                return await self._wait_answer(request)
         except TimeoutError:
             if not limit.expired():
                 raise
-            words = f"{self.name}: {what} takes more than {self.config.start_timeout:g} s"
-            raise ProgramFailed(words) from None
+            reason = f"{self.name}: {what} takes more than {self.config.start_timeout:g} s"
+            raise ProgramFailed(reason) from None
 
-    async def _answered(self, request: Awaitable[T]) -> T:
+    async def _wait_answer(self, request: Awaitable[T]) -> T:
         try:
             return await request
         except acp.RequestError as exc:
             raise ProgramFailed(f"{self.name} refuses: {self._refusal(exc)}") from exc
         except ValidationError as exc:
-            what = "its answer is none of the Agent Client Protocol"
-            raise ProgramFailed(f"{self.name}: {what}") from exc
+            reason = "its answer is not valid in the Agent Client Protocol"
+            raise ProgramFailed(f"{self.name}: {reason}") from exc
         except (ConnectionError, RuntimeError) as exc:
-            raise ProgramFailed(await self._why()) from exc
+            raise ProgramFailed(await self._disconnect_reason()) from exc
 
     def _refusal(self, exc: acp.RequestError) -> str:
         details = exc.data.get("details") if isinstance(exc.data, dict) else exc.data
-        told = f"{exc}: {details}" if isinstance(details, str) else str(exc)
+        reason = f"{exc}: {details}" if isinstance(details, str) else str(exc)
         if exc.code == acp.RequestError.auth_required().code:
-            ways = [f"`{m.id}` ({m.description or m.name})" for m in self.about.auth_methods or ()]
-            told += f"; log in with the program itself, or by `acp.login`: {', '.join(ways)}"
-        return told[:500]
+            methods = self.about.auth_methods or ()
+            choices = ", ".join(f"`{m.id}` ({m.description or m.name})" for m in methods)
+            reason += f"; log in with the program itself, or by `acp.login`: {choices}"
+        return reason[:500]
 
-    async def _why(self) -> str:
-        """Why there is no connection any more."""
-        if self._pipe.fault is not None:
-            return f"{self.name} is not listened to any more: {self._pipe.fault}"
+    async def _disconnect_reason(self) -> str:
+        """Why the connection was lost."""
+        if self._pipe.error is not None:
+            return f"{self.name} was disconnected: {self._pipe.error}"
         await done_within(self.process.wait(), _END_S)
         code = self.process.returncode
         if code is None:
-            return f"{self.name} has closed its stdout"
-        ended = f"signal {-code}" if code < 0 else f"exit code {code}"
-        lines = self._last_words.decode(errors="replace").strip().splitlines()
-        said = f": {lines[-1][:300]}" if lines else ""
-        return f"{self.name} has ended ({ended}){said}"
+            return f"{self.name} closed its stdout"
+        status = f"signal {-code}" if code < 0 else f"exit code {code}"
+        lines = self._stderr_tail.decode(errors="replace").strip().splitlines()
+        last_line = f": {lines[-1][:300]}" if lines else ""
+        return f"{self.name} exited ({status}){last_line}"
 
     # The end ------------------------------------------------------------------------------------
 
@@ -432,13 +431,13 @@ class AcpProcess:
         task.add_done_callback(self._tasks.discard)
 
     def kill(self) -> None:
-        """End it, with all that it has started."""
+        """Kill the process and its children."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
 
     async def end(self) -> None:
-        """Let it end by itself, and kill what is left of it."""
-        self.retired = True
+        """Close the connection, give the process time to exit, and kill the rest."""
+        self.is_retired = True
         await self._connection.close()
         if self.process.returncode is None:
             await done_within(self.process.wait(), _END_S)
@@ -451,40 +450,40 @@ class AcpProcess:
 
 
 async def probe(config: AcpConfig) -> str:
-    """Start the program, and end it again. What it says of itself, as a sentence. Raises
+    """Start and end the program, and return its description of itself as a sentence. Raises
     `ProgramFailed`.
     """
     running = await AcpProcess.start(config)
     await running.end()
     info = running.about.agent_info
     who = f"{info.name} {info.version}" if info is not None else running.name
-    keeps = "keeps" if running.keeps_sessions else "forgets"
+    keeps = "keeps" if running.can_resume_sessions else "forgets"
     return f"{who} speaks ACP {running.about.protocol_version} and {keeps} its sessions"
 
 
 class AcpProgram:
-    """Keeps a program running: a context, in which `running` is there when it is needed."""
+    """A context that keeps a program running: `running` starts it when needed."""
 
     def __init__(self, config: AcpConfig):
         self.config = config
-        self._lives: list[AcpProcess] = []
+        self._processes: list[AcpProcess] = []
         self._starting = asyncio.Lock()
 
     async def __aenter__(self) -> AcpProgram:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await asyncio.gather(*(life.end() for life in self._lives))
+        await asyncio.gather(*(process.end() for process in self._processes))
 
     async def running(self) -> AcpProcess:
-        """The program as it runs now, started if it does not. Raises `ProgramFailed`."""
+        """The running process, started if there is none. Raises `ProgramFailed`."""
         async with self._starting:
-            for life in [life for life in self._lives if not life.usable]:
-                if not any(s.listener for s in life.sessions.values()):
-                    self._lives.remove(life)
-                    await life.end()
-            usable = next((life for life in self._lives if life.usable), None)
-            if usable is None:
-                usable = await AcpProcess.start(self.config)
-                self._lives.append(usable)
-            return usable
+            for process in [process for process in self._processes if not process.is_usable]:
+                if not any(s.listener for s in process.sessions.values()):
+                    self._processes.remove(process)
+                    await process.end()
+            is_usable = next((process for process in self._processes if process.is_usable), None)
+            if is_usable is None:
+                is_usable = await AcpProcess.start(self.config)
+                self._processes.append(is_usable)
+            return is_usable

@@ -1,7 +1,7 @@
-"""From the updates of a program to the steps of a turn. Pure.
+"""Turns a program's updates into the steps of a turn. Pure.
 
-A step is what one answer of a model is elsewhere: a text, and the calls that follow it. The next
-begins with the first word, or the first call, after all calls of a step have ended.
+A step corresponds to one model response: a text, and the calls that follow it. The next step begins
+with the first text or call after all calls of the step have ended.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from hubbub.protocol.turns import Step, ToolCallRecord
 __all__ = ["PLAN", "SERVER", "Progress", "arguments_of", "call_name"]
 
 SERVER = "hubbub"
-"""The MCP server by whose name the program knows the network's tools."""
+"""Name of the MCP server that gives the program the network's tools."""
 PLAN = "plan"
-"""The call that shows a program's plan."""
+"""Name of the call that records a program's plan."""
 FAILED = "tool_failed"
 
 _NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-_MOST_TEXT = 64 * 1024
-"""Characters of a step's text, and of its thoughts, that are recorded."""
-_MOST_CALLS = 200
-"""Calls of a step that are recorded."""
-_MOST_DIFF = 256 * 1024
-"""Characters of a file that is compared line by line."""
+_MAX_TEXT = 64 * 1024
+"""Characters recorded of a step's text, and of its thoughts."""
+_MAX_CALLS = 200
+"""Calls recorded per step."""
+_MAX_DIFF = 256 * 1024
+"""Characters up to which a file is compared line by line."""
 
 
 def call_name(title: str | None, kind: str | None) -> str:
-    """What a call is recorded as: its title, if that is a name, else its kind."""
+    """The name to record for a call: its title if that is a valid name, otherwise its kind."""
     return title if title and _NAME.fullmatch(title) else kind or "other"
 
 
 def arguments_of(raw: object, title: str | None) -> dict[str, JsonValue]:
-    """The arguments of a call as the program tells them; without any, its title."""
+    """The arguments of a call; if the program reported none, its title."""
     value = _json(raw)
     if isinstance(value, dict) and value:
         return value
@@ -74,31 +74,31 @@ def _json(raw: object) -> JsonValue:
 
 
 def diff(path: str, old: str | None, new: str) -> str:
-    """What changes in a file, as a unified diff."""
-    if len(old or "") + len(new) > _MOST_DIFF:
-        return f"--- {path}\n+++ {path}\n(too large to be compared: {len(new)} characters now)"
+    """The change of a file as a unified diff."""
+    if len(old or "") + len(new) > _MAX_DIFF:
+        return f"--- {path}\n+++ {path}\n(too large to compare: {len(new)} characters now)"
     before, after = (old or "").splitlines(), new.splitlines()
     origin = "/dev/null" if not old else path
     return "\n".join(difflib.unified_diff(before, after, origin, path, lineterm=""))
 
 
 class _CappedText:
-    """A text that comes in pieces; of one without an end the beginning is kept."""
+    """A text that arrives in chunks, cut after `_MAX_TEXT` characters."""
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self._chunks: list[str] = []
         self._size = 0
 
-    def add(self, piece: str) -> None:
-        room = _MOST_TEXT - self._size
-        self._size += len(piece)
+    def add(self, chunk: str) -> None:
+        room = _MAX_TEXT - self._size
+        self._size += len(chunk)
         if room > 0:
-            self._pieces.append(piece[:room])
+            self._chunks.append(chunk[:room])
 
     @property
     def value(self) -> str | None:
-        text = reveal("".join(self._pieces))
-        more = self._size - _MOST_TEXT
+        text = reveal("".join(self._chunks))
+        more = self._size - _MAX_TEXT
         return f"{text}… ({more} more characters)" if more > 0 else text or None
 
 
@@ -112,8 +112,8 @@ class _ToolProgress:
     output: object = None
 
     @property
-    def told(self) -> str:
-        """What came of it, as text."""
+    def output_text(self) -> str:
+        """The result as text."""
         parts = [*self.texts, *self.diffs.values()]
         if not parts and self.output is not None:
             value = _json(self.output)
@@ -122,8 +122,8 @@ class _ToolProgress:
 
 
 @dataclass
-class _Open:
-    """The step under way."""
+class _OpenStep:
+    """The current step."""
 
     n: int
     at_ms: float
@@ -134,11 +134,11 @@ class _Open:
     cost: float | None = None
     notes: list[str] = field(default_factory=list)
     untrusted: tuple[str, ...] = ()
-    left_out: bool = False
+    calls_cut: bool = False
 
     @property
-    def over(self) -> bool:
-        """Whether what comes next belongs to another step."""
+    def is_complete(self) -> bool:
+        """Whether the next text or call opens another step."""
         return any(c.record.name != PLAN for c in self.calls.values()) and not self.running
 
     @property
@@ -147,10 +147,10 @@ class _Open:
 
 
 class Progress:
-    """The steps that a program takes in one turn.
+    """The steps of a program in one turn.
 
-    `network` are the names of the network's own tools: the program tells of their calls, too, but
-    what it says of them is not recorded, since the calls themselves are (`network_call`).
+    `network` has the names of the network's own tools. The program's updates about their calls are
+    ignored, since the calls themselves are recorded (`network_call`).
     """
 
     def __init__(
@@ -161,46 +161,47 @@ class Progress:
         fit: Callable[[str], str],
         network: Collection[str] = (),
     ):
-        """`first` is the number of the first step, `root` the workspace; `fit` cuts a result."""
+        """`first` is the number of the first step, `root` the workspace; `fit` cuts a result to
+        its budget."""
         self.clock = clock
         self.touched: dict[str, None] = {}
-        """Files that were changed, by their path in the workspace."""
+        """Changed files, by their path in the workspace."""
         self.cost: float | None = None
-        """What the session has cost so far, in US dollars, if the program tells."""
+        """The session's cost so far, in US dollars, if the program reports it."""
         self.used = 0
-        """Tokens in the program's context window by now."""
-        self.outside: list[str] = []
-        """Calls whose results the program has read since this was last emptied."""
+        """Tokens in the program's context window."""
+        self.untrusted_reads: list[str] = []
+        """Names of completed calls; `AcpTurn` empties it when it records them."""
         self._root, self._fit, self._network = root, fit, frozenset(network)
-        self._ours: set[str] = set()  # ids under which the program tells of the network's tools
-        self._ended: set[str] = set()  # ids of calls of steps before
+        self._network_ids: set[str] = set()  # the program's ids for calls of network tools
+        self._ended: set[str] = set()  # ids of calls in earlier steps
         self._done: list[Step] = []
-        self._fresh = True
-        self._open = _Open(first, clock.ms)
+        self._changed = True
+        self._open = _OpenStep(first, clock.ms)
 
-    # What is recorded ---------------------------------------------------------------------------
+    # The record ---------------------------------------------------------------------------------
 
     @property
     def n(self) -> int:
-        """The number of the step under way."""
+        """The number of the current step."""
         return self._open.n
 
     @property
     def running(self) -> Sequence[str]:
-        """The names of the calls that run."""
+        """The names of the running calls."""
         return self._open.running
 
-    def fresh(self) -> list[Step]:
-        """The steps in which something has begun or ended since this was last asked."""
+    def changed_steps(self) -> list[Step]:
+        """The steps that changed since the last call."""
         steps, self._done = self._done, []
-        if self._fresh:
-            self._fresh = False
+        if self._changed:
+            self._changed = False
             steps.append(self.step)
         return steps
 
     @property
     def step(self) -> Step:
-        """The step under way, as it is now."""
+        """The current step."""
         now, o = self.clock.ms, self._open
         return Step(
             n=o.n,
@@ -212,14 +213,14 @@ class Progress:
             duration_ms=round(max(0.0, (o.acted_ms or now) - o.at_ms), 1),
             notes=tuple(o.notes),
             untrusted=o.untrusted,
-            calls_cut=o.left_out,
+            calls_cut=o.calls_cut,
         )
 
     def final(self, response: PromptResponse) -> Step:
-        """The last step, with what the whole prompt has taken. Calls without an end have one."""
+        """The last step, with the token usage of the whole prompt. Running calls are ended."""
         for call in self._open.calls.values():
             if call.record.result is None:
-                self._end(call, "the program has not said what came of it", None)
+                self._end(call, "the program reported no result", None)
         usage, step = response.usage, self.step
         if usage is None:
             return step.model_copy(update={"tokens_in": self.used})
@@ -228,20 +229,20 @@ class Progress:
         return step.model_copy(update={"tokens_in": read, "tokens_out": wrote})
 
     def note(self, text: str) -> None:
-        """Something that people should read in the record."""
+        """Add a note for people to the step's record."""
         self._open.notes.append(text)
-        self._fresh = True
+        self._changed = True
 
-    def read_outside(self, names: tuple[str, ...]) -> None:
-        """The turn has read these, from outside the network, for the first time."""
+    def add_untrusted(self, names: tuple[str, ...]) -> None:
+        """Record that the turn read these for the first time, from outside the network."""
         self._open.untrusted = (*self._open.untrusted, *names)
-        self._fresh = True
+        self._changed = True
 
     # The network's tools ------------------------------------------------------------------------
 
     def network_call(self, name: str, arguments: dict[str, JsonValue]) -> tuple[Step, str]:
-        """The program calls a tool of the network: the step in which it does, and the call's id."""
-        self._next_if_over()
+        """Record a call of a network tool. Returns its step and its id."""
+        self._open_next_step()
         id = f"{SERVER}_{self._open.n}_{len(self._open.calls)}"
         self._add(
             id, _ToolProgress(ToolCallRecord(id=id, name=name, arguments=arguments), None, None)
@@ -249,37 +250,37 @@ class Progress:
         return self.step, id
 
     def network_result(self, n: int, result: CallResult) -> None:
-        """What came of that call, in step `n`."""
+        """Record the result of that call, in step `n`."""
         call = self._open.calls.get(result.id)
         if self._open.n == n and call is not None:
             call.record = with_result(call.record, result)
-            self._fresh = True
+            self._changed = True
 
     def name_of(self, call: ToolCallUpdate) -> str:
-        """What a call is recorded as."""
-        known = self._open.calls.get(call.tool_call_id)
-        return call_name(call.title, call.kind) if known is None else known.record.name
+        """The name under which a call is recorded."""
+        recorded = self._open.calls.get(call.tool_call_id)
+        return call_name(call.title, call.kind) if recorded is None else recorded.record.name
 
     def is_network(self, call: ToolCallStart | ToolCallUpdate) -> bool:
-        """Whether the program speaks of a tool of the network."""
-        return call.tool_call_id in self._ours or self._named_ours(call.title)
+        """Whether the call is of a network tool."""
+        return call.tool_call_id in self._network_ids or self._names_network_tool(call.title)
 
-    def _named_ours(self, title: str | None) -> bool:
-        # Programs write it `hubbub_NAME`, `mcp__hubbub__NAME`, `hubbub/NAME`, `NAME (hubbub ...)`.
+    def _names_network_tool(self, title: str | None) -> bool:
+        # Programs write `hubbub_NAME`, `mcp__hubbub__NAME`, `hubbub/NAME`, `NAME (hubbub ...)`.
         text = (title or "")[:200].lower()
         return SERVER in text and any(name in text for name in self._network)
 
     # Updates ------------------------------------------------------------------------------------
 
     def take(self, update: BaseModel) -> None:
-        """What the program says."""
+        """Handle an update of the program."""
         match update:
             case AgentMessageChunk():
-                self._next_if_over()
-                self._open.text.add(_said(update.content))
+                self._open_next_step()
+                self._open.text.add(_text_of(update.content))
             case AgentThoughtChunk():
-                self._next_if_over()
-                self._open.thoughts.add(_said(update.content))
+                self._open_next_step()
+                self._open.thoughts.add(_text_of(update.content))
             case ToolCallStart() | ToolCallProgress():
                 self._call(update)
             case AgentPlanUpdate():
@@ -287,26 +288,26 @@ class Progress:
             case UsageUpdate():
                 self.used = min(update.used, 10**12)
                 if update.cost is not None and update.cost.currency == "USD":
-                    self._spent(update.cost.amount)
+                    self._add_cost(update.cost.amount)
             case _:
-                pass  # commands, modes and titles: nothing that a turn does
+                pass  # commands, modes and titles do not concern a turn
 
-    def _spent(self, amount: float) -> None:
+    def _add_cost(self, amount: float) -> None:
         before, self.cost = self.cost or 0.0, amount
-        more = amount - before if amount >= before else amount  # a session that was begun anew
-        if 0 < more < 10**6:
-            self._open.cost = round((self._open.cost or 0.0) + more, 12)
+        added = amount - before if amount >= before else amount  # less: a new session
+        if 0 < added < 10**6:
+            self._open.cost = round((self._open.cost or 0.0) + added, 12)
 
     def _plan(self, entries: Sequence[PlanEntry]) -> None:
-        told: list[JsonValue] = [
+        items: list[JsonValue] = [
             {"content": reveal(e.content), "status": e.status, "priority": e.priority}
-            for e in entries[:_MOST_CALLS]
+            for e in entries[:_MAX_CALLS]
         ]
         done = sum(1 for e in entries if e.status == "completed")
         record = ToolCallRecord(
             id=f"{PLAN}_{self._open.n}",
             name=PLAN,
-            arguments={"entries": told},
+            arguments={"entries": items},
             result=f"{done} of {len(entries)} done",
         )
         self._add(record.id, _ToolProgress(record, None, None))
@@ -314,30 +315,30 @@ class Progress:
     def _call(self, update: ToolCallStart | ToolCallProgress) -> None:
         id = update.tool_call_id
         if self.is_network(update):
-            self._ours.add(id)
+            self._network_ids.add(id)
             return
         if id in self._ended:
             return
         call = self._open.calls.get(id)
         if call is None:
-            self._next_if_over()
+            self._open_next_step()
             name = call_name(update.title, update.kind)
             record = ToolCallRecord(id=id[:200], name=reveal(name), arguments={})
             call = _ToolProgress(record, update.title, update.kind)
             if not self._add(id, call):
                 return
-        self._tell(call, update)
+        self._update(call, update)
         if update.status in ("completed", "failed") and call.record.result is None:
-            self._end(call, call.told, FAILED if update.status == "failed" else None)
-            self.outside.append(call.record.name)
+            self._end(call, call.output_text, FAILED if update.status == "failed" else None)
+            self.untrusted_reads.append(call.record.name)
 
-    def _tell(self, call: _ToolProgress, update: ToolCallStart | ToolCallProgress) -> None:
+    def _update(self, call: _ToolProgress, update: ToolCallStart | ToolCallProgress) -> None:
         call.title, call.kind = update.title or call.title, update.kind or call.kind
         arguments = arguments_of(update.raw_input, call.title)
-        known = call.record.arguments
-        if arguments != known and (update.raw_input or not known):
+        recorded = call.record.arguments
+        if arguments != recorded and (update.raw_input or not recorded):
             call.record = call.record.model_copy(update={"arguments": arguments})
-            self._fresh = True
+            self._changed = True
         if update.raw_output is not None:
             call.output = update.raw_output
         if update.content is not None:
@@ -345,55 +346,54 @@ class Progress:
             for part in update.content:
                 match part:
                     case ContentToolCallContent():
-                        call.texts.append(_said(part.content))
+                        call.texts.append(_text_of(part.content))
                     case FileEditToolCallContent():
-                        path = self._shown(part.path)
+                        path = self._display_path(part.path)
                         call.diffs[path] = diff(path, part.old_text, part.new_text)
                     case TerminalToolCallContent():
                         call.texts.append(f"[terminal {part.terminal_id}]")
         if call.kind in ("edit", "move"):
-            paths = [*call.diffs, *(self._shown(at.path) for at in update.locations or ())]
-            self.touched.update(dict.fromkeys(paths[:_MOST_CALLS]))
+            paths = [*call.diffs, *(self._display_path(at.path) for at in update.locations or ())]
+            self.touched.update(dict.fromkeys(paths[:_MAX_CALLS]))
 
-    def holds(self, place: Path) -> bool:
-        """Whether a file is of the workspace."""
-        return place.is_relative_to(self._root)
+    def is_in_workspace(self, path: Path) -> bool:
+        return path.is_relative_to(self._root)
 
-    def _shown(self, path: str) -> str:
-        """A path as it stands in the workspace."""
-        place = Path(path)
-        return str(place.relative_to(self._root)) if self.holds(place) else path
+    def _display_path(self, path: str) -> str:
+        """The path relative to the workspace, if it is inside."""
+        file = Path(path)
+        return str(file.relative_to(self._root)) if self.is_in_workspace(file) else path
 
     # Steps --------------------------------------------------------------------------------------
 
     def _add(self, id: str, call: _ToolProgress) -> bool:
-        if len(self._open.calls) >= _MOST_CALLS and id not in self._open.calls:
-            self._open.left_out = True
+        if len(self._open.calls) >= _MAX_CALLS and id not in self._open.calls:
+            self._open.calls_cut = True
             return False
         now = self.clock.ms
         if self._open.acted_ms is None:
             self._open.acted_ms = now
         call.record = call.record.model_copy(update={"at_ms": now})
         self._open.calls[id] = call
-        self._fresh = True
+        self._changed = True
         return True
 
-    def _end(self, call: _ToolProgress, told: str, error: str | None) -> None:
+    def _end(self, call: _ToolProgress, output_text: str, error: str | None) -> None:
         at = call.record.at_ms or 0.0
-        result = CallResult(call.record.id, self._fit(told), error, at, self.clock.since(at))
+        result = CallResult(call.record.id, self._fit(output_text), error, at, self.clock.since(at))
         call.record = with_result(call.record, result)
-        self._fresh = True
+        self._changed = True
 
-    def _next_if_over(self) -> None:
-        if self._open.over:
+    def _open_next_step(self) -> None:
+        if self._open.is_complete:
             self._done.append(self.step)
             self._ended.update(self._open.calls)
-            self._open = _Open(self._open.n + 1, self.clock.ms)
-            self._fresh = True
+            self._open = _OpenStep(self._open.n + 1, self.clock.ms)
+            self._changed = True
 
 
-def _said(block: object) -> str:
-    """A piece of content as text. What is no text is named, not shown."""
+def _text_of(block: object) -> str:
+    """A content block as text; a placeholder for anything that is not text."""
     match block:
         case TextContentBlock():
             return str(block.text)

@@ -1,7 +1,7 @@
-"""One prompt under way: what the program does in it, and what in it waits for a person.
+"""One running prompt: the program's work, and the approvals it waits for.
 
-The turn that has begun a prompt may stop to wait for a person while the prompt goes on to wait in
-this process; when people have decided, the turn goes on with the same prompt (`go_on`).
+A turn can park while its prompt keeps waiting for a person in this process. After the decision the
+turn continues with the same prompt (`resume`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hubbub.agents.tools.base import CallSite, ToolFailed
 from hubbub.agents.tools.policy import PermissionMode
 from hubbub.agents.turn.driver import StepCalls
 from hubbub.agents.turn.loop import CallResult, RunTools
-from hubbub.interop.acp.permission import CANCELLED, allow, judged, question, reject
+from hubbub.interop.acp.permission import CANCELLED, allow, question, reject, verdict_on
 from hubbub.interop.acp.program import AcpSession, ProgramFailed
 from hubbub.interop.acp.progress import Progress
 
@@ -31,19 +31,19 @@ __all__ = ["Prompting"]
 
 T = TypeVar("T")
 
-MOST_SAID = 32 * 1024 * 1024
+MAX_UPDATE_BYTES = 32 * 1024 * 1024
 """Bytes of a program's updates in one step."""
-_MOST_WAITING = 16
-"""Requests for permission that wait at a time."""
+_MAX_WAITING = 16
+"""Permission requests that can wait at once."""
 
 
 class _PromptCancelled(Exception):
-    """The prompt was cancelled while somebody in it waited."""
+    """The prompt was cancelled while a call waited for a decision."""
 
 
 @dataclass(eq=False)
 class Prompting:
-    """The listener of a session while its prompt runs."""
+    """A session's listener while a prompt runs in it."""
 
     session: AcpSession
     progress: Progress
@@ -51,97 +51,96 @@ class Prompting:
     approver: Approver
     agent: str
     calls: StepCalls
-    """Runs the network's tools, for the turn as it stands."""
+    """Runs the network's tools, for the current run of the turn."""
     record: Callable[[], None]
-    """Records what is new of the steps, in the turn as it stands."""
-    news: asyncio.Event = field(default_factory=asyncio.Event)
-    """Something has happened that the turn should look at."""
+    """Records changed steps, in the current run of the turn."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set on any change."""
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
-    """It has ended, or waits for a person."""
-    waits_for: dict[str, None] = field(default_factory=dict)
-    """The ids of the approvals that it waits for."""
+    """Set when the prompt has ended or waits for a person."""
+    pending_approvals: dict[str, None] = field(default_factory=dict)
+    """The ids of pending approvals."""
     _task: asyncio.Task[PromptResponse] | None = None
-    _again: asyncio.Event = field(default_factory=asyncio.Event)
-    _over: bool = False
+    _resumed: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_over: bool = False
     _fault: str | None = None
-    _said: int = 0
+    _received: int = 0
     _step: int = 0
     _asking: int = 0
 
-    # As the turn sees it ------------------------------------------------------------------------
+    # Called by the turn -------------------------------------------------------------------------
 
     def begin(self, texts: Sequence[str]) -> None:
-        """Give the program its prompt."""
+        """Send the prompt to the program."""
         running = self.session.running
         self._task = asyncio.create_task(running.prompt(self.session, texts, self))
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[PromptResponse]) -> None:
         if not task.cancelled():
-            task.exception()  # whoever looks at the response sees it
-        self._call_for_attention()
+            task.exception()  # mark it as retrieved: `response` raises it
+        self._notify_turn()
 
-    def _call_for_attention(self) -> None:
-        self.news.set()
+    def _notify_turn(self) -> None:
+        self.changed.set()
         self.urgent.set()
 
     @property
     def response(self) -> PromptResponse | None:
-        """What the program ends with; None while it works. Raises `ProgramFailed`."""
+        """The program's response; None while it works. Raises `ProgramFailed`."""
         if self._fault is not None:
             raise ProgramFailed(self._fault)
         if self._task is None or not self._task.done():
             return None
         return self._task.result()
 
-    def go_on(self, calls: StepCalls, record: Callable[[], None]) -> None:
-        """People have decided something: the turn goes on, with these."""
+    def resume(self, calls: StepCalls, record: Callable[[], None]) -> None:
+        """Continue after a decision, with the `calls` and `record` of the resumed turn."""
         self.calls, self.record = calls, record
         self.progress.clock = calls.recorder.clock
         self._wake()
         if self._task is not None and self._task.done():
-            self._call_for_attention()
+            self._notify_turn()
 
     def cancel(self) -> None:
-        """The turn is over: so is what the program does for it."""
-        self._over = True
+        """Cancel the program's work because the turn has ended."""
+        self._is_over = True
         self._wake()
         if self._task is not None:
             self.session.running.cancel(self.session, self._task)
 
     def _wake(self) -> None:
-        self.waits_for.clear()
+        self.pending_approvals.clear()
         self.urgent.clear()
-        again, self._again = self._again, asyncio.Event()
-        again.set()
+        resumed, self._resumed = self._resumed, asyncio.Event()
+        resumed.set()
 
-    # As the program does ------------------------------------------------------------------------
+    # Called by the program: the methods of `Listener` -------------------------------------------
 
-    def heard(self, update: BaseModel, size: int) -> None:
-        """As `Listener.heard`."""
-        if self._over or self._fault is not None:
+    def on_update(self, update: BaseModel, size: int) -> None:
+        if self._is_over or self._fault is not None:
             return
         self.progress.take(update)
         if self._step != self.progress.n:
-            self._step, self._said = self.progress.n, 0
-        self._said += size
-        if self._said > MOST_SAID:
+            self._step, self._received = self.progress.n, 0
+        self._received += size
+        if self._received > MAX_UPDATE_BYTES:
             name = self.session.running.name
-            self._fault = f"{name} has sent more than {MOST_SAID >> 20} MiB in one step"
+            self._fault = f"{name} sent more than {MAX_UPDATE_BYTES >> 20} MiB in one step"
             self.urgent.set()
-        self.news.set()
+        self.changed.set()
 
     async def permission(
         self, call: ToolCallUpdate, options: Sequence[PermissionOption]
     ) -> RequestPermissionResponse:
-        """As `Listener.permission`. Never raises."""
-        if self._over:
+        """Never raises."""
+        if self._is_over:
             return CANCELLED
         if self.progress.is_network(call):
-            return allow(options)  # the network itself says whether it may run
-        verdict = judged(self.mode, call.kind)
-        if verdict == "ask" and self._asking >= _MOST_WAITING:
-            self._note(f"{call.title}: refused, since {_MOST_WAITING} others wait for a person")
+            return allow(options)  # the network checks its own tools when they run
+        verdict = verdict_on(self.mode, call.kind)
+        if verdict == "ask" and self._asking >= _MAX_WAITING:
+            self._note(f"{call.title}: refused, since {_MAX_WAITING} requests already wait")
             verdict = "reject"
         if verdict != "ask":
             return allow(options) if verdict == "allow" else reject(options)
@@ -154,77 +153,78 @@ class Prompting:
             self._asking -= 1
 
     async def _approved(self, call: ToolCallUpdate) -> bool:
-        """Whether a person has approved just this call."""
+        """Ask people until the call is approved or denied; true if approved."""
         plan, name = self.calls.recorder.plan, self.progress.name_of(call)
         site = CallSite(plan.id, 0, 0, plan.thread_id, untrusted=True)
         for time in itertools.count(1):
-            asked = question(call, name, site, self.agent, time)
+            request = question(call, name, site, self.agent, time)
             try:
-                verdict = await self._decided(partial(self.approver.approve, asked))
+                verdict = await self._wait_decided(partial(self.approver.approve, request))
                 match verdict:
                     case Approved(start=start, by=by):
                         if start is not None:
                             await start()
-                        self._note(f"{by} has approved: {asked.description or asked.tool}")
+                        self._note(f"{by} approved: {request.description or request.tool}")
                         return True
                     case Begun():
-                        continue  # that word has been used: ask for another
+                        continue  # that approval is used up: ask for another
                     case Denied(reason, error):
                         why = f" ({reason})" if reason else ""
-                        self._note(f"{error}{why}: {asked.description or asked.tool}")
+                        self._note(f"{error}{why}: {request.description or request.tool}")
                         return False
             except ToolFailed as exc:
-                if exc.error != "not_pending":  # else somebody else has used it meanwhile
-                    self._note(f"nobody was asked: {exc}")
+                if exc.error != "not_pending":  # otherwise another call used the approval
+                    self._note(f"the approval request failed: {exc}")
                     return False
-        raise AssertionError("counting does not end")
+        raise AssertionError("count() does not end")
 
     def write(self, path: str, text: str) -> None:
-        """As `Listener.write`: in the workspace only, and not for a program that only reads."""
-        place = Path(path).resolve()
-        if self._over or self.mode == "read_only" or not self.progress.holds(place):
-            raise RequestError.invalid_request({"details": f"{path} may not be written"})
+        """Only in the workspace, and not in the mode `read_only`."""
+        file = Path(path).resolve()
+        if self._is_over or self.mode == "read_only" or not self.progress.is_in_workspace(file):
+            raise RequestError.invalid_request({"details": f"{path} cannot be written"})
         try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text, "utf-8")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, "utf-8")
         except OSError as exc:
             raise RequestError.internal_error({"details": f"{path}: {exc.strerror}"}) from exc
 
     async def network_call(self, name: str, arguments: dict[str, JsonValue]) -> CallResult:
-        """Run a tool of the network for the program, as a call of the turn."""
+        """Run a network tool for the program, as a call of the turn."""
         step, id = self.progress.network_call(name, arguments)
-        self.record()  # before it runs: what is on record does not run twice
-        self.news.set()
+        self.record()  # before it runs: a recorded call does not run twice
+        self.changed.set()
         call = next(call for call in step.calls if call.id == id)
         run = RunTools(step, (call,), again=False)
         try:
-            result = await self._decided(partial(self._ran, run))
+            result = await self._wait_decided(partial(self._run_tool, run))
         except _PromptCancelled:
-            result = CallResult(id, "the turn is over", "cancelled")
+            result = CallResult(id, "the turn has ended", "cancelled")
         self.progress.network_result(step.n, result)
         if result.untrusted:
-            self.progress.outside.append(name)
-        self.news.set()
+            self.progress.untrusted_reads.append(name)
+        self.changed.set()
         return result
 
-    async def _ran(self, run: RunTools) -> CallResult:
+    async def _run_tool(self, run: RunTools) -> CallResult:
         (result,) = await self.calls.run(run)
         if result.parked is not None:
             raise Parked(*result.parked)
         return result
 
-    async def _decided(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What comes of it when it waits for no person any more. Raises `_PromptCancelled`."""
-        while not self._over:
-            again = self._again
+    async def _wait_decided(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Repeat `attempt` after each decision until it no longer parks, and return its result.
+        Raises `_PromptCancelled`."""
+        while not self._is_over:
+            resumed = self._resumed
             try:
                 return await attempt()
             except Parked as exc:
-                self.waits_for.update(dict.fromkeys(exc.approvals))
-                self._call_for_attention()
-                await again.wait()
+                self.pending_approvals.update(dict.fromkeys(exc.approvals))
+                self._notify_turn()
+                await resumed.wait()
         raise _PromptCancelled
 
     def _note(self, text: str) -> None:
         self.progress.note(text)
-        self.news.set()
+        self.changed.set()

@@ -1,7 +1,8 @@
-"""Between a program's MCP client and the agent: bytes from stdin to a socket, and back.
+"""Relays bytes between a program's MCP client (stdin and stdout) and the agent's socket.
 
-The program starts this file as an MCP server, with the socket's path and the session's key; the
-server itself is the agent (`network.py`). It imports nothing of Hubbub, so that it starts at once.
+The program starts this file as an MCP server, with the socket's path and the session's key. The
+server itself is in the agent's process (`network.py`). This file imports nothing from Hubbub, to
+start fast.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ import threading
 
 
 def main(path: str, key: str) -> None:
-    """Until one of the two sides ends."""
-    wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    wire.connect(path)
-    wire.sendall(key.encode() + b"\n")
-    threading.Thread(target=_outwards, args=(wire,), daemon=True).start()
-    while piece := wire.recv(65536):
-        while piece:
-            piece = piece[os.write(1, piece) :]
+    """Relay until either side closes."""
+    agent = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    agent.connect(path)
+    agent.sendall(key.encode() + b"\n")
+    threading.Thread(target=_relay_stdin, args=(agent,), daemon=True).start()
+    while chunk := agent.recv(65536):
+        while chunk:
+            chunk = chunk[os.write(1, chunk) :]
 
 
-def _outwards(wire: socket.socket) -> None:
-    while piece := os.read(0, 65536):
-        wire.sendall(piece)
-    wire.shutdown(socket.SHUT_WR)
+def _relay_stdin(agent: socket.socket) -> None:
+    while chunk := os.read(0, 65536):
+        agent.sendall(chunk)
+    agent.shutdown(socket.SHUT_WR)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The sessions of an agent: one for each thread, or one for all, which survive restarts.
+"""The sessions of an agent: one per thread or one for all. They survive restarts.
 
-Which session belongs to a thread the agent remembers at the hub, under one key of its own memory:
-wherever it is started anew, its program goes on with what it knows, if it still does.
+The agent stores the session of each thread at the hub, under one key of its memory. After a restart
+on any machine the program resumes the session, if it still has it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _ALL_THREADS = "*"
 
 
 class SavedSession(BaseModel):
-    """What is remembered of a session."""
+    """A session, as stored at the hub."""
 
     id: str
     told: str = ""
-    """A hash of the system prompt that it was given."""
+    """Hash of the system prompt that it got."""
     cost: float | None = None
-    """US dollars that it has cost so far."""
+    """Its cost so far, in US dollars."""
 
 
 @dataclass
@@ -40,8 +40,8 @@ class _SessionHolder:
 
 
 class AcpSessions:
-    """Which session a turn works in. At most one turn at a time works in a session, and it has it
-    also while it waits for a person.
+    """Assigns sessions to turns. At most one turn at a time holds a session, also while it waits
+    for a person.
     """
 
     def __init__(
@@ -51,56 +51,56 @@ class AcpSessions:
         client: Client,
         servers: Sequence[Server],
     ):
-        """`servers` are MCP servers besides the network's own."""
+        """`servers` are MCP servers in addition to the network's own."""
         self._program, self._network = program, network
         self._servers = servers
         self._open: dict[str, AcpSession] = {}
         self._held: dict[str, _SessionHolder] = {}
-        self._remembered = ThreadMemory(client, MEMORY_KEY, SavedSession)
+        self._saved = ThreadMemory(client, MEMORY_KEY, SavedSession)
 
     def key(self, thread_id: str) -> str:
-        """What the session of a thread is remembered by."""
+        """The key under which the session of a thread is stored."""
         return thread_id if self._program.config.session == "thread" else _ALL_THREADS
 
     async def hold(self, key: str, turn: str) -> None:
-        """Wait until the session is the turn's, and what was cancelled in it has ended."""
+        """Wait until the turn holds the session and a cancelled prompt in it has ended."""
         while (holder := self._held.get(key)) is not None and holder.turn != turn:
             await holder.free.wait()
         self._held.setdefault(key, _SessionHolder(turn, asyncio.Event()))
-        if (session := self._open.get(key)) is not None and session.usable and holder is None:
-            await session.idle()
+        if (session := self._open.get(key)) is not None and session.is_usable and holder is None:
+            await session.wait_idle()
 
     def release(self, turn: str) -> None:
-        """The turn works in its session no more."""
+        """Release the session that the turn holds."""
         for key, holder in list(self._held.items()):
             if holder.turn == turn:
                 del self._held[key]
                 holder.free.set()
 
-    async def of(self, key: str) -> tuple[AcpSession, SavedSession]:
-        """The session, and what is known of it: nothing but its id if it is new. Raises
+    async def open(self, key: str) -> tuple[AcpSession, SavedSession]:
+        """The session, opened or resumed if necessary, and its stored state. Raises
         `ProgramFailed`.
         """
-        known = await self._remembered.of(key)
+        saved = await self._saved.get(key)
         session = self._open.get(key)
-        if session is not None and session.usable and not session.listener and known is not None:
-            return session, known
+        if session is not None and session.is_usable and not session.listener and saved is not None:
+            return session, saved
         running = await self._program.running()
         mcp_key, server = self._network.server()
         cwd, servers = self._program.config.cwd, [server, *self._servers]
-        session, loaded = await running.session(cwd, servers, known.id if known else None)
+        session, resumed = await running.session(cwd, servers, saved.id if saved else None)
         session.key = mcp_key
         self._open[key] = session
-        if known is None or not loaded:
-            known = SavedSession(id=session.id)
-        return session, known
+        if saved is None or not resumed:
+            saved = SavedSession(id=session.id)
+        return session, saved
 
-    async def remember(self, key: str, known: SavedSession) -> None:
-        """For the next turn, in whichever process."""
-        await self._remembered.keep(key, known)
+    async def save(self, key: str, session: SavedSession) -> None:
+        """Store the session for later turns, in any process."""
+        await self._saved.set(key, session)
 
-    async def spent(self, thread_id: str, cost: float | None) -> None:
-        """What the thread's session has cost by now."""
+    async def record_cost(self, thread_id: str, cost: float | None) -> None:
+        """Store the cost of the thread's session so far, in US dollars."""
         key = self.key(thread_id)
-        if (known := await self._remembered.of(key)) is not None:
-            await self.remember(key, known.model_copy(update={"cost": cost}))
+        if (saved := await self._saved.get(key)) is not None:
+            await self.save(key, saved.model_copy(update={"cost": cost}))

@@ -1,7 +1,7 @@
-"""One turn of a coding agent: what it decides, and how its program is asked.
+"""One turn of a coding agent: its state machine, and the prompting of its program.
 
-prompt -> the program works, and its steps are recorded -> wait for a person, as often as it must
--> its last text is the answer -> end
+prompt -> the program works and its steps are recorded -> park for a person, any number of times
+-> the last text is the answer -> end
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ from hubbub.interop.acp.program import ProgramFailed
 from hubbub.interop.acp.progress import Progress
 from hubbub.interop.acp.prompting import Prompting
 from hubbub.interop.acp.sessions import AcpSessions
-from hubbub.interop.answer import ANSWER, MOST_FILES, cut, end_after
+from hubbub.interop.answer import ANSWER, MAX_FILES, end_after, truncate
 from hubbub.protocol.turns import Outcome, Step, ToolCallRecord
 from hubbub.waiting import done_within
 
 __all__ = ["AcpTurn", "Workspace"]
 
 RECORD_EVERY_S = 0.2
-"""Seconds between two looks at what a program does, which it may tell hundreds of times in one."""
+"""Seconds between records of a program's steps, which it can update hundreds of times a second."""
 _OUTCOMES: dict[StopReason, tuple[Outcome, str]] = {
-    "max_tokens": ("max_steps", "its model has reached its limit of tokens"),
-    "max_turn_requests": ("max_steps", "it has reached its own limit of requests in a turn"),
-    "refusal": ("no_action", "the program refuses to go on"),
-    "cancelled": ("cancelled", "the program has cancelled its work by itself"),
+    "max_tokens": ("max_steps", "its model reached its token limit"),
+    "max_turn_requests": ("max_steps", "it reached its own limit of requests per turn"),
+    "refusal": ("no_action", "the program refused to continue"),
+    "cancelled": ("cancelled", "the program cancelled its own work"),
 }
-_CUT_OFF = "the process that the program ran in has ended while this ran"
-_AGAIN = (
-    "You were cut off in the middle of the following: the process that you ran in has ended. Find "
-    "out what you have done already, do none of it twice, and go on."
+_INTERRUPTED = "the program's process ended while this ran"
+_RESUMED = (
+    "You were interrupted in the middle of the following: the process that you ran in ended. Find "
+    "out what you have already done, do none of it twice, and continue."
 )
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """What all turns of an agent share."""
+    """State shared by all turns of an agent."""
 
     name: str
     config: AgentConfig
@@ -72,17 +72,17 @@ class Workspace:
     approver: Approver
     workspace: Path
     text_bytes: int
-    """Of a message, at most."""
+    """Limit of a message's text."""
     live: dict[str, Prompting] = field(default_factory=dict)
-    """The prompts under way, by the turn that has begun them."""
+    """The running prompts, by turn."""
 
 
 class AcpTurn:
-    """The state of one turn: a `Machine`, and what asks the program for it."""
+    """One turn: a `Machine`, and the prompting of the program for it."""
 
     def __init__(
         self,
-        place: Workspace,
+        shared: Workspace,
         plan: TurnPlan,
         calls: StepCalls,
         activity: TurnActivity,
@@ -90,18 +90,18 @@ class AcpTurn:
         system: str,
         conversation: str,
     ):
-        """`steps` are those of an earlier process, or from before the turn waited."""
+        """`steps` were recorded by an earlier process, or before the turn was parked."""
         self.steps = list(steps)
-        self._place, self._plan, self._calls, self._activity = place, plan, calls, activity
+        self._shared, self._plan, self._calls, self._activity = shared, plan, calls, activity
         self._system, self._conversation = system, conversation
-        self._prompting = place.live.get(plan.id)
-        self._leased = 0
+        self._prompting = shared.live.get(plan.id)
+        self._reserved = 0
         self._stopped: End | None = None
 
-    # What it decides ----------------------------------------------------------------------------
+    # The state machine --------------------------------------------------------------------------
 
     def start(self) -> list[Command]:
-        """The first commands, or those that follow from the record."""
+        """The first commands, or those that follow from the recorded steps."""
         if self._prompting is not None:
             return [QueryModel(self._prompting.progress.n)]
         if not self.steps:
@@ -110,143 +110,143 @@ class AcpTurn:
         if (answer := _answer_in(last)) is not None:
             sent = answer.result is not None
             return [end_after(answer)] if sent else [RunTools(last, (answer,), again=True)]
-        cut = [CallResult(c.id, _CUT_OFF, "interrupted") for c in last.calls]
-        return [RecordStep(self._settled(cut)), QueryModel(last.n + 1)]
+        interrupted = [CallResult(c.id, _INTERRUPTED, "interrupted") for c in last.calls]
+        return [RecordStep(self._with_results(interrupted)), QueryModel(last.n + 1)]
 
     def answered(self, answers: Sequence[TimedCompletion]) -> list[Command]:
-        """The program has done what it could, or waits for a person."""
+        """Handle a program that has ended its prompt or waits for a person."""
         prompting = self._prompting
-        assert prompting is not None, "asked before"
-        if prompting.waits_for and self._stopped is None:
+        assert prompting is not None, "`ask` began it"
+        if prompting.pending_approvals and self._stopped is None:
             step = prompting.progress.step
-            return [RecordStep(step), Park(step.n, tuple(prompting.waits_for))]
+            return [RecordStep(step), Park(step.n, tuple(prompting.pending_approvals))]
         response = prompting.response if self._stopped is None else None
-        self._let_go()
+        self._end_prompt()
         if response is None:
-            assert self._stopped is not None, "else it waits, or has ended"
+            assert self._stopped is not None, "the prompt neither waits nor has ended"
             return [RecordStep(prompting.progress.step), self._stopped]
         step = prompting.progress.final(response)
-        self._keep(step)
+        self._replace_step(step)
         if response.stop_reason != "end_turn":
             outcome, reason = _OUTCOMES[response.stop_reason]
             return [RecordStep(step), End(outcome, reason, step.text)]
-        call = self._answer(step)
+        call = self._answer_call(step)
         if call is None:
             return [RecordStep(step), End("finished", "", step.text)]
         step = step.model_copy(update={"calls": (*step.calls, call)})
-        self._keep(step)
+        self._replace_step(step)
         return [RecordStep(step), RunTools(step, (call,), again=False)]
 
     def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]:
-        """The answer is sent, or was refused."""
-        step = self._settled(results, notes)
+        """Handle the result of the answer: sent or refused."""
+        step = self._with_results(results, notes)
         answer = _answer_in(step)
-        assert answer is not None, "nothing else is run"
+        assert answer is not None, "no other tool is run"
         return [RecordStep(step), end_after(answer)]
 
-    def _settled(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> Step:
+    def _with_results(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> Step:
         """The last step with these results."""
-        last, given = self.steps[-1], {result.id: result for result in results}
-        calls = tuple(with_result(call, given.get(call.id)) for call in last.calls)
+        last, by_id = self.steps[-1], {result.id: result for result in results}
+        calls = tuple(with_result(call, by_id.get(call.id)) for call in last.calls)
         step = last.model_copy(update={"calls": calls, "notes": (*last.notes, *notes)})
-        self._keep(step)
+        self._replace_step(step)
         return step
 
-    def _keep(self, step: Step) -> None:
+    def _replace_step(self, step: Step) -> None:
         self.steps = [*(s for s in self.steps if s.n != step.n), step]
 
-    def _answer(self, step: Step) -> ToolCallRecord | None:
-        """The call that answers with the step's text; None where nothing is to be said."""
+    def _answer_call(self, step: Step) -> ToolCallRecord | None:
+        """The call that answers with the step's text; None if there is nothing to send."""
         plan = self._plan
         wanted = plan.reply_required or not {"direct", "mention"}.isdisjoint(plan.reasons)
-        if self._place.config.final_text == "record" or not (wanted and step.text):
+        if self._shared.config.final_text == "record" or not (wanted and step.text):
             return None
-        task = next((m.task for m in plan.incoming if m.task), None)
-        if self._has_spoken() and task is None:
+        request = next((m.task for m in plan.incoming if m.task), None)
+        if self._has_posted() and request is None:
             return None
-        assert self._prompting is not None, "it has ended just now"
-        arguments: dict[str, JsonValue] = {"text": cut(step.text, self._place.text_bytes)}
-        if task is not None:
-            arguments["request"] = task
-        if files := list(self._prompting.progress.touched)[:MOST_FILES]:
+        assert self._prompting is not None, "it just ended"
+        arguments: dict[str, JsonValue] = {"text": truncate(step.text, self._shared.text_bytes)}
+        if request is not None:
+            arguments["request"] = request
+        if files := list(self._prompting.progress.touched)[:MAX_FILES]:
             arguments["files"] = [*files]
         return ToolCallRecord(id=f"{ANSWER}_{step.n}", name=ANSWER, arguments=arguments)
 
-    def _has_spoken(self) -> bool:
-        """Whether the program has sent a message by itself in this turn."""
+    def _has_posted(self) -> bool:
+        """Whether the program sent a message with a tool in this turn."""
         speaking = self._calls.toolbox.speaking
         calls = (call for step in self.steps for call in step.calls)
         return any(c.name in speaking and c.result is not None and c.error is None for c in calls)
 
-    # How the program is asked -------------------------------------------------------------------
+    # Prompting ----------------------------------------------------------------------------------
 
-    async def ask(self, asked: QueryModel, hear: OnDelta | None) -> Completion:
-        """Let the program work until it is done or waits for a person. Raises `ModelError`.
+    async def ask(self, query: QueryModel, hear: OnDelta | None) -> Completion:
+        """Run the program until its prompt ends or waits for a person. Raises `ModelError`.
 
-        Whatever else ends it ends the program's work, too.
+        Any exception, cancellation included, also ends the program's work.
         """
         try:
             if self._prompting is None:
-                await self._calls.recorder.begun()  # who dies of it has died in this turn
-                await self._reserve(asked.n)
-                await self._begin(asked)
+                await self._calls.recorder.begun()  # so a crash is attributed to this turn
+                await self._reserve(query.n)
+                await self._begin(query)
             else:
-                self._prompting.go_on(self._calls, self._record)
+                self._prompting.resume(self._calls, self._record)
             await self._follow()
         except ProgramFailed as exc:
-            self._let_go()
+            self._end_prompt()
             raise ModelError(str(exc)) from exc
         except BaseException:
-            self._let_go()
+            self._end_prompt()
             raise
         return Completion()
 
     async def _reserve(self, n: int) -> None:
-        """Leave for the step. Raises `BudgetExhausted`, which is a `ModelError`."""
-        self._leased = n
+        """Reserve budget for the step. Raises `BudgetExhausted`, which is a `ModelError`."""
+        self._reserved = n
         cost_model = CostModel()
         reads = cost_model.counter.count(self._conversation)
         await self._calls.recorder.reservations.take(n, reads + cost_model.writes, 0.0)
 
-    async def _begin(self, asked: QueryModel) -> None:
-        place, calls = self._place, self._calls
-        key = place.sessions.key(self._plan.thread_id)
-        session, known = await place.sessions.of(key)
-        told = hashlib.sha256(self._system.encode(errors="surrogatepass")).hexdigest()[:16]
-        texts = [] if known.told == told else [self._system]
-        texts += [_AGAIN] if self.steps else []
-        texts += [self._conversation, *(steering.text for steering in asked.fresh)]
-        names = [tool.spec.name for tool in place.network.offered]
-        progress = Progress(calls.recorder.clock, asked.n, place.workspace, self._fit, names)
-        progress.cost = known.cost
-        await place.sessions.remember(key, known.model_copy(update={"told": told}))
-        mode = place.config.permission_mode
+    async def _begin(self, query: QueryModel) -> None:
+        shared, calls = self._shared, self._calls
+        key = shared.sessions.key(self._plan.thread_id)
+        session, saved = await shared.sessions.open(key)
+        digest = hashlib.sha256(self._system.encode(errors="surrogatepass")).hexdigest()[:16]
+        texts = [] if saved.told == digest else [self._system]
+        texts += [_RESUMED] if self.steps else []
+        texts += [self._conversation, *(steering.text for steering in query.fresh)]
+        names = [tool.spec.name for tool in shared.network.offered]
+        progress = Progress(calls.recorder.clock, query.n, shared.workspace, self._fit, names)
+        progress.cost = saved.cost
+        await shared.sessions.save(key, saved.model_copy(update={"told": digest}))
+        mode = shared.config.permission_mode
         prompting = Prompting(
-            session, progress, mode, place.approver, place.name, calls, self._record
+            session, progress, mode, shared.approver, shared.name, calls, self._record
         )
-        self._prompting = place.live[self._plan.id] = prompting
-        place.network.callers[session.key] = prompting
+        self._prompting = shared.live[self._plan.id] = prompting
+        shared.network.callers[session.key] = prompting
         prompting.begin(texts)
 
     async def _follow(self) -> None:
-        """Record what the program does, until there is something to decide."""
+        """Record the program's steps until the prompt ends, waits or reaches a limit."""
         prompting = self._prompting
-        assert prompting is not None, "it has begun"
+        assert prompting is not None, "the prompt has begun"
         progress = prompting.progress
         while True:
-            await prompting.news.wait()
-            prompting.news.clear()
+            await prompting.changed.wait()
+            prompting.changed.clear()
             self._record()
-            if progress.n > self._place.config.max_steps:
-                words = f"not finished after {self._place.config.max_steps} steps"
-                self._stopped = End("max_steps", words, progress.step.text)
+            if progress.n > self._shared.config.max_steps:
+                reason = f"not finished after {self._shared.config.max_steps} steps"
+                self._stopped = End("max_steps", reason, progress.step.text)
                 return
             if prompting.response is not None:
-                await self._place.sessions.spent(self._plan.thread_id, progress.cost)
+                await self._shared.sessions.record_cost(self._plan.thread_id, progress.cost)
                 return
-            if progress.n > self._leased:
+            if progress.n > self._reserved:
                 await self._reserve(progress.n)
-            if prompting.waits_for:
+            if prompting.pending_approvals:
                 return
             await self._show(progress)
             await done_within(prompting.urgent.wait(), RECORD_EVERY_S)
@@ -259,24 +259,24 @@ class AcpTurn:
 
     def _record(self) -> None:
         prompting = self._prompting
-        assert prompting is not None, "it has begun"
-        names, prompting.progress.outside = prompting.progress.outside, []
-        if fresh := self._calls.trust.read(names):
-            prompting.progress.read_outside(fresh)
-        for step in prompting.progress.fresh():
-            self._keep(step)
+        assert prompting is not None, "the prompt has begun"
+        names, prompting.progress.untrusted_reads = prompting.progress.untrusted_reads, []
+        if untrusted := self._calls.trust.read(names):
+            prompting.progress.add_untrusted(untrusted)
+        for step in prompting.progress.changed_steps():
+            self._replace_step(step)
             self._calls.recorder.step(step)
 
-    def _let_go(self) -> None:
-        """The prompt is over, or is to be over."""
-        prompting = self._place.live.pop(self._plan.id, None)
+    def _end_prompt(self) -> None:
+        """End the prompt, cancelling it if it still runs."""
+        prompting = self._shared.live.pop(self._plan.id, None)
         if prompting is not None:
             self._record()
-            self._place.network.callers.pop(prompting.session.key, None)
+            self._shared.network.callers.pop(prompting.session.key, None)
             prompting.cancel()
 
     def _fit(self, text: str) -> str:
-        return fit_result(text, self._place.config.result_budget, TokenEstimate())
+        return fit_result(text, self._shared.config.result_budget, TokenEstimate())
 
 
 def _answer_in(step: Step) -> ToolCallRecord | None:

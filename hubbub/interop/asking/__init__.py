@@ -1,7 +1,7 @@
-"""People who ask agents through another protocol, and wait for the answers.
+"""People who ask agents through another protocol and wait for the answers.
 
-words          what is asked
-conversations  which thread it goes on with
-question       a question, and what comes of it
-asker          one participant: what it asks, and what it hears
+request        a request, independent of the protocol
+conversations  the thread that a request continues
+question       a question and its answer
+asker          the client of a person who asks
 """

@@ -1,7 +1,7 @@
-"""One participant who asks: what it asks, and what comes of that.
+"""The client of a person who asks agents through another protocol.
 
-A question is one message in the conversation's thread, and its answer what the agent says because
-of it until its turn has ended. In one thread one question waits at a time.
+A question is one message in the conversation's thread. Its answer is everything the agent sends in
+response until its turn ends. At most one question at a time waits in a thread.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from hubbub.interop.asking.conversations import (
     Conversation,
     Conversations,
     content_of,
-    said,
+    input_of,
     text_of,
 )
-from hubbub.interop.asking.question import Failed, Question
+from hubbub.interop.asking.question import Question, QuestionFailed
 from hubbub.interop.asking.request import InboundRequest, RequestFile, UserInput
 from hubbub.interop.request_clients import RequestClient
 from hubbub.protocol import thread_ids
@@ -36,41 +36,43 @@ from hubbub.wording import near, shortened
 
 __all__ = ["Asker", "unknown_model"]
 
-_OTHER = "this key (Idempotency-Key) was used for another request"
+_KEY_REUSED = "this key (Idempotency-Key) was used for another request"
 MARK_S = 2.0
-"""Seconds after which the hub is told which answers were taken."""
-MOST_KEYS = 1000
-"""Idempotency keys that are remembered with their questions, and users with their conversations;
-the hub knows all."""
+"""Delay, in seconds, before delivered answers are marked as read: each mark is a write."""
+MAX_KEYS = 1000
+"""Idempotency keys cached with their questions, and users with their conversations. The hub has all
+of them."""
 
 
 class Asker(RequestClient):
-    """A person who asks by requests."""
+    """A person who asks agents by requests."""
 
     def __init__(self, client: Client):
         self._me = client.participant
         self._conversations = Conversations(self._me)
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
-        """By what is asked in one after the other."""
+        """By thread, or by agent and user before there is a thread."""
         self._users: dict[tuple[str, str], str] = {}
+        """Threads by agent and user."""
         self._keys: dict[str, Question] = {}
+        """By idempotency key."""
         self._running: dict[str, Question] = {}
         """By thread."""
         self._agents = frozenset[str]()
-        """Names of agents, as far as they were asked for."""
-        self._read_upto: dict[str, int] = {}
-        """By thread: what is taken, and not told to the hub."""
+        """Names of agents, cached by `check`."""
+        self._read_marks: dict[str, int] = {}
+        """By thread: the last delivered `tseq`, until the hub has it."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._lost = False
         super().__init__(client)
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         return self._lost
 
     @asynccontextmanager
-    async def staying(self) -> AsyncIterator[None]:
-        self._conversations.begin(self.client.ready.threads)
+    async def serving(self) -> AsyncIterator[None]:
+        self._conversations.load(self.client.ready.threads)
         self._spawn(self._listen())
         try:
             yield
@@ -89,11 +91,12 @@ class Asker(RequestClient):
 
     async def agents(self) -> Sequence[Participant]:
         """All agents. Raises `OperationError` and `ConnectionLost`."""
-        found = Participants.model_validate(await self.client.call("list_participants"))
-        return [each for each in found.participants if each.kind == "agent"]
+        value = await self.client.call("list_participants")
+        participants = Participants.model_validate(value).participants
+        return [each for each in participants if each.kind == "agent"]
 
     async def check(self, model: str) -> None:
-        """Raises `Failed` if there is no such agent, and what `agents` raises."""
+        """Raises `QuestionFailed` if there is no such agent, and the errors of `agents`."""
         if model in self._agents:
             return
         agents = await self.agents()
@@ -101,134 +104,138 @@ class Asker(RequestClient):
         if model not in self._agents:
             raise unknown_model(model, agents)
 
-    async def ask(self, asked: InboundRequest, key: str, thread: str) -> Question:
-        """Ask, in the conversation that the request goes on with. `key`: who asks again with it has
-        asked once; `thread` names the thread, if it is not left to the request.
+    async def ask(self, request: InboundRequest, key: str, thread: str) -> Question:
+        """Ask, in the conversation that the request continues.
 
-        Raises `Failed`, `OperationError` and `ConnectionLost`.
+        `key` is an idempotency key, or empty. `thread` names the thread; empty: find it from the
+        request. Raises `QuestionFailed`, `OperationError` and `ConnectionLost`.
         """
-        once = _digest(self._me, key) if key else ""
-        if (known := self._keys.get(once)) is not None:
-            if known.asked != asked:
-                raise Failed(409, "cid_conflict", _OTHER)
-            return known
-        conversation = await self._conversation(asked, thread, once)
-        question = Question(asked, conversation, once)
-        if once:
-            self._keys[once] = question
-            while len(self._keys) > MOST_KEYS:
+        key = _digest(self._me, key) if key else ""
+        if (earlier := self._keys.get(key)) is not None:
+            if earlier.request != request:
+                raise QuestionFailed(409, "cid_conflict", _KEY_REUSED)
+            return earlier
+        conversation = await self._conversation(request, thread, key)
+        question = Question(request, conversation, key)
+        if key:
+            self._keys[key] = question
+            while len(self._keys) > MAX_KEYS:
                 del self._keys[next(iter(self._keys))]
-        conversation.busy = True
-        self._spawn(self._work(question))
+        conversation.is_busy = True
+        self._spawn(self._run_question(question))
         return question
 
-    async def _conversation(self, asked: InboundRequest, thread: str, once: str) -> Conversation:
-        if asked.previous:
-            message = await self.client.call("read_message", id=asked.previous)
+    async def _conversation(self, request: InboundRequest, thread: str, key: str) -> Conversation:
+        if request.previous:
+            message = await self.client.call("read_message", id=request.previous)
             thread = Message.model_validate(message).thread_id
         if thread:
             named = thread_ids.canonical(thread, self._me) or ""
-            if thread_ids.root(named) != thread_ids.direct((self._me, asked.model)):
-                words = f"{thread[:100]!r} is no thread of yours with {asked.model[:64]!r}"
-                raise Failed(404, "unknown_thread", words)
-            return self._conversations.of(asked.model, named)
-        if asked.user:
-            named = self._users.get((asked.model, asked.user), "")
+            if thread_ids.root(named) != thread_ids.direct((self._me, request.model)):
+                reason = f"{thread[:100]!r} is not a thread of yours with {request.model[:64]!r}"
+                raise QuestionFailed(404, "unknown_thread", reason)
+            return self._conversations.get_or_create(request.model, named)
+        if request.user:
+            named = self._users.get((request.model, request.user), "")
             return (
-                self._conversations.of(asked.model, named) if named else Conversation(asked.model)
+                self._conversations.get_or_create(request.model, named)
+                if named
+                else Conversation(request.model)
             )
-        found = self._conversations.find(asked, again=bool(once))
-        return found or Conversation(asked.model)
+        conversation = self._conversations.find(request, include_answered=bool(key))
+        return conversation or Conversation(request.model)
 
-    async def _work(self, question: Question) -> None:
-        """Until it is answered."""
-        asked = question.asked
+    async def _run_question(self, question: Question) -> None:
+        """Send the question and wait until it is answered."""
+        request = question.request
         try:
-            async with self._locked(f"{asked.model} {asked.user}" if asked.user else question.key):
-                if question.awaited and not question.conversation.thread_id:
-                    await self._open(question)
-                async with self._locked(question.conversation.thread_id):
-                    if question.awaited:
+            async with self._lock(
+                f"{request.model} {request.user}" if request.user else question.key
+            ):
+                if question.is_awaited and not question.conversation.thread_id:
+                    await self._open_thread(question)
+                async with self._lock(question.conversation.thread_id):
+                    if question.is_awaited:
                         await self._answer(question)
-                    else:  # who has asked has gone before its turn came
-                        question.fail(Failed(499, "gone", "nobody waits for the answer"))
+                    else:  # the caller disconnected while the question was queued
+                        question.fail(QuestionFailed(499, "gone", "the caller disconnected"))
         except HubbubError as error:
-            question.fail(Failed.of(error))
+            question.fail(QuestionFailed.from_error(error))
         finally:
-            question.conversation.busy = False
-            if question.failure is not None or question.asked.new.files:
-                # What was not said may be asked anew, and files are large: the hub knows the rest.
-                self._keys.pop(question.once, None)
+            question.conversation.is_busy = False
+            if question.failure is not None or question.request.new.files:
+                # A failed question can be retried, and files are large; the hub keeps the rest.
+                self._keys.pop(question.idempotency_key, None)
             if self._running.get(question.conversation.thread_id) is question:
                 del self._running[question.conversation.thread_id]
 
-    def _locked(self, place: str) -> asyncio.Lock:
-        """Within, nothing else is asked there."""
-        return self._locks.setdefault(place, asyncio.Lock())
+    def _lock(self, name: str) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
 
     async def _answer(self, question: Question) -> None:
         conversation = question.conversation
         self._running[conversation.thread_id] = question
-        if self._repeats(question):
+        if self._is_repeated(question):
             question.message = conversation.question
             for message in conversation.answers:
-                question.take(message)
-            await self._look(question)
+                question.add_message(message)
+            await self._check_done(question)
             if question.failure is None or question.messages:
-                await question.over.wait()
+                await question.done.wait()
                 return
-            question.failure = None  # its turn has ended without an answer: it is asked anew
-            question.over.clear()
-        sent = await self._say(question)
+            question.failure = None  # the turn ended without an answer: send the question again
+            question.done.clear()
+        sent = await self._post(question)
         await self._check_woken(question, sent)
-        question.told()
-        if not question.awaited:
-            await self.left(question)
-        await question.over.wait()
+        question.notify()
+        if not question.is_awaited:
+            await self.stop_if_abandoned(question)
+        await question.done.wait()
 
-    def _repeats(self, question: Question) -> bool:
-        """Whether it stands in the thread already, and nobody has taken its answer."""
-        found, new = question.conversation, question.asked.new
-        if found.question is None or not (found.unread or question.once) or question.asked.user:
+    def _is_repeated(self, question: Question) -> bool:
+        """Whether the question is the last one in the thread and its answer was not delivered."""
+        conversation, new = question.conversation, question.request.new
+        if conversation.question is None or question.request.user:
             return False
-        asker = next(key for key in reversed(found.keys) if key[0] == "asker")
-        return asker == new.key
+        if not (conversation.is_unread or question.idempotency_key):
+            return False
+        last = next(key for key in reversed(conversation.keys) if key[0] == "asker")
+        return last == new.key
 
-    async def _open(self, question: Question) -> None:
-        """Begin a conversation: its title stands beside the others, its messages hang under it."""
-        asked = question.asked
-        first = asked.new.text.splitlines()[0] if asked.new.text else "a conversation"
-        named = _digest(self._me, asked.model, asked.user) if asked.user else question.key
-        sent = await self._once(
+    async def _open_thread(self, question: Question) -> None:
+        """Open a conversation: post its title, which starts a reply thread for its messages."""
+        request = question.request
+        first_line = request.new.text.splitlines()[0] if request.new.text else "a conversation"
+        key = _digest(self._me, request.model, request.user) if request.user else question.key
+        sent = await self._send_once(
             "send_text_message",
-            f"asked:{named}:open",
+            f"asked:{key}:open",
             {
-                "to": asked.model,
-                "text": f"New conversation: {shortened(first, 100)}",
+                "to": request.model,
+                "text": f"New conversation: {shortened(first_line, 100)}",
                 "silent": True,
             },
         )
         thread_id = thread_ids.reply_thread(sent.thread_id, sent.seq)
-        if asked.user:
-            self._users[asked.model, asked.user] = thread_id
-            if len(self._users) > MOST_KEYS:
+        if request.user:
+            self._users[request.model, request.user] = thread_id
+            if len(self._users) > MAX_KEYS:
                 del self._users[next(iter(self._users))]
-        question.conversation.busy = False
-        question.conversation = self._conversations.of(asked.model, thread_id)
-        question.conversation.busy = True
+        question.conversation.is_busy = False
+        question.conversation = self._conversations.get_or_create(request.model, thread_id)
+        question.conversation.is_busy = True
 
-    async def _say(self, question: Question) -> SendResult:
-        asked, conversation = question.asked, question.conversation
-        known = bool(conversation.keys) or thread_ids.depth(conversation.thread_id) == 0
-        earlier = len(asked.groups) - 1
-        before = 0 if known or asked.previous else earlier
-        content, text = content_of(asked, before), text_of(asked, before)
+    async def _post(self, question: Question) -> SendResult:
+        request, conversation = question.request, question.conversation
+        has_history = bool(conversation.keys) or thread_ids.depth(conversation.thread_id) == 0
+        before = 0 if has_history or request.previous else len(request.groups) - 1
+        content, text = content_of(request, before), text_of(request, before)
         message: dict[str, object] = {"mode": "queue"}
-        if asked.new.files:
+        if request.new.files:
             message["attachments"] = await self._attached(question)
-        if asked.new.results:
+        if request.new.results:
             message["outside"] = True
-        if thread_ids.depth(conversation.thread_id) and not known:
+        if thread_ids.depth(conversation.thread_id) and not has_history:
             name, message["message_id"] = "reply", conversation.anchor
             message |= {"text": text} if content is None else {"text": text, "content": content}
         elif content is None:
@@ -238,29 +245,33 @@ class Asker(RequestClient):
             name = "send_message"
             message |= {"to": conversation.thread_id, "content": content}
             message["text_representation"] = text
-        sent = await self._sent(question, name, message)
+        sent = await self._send_question(question, name, message)
         question.message = sent.message
         conversation = question.conversation
         if conversation.question is None or conversation.question.seq < sent.seq:
-            self._conversations.take(sent.message)
-        else:  # it was said before, and has perhaps been answered
-            await self._read(question)
-            await self._look(question)
+            self._conversations.add(sent.message)
+        else:  # an earlier request sent it, and there can be an answer
+            await self._read_answers(question)
+            await self._check_done(question)
         return sent
 
-    async def _sent(self, question: Question, name: str, message: dict[str, object]) -> SendResult:
-        """The message; the one that was sent before with the same key, if it says the same."""
-        sent = await self._once(name, f"asked:{question.key}:say", message)
-        if said(sent.message).key != question.asked.new.key:
-            raise Failed(409, "cid_conflict", _OTHER)
+    async def _send_question(
+        self, question: Question, name: str, message: dict[str, object]
+    ) -> SendResult:
+        """Send the message, or return the one already sent with the same key and content."""
+        sent = await self._send_once(name, f"asked:{question.key}:say", message)
+        if input_of(sent.message).key != question.request.new.key:
+            raise QuestionFailed(409, "cid_conflict", _KEY_REUSED)
         if sent.thread_id != question.conversation.thread_id:
             del self._running[question.conversation.thread_id]
             self._running[sent.thread_id] = question
-            question.conversation = self._conversations.of(question.asked.model, sent.thread_id)
+            question.conversation = self._conversations.get_or_create(
+                question.request.model, sent.thread_id
+            )
         return sent
 
-    async def _once(self, name: str, cid: str, message: Mapping[str, object]) -> SendResult:
-        """The message; the one that was sent before with this `cid`, whatever it says."""
+    async def _send_once(self, name: str, cid: str, message: Mapping[str, object]) -> SendResult:
+        """Send the message, or return the one already sent with this `cid`, even if it differs."""
         try:
             value = await self.client.call(name, cid=cid, **message)
         except OperationError as error:
@@ -270,17 +281,19 @@ class Asker(RequestClient):
         return SendResult.model_validate(value)
 
     async def _attached(self, question: Question) -> list[JsonValue]:
-        found: list[JsonValue] = []
-        for number, file in enumerate(question.asked.new.files):
+        attachments: list[JsonValue] = []
+        for number, file in enumerate(question.request.new.files):
             uri = file.uri or await self._upload(file, f"asked:{question.key}:{number}")
-            found.append({"name": file.name, "media_type": file.media_type, "uri": uri})
-        return found
+            attachments.append({"name": file.name, "media_type": file.media_type, "uri": uri})
+        return attachments
 
     async def _upload(self, file: RequestFile, cid: str) -> str:
         if not self.client.offers("begin_upload"):
-            raise Failed(400, "no_files", "this network keeps no files: it needs the mod `files`")
-        told = {"name": file.name, "size": len(file.data), "media_type": file.media_type}
-        opened = await self._call("begin_upload", f"{cid}:begin", told)
+            raise QuestionFailed(
+                400, "no_files", "this network stores no files: it needs the mod `files`"
+            )
+        details = {"name": file.name, "size": len(file.data), "media_type": file.media_type}
+        opened = await self._call("begin_upload", f"{cid}:begin", details)
         upload, chunk = str(opened["upload"]), int(str(opened["chunk"]))
         for at in range(0, len(file.data), chunk):
             data = base64.b64encode(file.data[at : at + chunk]).decode()
@@ -290,106 +303,107 @@ class Asker(RequestClient):
 
     async def _call(self, name: str, cid: str, args: Mapping[str, object]) -> dict[str, JsonValue]:
         value = await self.client.call(name, cid=cid, **args)
-        assert isinstance(value, dict), "all operations answer with objects"
+        assert isinstance(value, dict), "upload operations return objects"
         return value
 
     async def _check_woken(self, question: Question, sent: SendResult) -> None:
-        """Raises `Failed` where no answer is to be expected."""
-        agent = question.asked.model
+        """Raises `QuestionFailed` if the question wakes no agent, so that no answer will come."""
+        agent = question.request.model
         why = sent.not_woken.get(agent)
         if why is not None and why != "taken_over":
             status = 429 if why.startswith(("budget", "daily", "loop", "breaker")) else 503
-            raise Failed(status, why, f"{agent} is not woken by this: {why.replace('_', ' ')}")
+            raise QuestionFailed(
+                status, why, f"{agent} is not woken by this: {why.replace('_', ' ')}"
+            )
         if agent in sent.absent:
-            known = next((each for each in await self.agents() if each.id == agent), None)
-            if known is not None and known.down is not None:
-                raise Failed(503, "down", f"{agent} {known.down}")
-            question.state = f"{agent} is away; waiting until it is here"
+            participant = next((each for each in await self.agents() if each.id == agent), None)
+            if participant is not None and participant.down is not None:
+                raise QuestionFailed(503, "down", f"{agent} {participant.down}")
+            question.state = f"{agent} is away; waiting until it is back"
 
     # Ending -------------------------------------------------------------------------------------
 
-    def taken(self, question: Question) -> None:
-        """Who has asked has the whole answer."""
+    def mark_read(self, question: Question) -> None:
+        """Mark the answer as delivered to the caller."""
         if question.messages:
             last = question.messages[-1]
             question.conversation.read = max(question.conversation.read, last.tseq)
-            if not self._read_upto:
-                self._spawn(self._mark_read())
-            self._read_upto[last.thread_id] = last.tseq
+            if not self._read_marks:
+                self._spawn(self._send_read_marks())
+            self._read_marks[last.thread_id] = last.tseq
 
-    async def _mark_read(self) -> None:
-        """Tell the hub, together with what is taken meanwhile: each mark is a write."""
+    async def _send_read_marks(self) -> None:
         await asyncio.sleep(MARK_S)
-        taken, self._read_upto = self._read_upto, {}
-        for thread, upto in taken.items():
+        marks, self._read_marks = self._read_marks, {}
+        for thread, upto in marks.items():
             with suppress(HubbubError):
                 await self.client.call("mark_read", thread=thread, upto=upto)
 
     @asynccontextmanager
     async def waiting(self, question: Question) -> AsyncIterator[None]:
-        """Within, somebody waits for the answer."""
+        """A context in which the caller waits for the answer."""
         try:
             with question.listening():
                 yield
         finally:
-            await self.left(question)
+            await self.stop_if_abandoned(question)
 
     async def history(self, agent: str, user: str) -> Sequence[Message]:
-        """The last messages of the conversation that `user` names, oldest first. Raises
+        """The last messages of the conversation named `user`, oldest first. Raises
         `OperationError` if there are none."""
-        asked = InboundRequest(agent, [UserInput("a conversation")], user=user)
-        question = Question(asked, Conversation(agent), "")
-        await self._open(question)
-        question.conversation.busy = False
+        request = InboundRequest(agent, [UserInput("a conversation")], user=user)
+        question = Question(request, Conversation(agent), "")
+        await self._open_thread(question)
+        question.conversation.is_busy = False
         thread = question.conversation.thread_id
         page = await self.client.call("read_thread", thread=thread, limit=100)
-        found = ThreadPage.model_validate(page).messages
-        for message in found:
-            self._conversations.take(message)
-        return [message for message in found if message.sender_kind != "system"]
+        messages = ThreadPage.model_validate(page).messages
+        for message in messages:
+            self._conversations.add(message)
+        return [message for message in messages if message.sender_kind != "system"]
 
-    async def left(self, question: Question) -> None:
-        """Somebody waits for it no more: if nobody does, its turn is stopped."""
-        if question.awaited or question.over.is_set() or question.message is None:
+    async def stop_if_abandoned(self, question: Question) -> None:
+        """Stop the question's turn if no caller waits for the answer any more."""
+        if question.is_awaited or question.done.is_set() or question.message is None:
             return
         with suppress(HubbubError):
             receipt = await self._receipt(question)
             if receipt is not None and receipt.turn is not None and receipt.state != "ended":
-                reason = "the connection of who asked was closed"
+                reason = "the caller closed the connection"
                 await self.client.call("stop", scope="turn", target=receipt.turn, reason=reason)
 
-    # What arrives -------------------------------------------------------------------------------
+    # Incoming -----------------------------------------------------------------------------------
 
     async def _listen(self) -> None:
         try:
             async for item in self.client.events():
-                await self._take(item)
+                await self._handle(item)
         except ConnectionLost as error:
             self._lost = True
             for question in list(self._running.values()):
-                question.fail(Failed.of(error))
+                question.fail(QuestionFailed.from_error(error))
 
-    async def _take(self, item: Ready | Event | Signal | Disconnected) -> None:
+    async def _handle(self, item: Ready | Event | Signal | Disconnected) -> None:
         match item:
             case Event(seq=seq, message=message):
-                self._heard(message)
-                await self.heard(seq)
+                self._handle_message(message)
+                await self.acknowledge(seq)
             case Signal(type="turn_ended", thread_id=str(thread)):
                 if (question := self._running.get(thread)) is not None:
-                    self._spawn(self._look(question))
+                    self._spawn(self._check_done(question))
             case Signal(
                 type="partial", sender=agent, thread_id=str(thread), data={"text": str(text)}
             ):
                 question = self._running.get(thread)
-                if question is not None and question.asked.model == agent:
-                    question.take_partial(text)
-            case Ready():  # what was said while there was no connection is not told again
+                if question is not None and question.request.model == agent:
+                    question.update_partial(text)
+            case Ready():  # messages sent while disconnected are not delivered again
                 for question in self._running.values():
                     if question.message is not None:
-                        self._spawn(self._look(question, read=True))
+                        self._spawn(self._check_done(question, read=True))
 
-    def _heard(self, message: Message) -> None:
-        self._conversations.take(message)
+    def _handle_message(self, message: Message) -> None:
+        self._conversations.add(message)
         question = self._running.get(message.thread_id) or next(
             (
                 each
@@ -401,63 +415,62 @@ class Asker(RequestClient):
         if question is None or question.message is None:
             return
         if message.sender_kind == "system":
-            question.take_notice(message)
-        elif _answers(question, message):
-            question.take(message)
+            question.handle_notice(message)
+        elif _is_answer(question, message):
+            question.add_message(message)
             if message.spoken_by is not None or message.cause_id == question.message.id:
-                question.finish()  # it is part of no turn: nothing else is to come
+                question.finish()  # sent outside a turn: the answer is complete
             elif message.cause_id is None or not message.cause_id.startswith(
                 f"{message.sender_id}-"
             ):
-                self._spawn(self._look(question))  # an agent that records no turns
+                self._spawn(self._check_done(question))  # an agent that records no turns
 
     async def _receipt(self, question: Question) -> Receipt | None:
-        assert question.message is not None, "it was sent"
+        assert question.message is not None, "the question was sent"
         value = await self.client.call("read_receipts", id=question.message.id)
-        found = Receipts.model_validate(value).receipts
-        return next((r for r in found if r.participant == question.asked.model), None)
+        receipts = Receipts.model_validate(value).receipts
+        return next((r for r in receipts if r.participant == question.request.model), None)
 
-    async def _look(self, question: Question, *, read: bool = False) -> None:
-        """Whether it is over."""
+    async def _check_done(self, question: Question, *, read: bool = False) -> None:
+        """Complete the question if its turn has ended. `read`: also read missed messages."""
         try:
             receipt = question.receipt = await self._receipt(question)
-            if receipt is None or question.over.is_set():
+            if receipt is None or question.done.is_set():
                 return
-            over = receipt.state == "ended" or (
+            ended = receipt.state == "ended" or (
                 receipt.state == "pending" and bool(question.messages)
             )
-            if read or (over and not question.messages):
-                await self._read(question)
-            if not over:
+            if read or (ended and not question.messages):
+                await self._read_answers(question)
+            if not ended:
                 return
             if question.messages:
                 question.finish()
             else:
-                await question.silent()
+                await question.fail_silent()
         except HubbubError as error:
-            question.fail(Failed.of(error))
+            question.fail(QuestionFailed.from_error(error))
 
-    async def _read(self, question: Question) -> None:
-        """What was said of which no event has told."""
+    async def _read_answers(self, question: Question) -> None:
+        """Read answers from the thread, for which there was no event."""
         page = await self.client.call("read_thread", thread=question.conversation.thread_id)
         for message in ThreadPage.model_validate(page).messages:
-            if _answers(question, message):
-                question.take(message)
+            if _is_answer(question, message):
+                question.add_message(message)
 
 
-def _answers(question: Question, message: Message) -> bool:
-    """Whether a message answers it."""
-    asked = question.message
+def _is_answer(question: Question, message: Message) -> bool:
+    first = question.message
     return (
-        asked is not None
-        and message.sender_id == question.asked.model
-        and message.seq > asked.seq
+        first is not None
+        and message.sender_id == question.request.model
+        and message.seq > first.seq
         and message.amends is None
         and message.type == "direct"
         and (
-            message.interaction_id == asked.interaction_id
+            message.interaction_id == first.interaction_id
             or (
-                message.thread_id == asked.thread_id
+                message.thread_id == first.thread_id
                 and (message.cause_id is None or message.spoken_by is not None)
             )
         )
@@ -468,8 +481,8 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
 
 
-def unknown_model(name: str, agents: Sequence[Participant]) -> Failed:
-    """The failure for an agent that there is not."""
-    known = near(name, [agent.id for agent in agents], 3)
-    hint = f"; did you mean {', '.join(known)}?" if known else ""
-    return Failed(404, "model_not_found", f"there is no agent {name[:64]!r}{hint}")
+def unknown_model(name: str, agents: Sequence[Participant]) -> QuestionFailed:
+    """The failure for an unknown agent."""
+    similar = near(name, [agent.id for agent in agents], 3)
+    hint = f"; did you mean {', '.join(similar)}?" if similar else ""
+    return QuestionFailed(404, "model_not_found", f"there is no agent {name[:64]!r}{hint}")

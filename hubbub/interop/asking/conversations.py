@@ -1,7 +1,7 @@
-"""Which thread a request goes on with. Pure.
+"""Finds the thread that a request continues. Pure.
 
-A request tells a whole conversation. It is that of a thread whose words it ends with; only what
-comes after them is new. A conversation that no thread has is begun in a thread of its own.
+A request contains a whole conversation. It continues the thread whose messages match the end of
+that conversation, and only the last group is new. Without a match, a new thread is opened.
 """
 
 from __future__ import annotations
@@ -10,52 +10,52 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
-from hubbub.interop.asking.request import Answered, InboundRequest, UserInput
+from hubbub.interop.asking.request import AgentAnswer, InboundRequest, UserInput
 from hubbub.protocol import thread_ids
 from hubbub.protocol.external_tools import ExternalResult, call_in
 from hubbub.protocol.messages import Message, ThreadSummary
 
-__all__ = ["Conversation", "Conversations", "answered", "content_of", "said", "text_of"]
+__all__ = ["Conversation", "Conversations", "answer_of", "content_of", "input_of", "text_of"]
 
-MOST = 1000
-"""Conversations of a participant that are known at a time."""
-MOST_GROUPS = 40
-"""Of a conversation: those before are not compared."""
+MAX_CONVERSATIONS = 1000
+"""Conversations cached per participant."""
+MAX_GROUPS = 40
+"""Groups compared per conversation: the latest ones."""
 
 Key = tuple[str, ...]
 
 
 class Conversation:
-    """A thread with an agent, as a request would tell it."""
+    """A thread with an agent, as groups that can be compared with a request's."""
 
     def __init__(self, agent: str, thread_id: str = "", read: int = 0):
         self.agent, self.thread_id, self.read = agent, thread_id, read
         self.keys: list[Key] = []
         self.before = 0
-        """Groups that were told when it began, and stand in no message of their own."""
-        self.whole = True
-        """Whether its beginning is known."""
+        """Earlier groups that are quoted in the first message."""
+        self.is_complete = True
+        """Whether `keys` goes back to the first message."""
         self.question: Message | None = None
-        """The last that the asker has said."""
+        """The asker's last message."""
         self.answers: list[Message] = []
-        """What the agent has said since."""
-        self.busy = False
-        """Whether a question waits for its answer here."""
+        """The agent's messages since then."""
+        self.is_busy = False
+        """Whether a question is waiting for its answer."""
         self._tseq = 0
 
     @property
     def anchor(self) -> str:
-        """The message (m42) that it hangs under."""
+        """The message (m42) whose reply thread it is."""
         return "m" + self.thread_id.rpartition(".t")[2]
 
-    def take(self, message: Message) -> None:
-        """Somebody has said something in it."""
+    def add(self, message: Message) -> None:
+        """Add a message of the thread."""
         if message.tseq <= self._tseq:
             return
         self._tseq = message.tseq
         if message.sender_id == self.agent:
             self.answers.append(message)
-            answer = answered(self.answers).key
+            answer = answer_of(self.answers).key
             if self.keys and self.keys[-1][0] == "agent":
                 self.keys[-1] = answer
             else:
@@ -63,120 +63,119 @@ class Conversation:
         elif message.sender_kind == "human":
             self.question, self.answers = message, []
             self.before = _before(message) or self.before
-            self.keys.append(said(message).key)
-        if len(self.keys) > MOST_GROUPS:
-            self.keys, self.whole = self.keys[-MOST_GROUPS:], False
+            self.keys.append(input_of(message).key)
+        if len(self.keys) > MAX_GROUPS:
+            self.keys, self.is_complete = self.keys[-MAX_GROUPS:], False
 
-    def is_told_by(self, groups: Sequence[UserInput | Answered]) -> bool:
-        """Whether these are its words."""
+    def matches(self, groups: Sequence[UserInput | AgentAnswer]) -> bool:
+        """Whether the groups are this conversation."""
         if not self.keys or len(self.keys) + self.before > len(groups):
             return False
-        if self.whole and len(self.keys) + self.before != len(groups):
+        if self.is_complete and len(self.keys) + self.before != len(groups):
             return False
         return self.keys == [group.key for group in groups[-len(self.keys) :]]
 
     @property
-    def unread(self) -> bool:
-        """Whether the answer to its last question has not come, or was not taken."""
+    def is_unread(self) -> bool:
+        """Whether the answer to the last question is missing or was not delivered."""
         return not self.answers or self.read < self.answers[-1].tseq
 
 
 class Conversations:
-    """Those of one participant, with agents."""
+    """The conversations of one participant with agents."""
 
     def __init__(self, me: str):
         self._me = me
         self._by_thread: dict[str, Conversation] = {}
         self._by_question: dict[tuple[str, Key], dict[str, Conversation]] = {}
 
-    def begin(self, threads: Iterable[ThreadSummary]) -> None:
-        """Take in what a connection begins with."""
+    def load(self, threads: Iterable[ThreadSummary]) -> None:
+        """Add the threads of a new connection."""
         for thread in sorted(threads, key=lambda thread: thread.last_seq):
-            if thread.id in self._by_thread or self._agent(thread.id) is None:
+            if thread.id in self._by_thread or self._agent_of(thread.id) is None:
                 continue
             for message in thread.messages:
-                self.take(message)
-            if (found := self._by_thread.get(thread.id)) is not None:
-                found.read = thread.read
-                found.whole = bool(thread.messages) and thread.messages[0].tseq == 1
+                self.add(message)
+            if (conversation := self._by_thread.get(thread.id)) is not None:
+                conversation.read = thread.read
+                conversation.is_complete = bool(thread.messages) and thread.messages[0].tseq == 1
 
-    def get(self, thread_id: str) -> Conversation | None:
-        return self._by_thread.get(thread_id)
+    def get_or_create(self, agent: str, thread_id: str) -> Conversation:
+        conversation = self._by_thread.pop(thread_id, None) or Conversation(agent, thread_id)
+        self._by_thread[thread_id] = conversation
+        while len(self._by_thread) > MAX_CONVERSATIONS:
+            self._remove_from_index(self._by_thread.pop(next(iter(self._by_thread))))
+        return conversation
 
-    def of(self, agent: str, thread_id: str) -> Conversation:
-        """The conversation in this thread."""
-        found = self._by_thread.pop(thread_id, None) or Conversation(agent, thread_id)
-        self._by_thread[thread_id] = found
-        while len(self._by_thread) > MOST:
-            self._index(self._by_thread.pop(next(iter(self._by_thread))), out=True)
-        return found
-
-    def take(self, message: Message) -> None:
-        """Somebody has said something."""
-        agent = self._agent(message.thread_id)
+    def add(self, message: Message) -> None:
+        """Add a message to its conversation, if it belongs to one."""
+        agent = self._agent_of(message.thread_id)
         if agent is None or message.amends is not None or message.sender_kind == "system":
             return
-        conversation = self.of(agent, message.thread_id)
-        self._index(conversation, out=True)
-        conversation.take(message)
-        self._index(conversation)
+        conversation = self.get_or_create(agent, message.thread_id)
+        self._remove_from_index(conversation)
+        conversation.add(message)
+        if (key := _index_key(conversation)) is not None:
+            self._by_question.setdefault(key, {})[conversation.thread_id] = conversation
 
-    def find(self, asked: InboundRequest, *, again: bool = False) -> Conversation | None:
-        """The conversation that a request goes on with, or repeats the last question of; with
-        `again` also where the answer was taken."""
-        *earlier, new = asked.groups
-        for conversation in self._with_question(asked.model, new):
-            told = [*asked.groups, *([answered(a)] if (a := conversation.answers) else [])]
-            if (conversation.unread or again) and conversation.is_told_by(told):
+    def find(
+        self, request: InboundRequest, *, include_answered: bool = False
+    ) -> Conversation | None:
+        """The conversation whose last question the request repeats, or which it continues.
+
+        A repeated question whose answer was delivered counts only with `include_answered`."""
+        *earlier, new = request.groups
+        for conversation in self._with_question(request.model, new):
+            groups = [*request.groups, *([answer_of(a)] if (a := conversation.answers) else [])]
+            if (conversation.is_unread or include_answered) and conversation.matches(groups):
                 return conversation
         if len(earlier) < 2:
             return None
-        for conversation in self._with_question(asked.model, earlier[-2]):
-            if conversation.is_told_by(earlier):
+        for conversation in self._with_question(request.model, earlier[-2]):
+            if conversation.matches(earlier):
                 return conversation
         return None
 
-    def _with_question(self, agent: str, group: UserInput | Answered) -> Sequence[Conversation]:
-        found = self._by_question.get((agent, group.key), {})
-        return [conversation for conversation in found.values() if not conversation.busy]
+    def _with_question(self, agent: str, group: UserInput | AgentAnswer) -> Sequence[Conversation]:
+        candidates = self._by_question.get((agent, group.key), {})
+        return [conversation for conversation in candidates.values() if not conversation.is_busy]
 
-    def _index(self, conversation: Conversation, *, out: bool = False) -> None:
-        question = next((key for key in reversed(conversation.keys) if key[0] == "asker"), None)
-        if question is None:
-            return
-        place = conversation.agent, question
-        if not out:
-            self._by_question.setdefault(place, {})[conversation.thread_id] = conversation
-            return
-        several = self._by_question.get(place, {})
-        several.pop(conversation.thread_id, None)
-        if not several:
-            self._by_question.pop(place, None)
+    def _remove_from_index(self, conversation: Conversation) -> None:
+        if (key := _index_key(conversation)) is not None:
+            same = self._by_question.get(key, {})
+            same.pop(conversation.thread_id, None)
+            if not same:
+                self._by_question.pop(key, None)
 
-    def _agent(self, thread_id: str) -> str | None:
-        """With whom a conversation is held in this thread; None: it is no such thread."""
+    def _agent_of(self, thread_id: str) -> str | None:
+        """The agent of the conversation in this thread; None for any other thread."""
         members = thread_ids.members_of(thread_id)
         if len(members) != 2 or thread_ids.depth(thread_id) != 1:
             return None
         return next((member for member in members if member != self._me), None)
 
 
-def answered(messages: Sequence[Message]) -> Answered:
-    """What an agent has said in several messages."""
+def _index_key(conversation: Conversation) -> tuple[str, Key] | None:
+    question = next((key for key in reversed(conversation.keys) if key[0] == "asker"), None)
+    return None if question is None else (conversation.agent, question)
+
+
+def answer_of(messages: Sequence[Message]) -> AgentAnswer:
+    """The answer that an agent's messages form together."""
     calls = [call.id for message in messages if (call := call_in(message)) is not None]
     texts = [message.text.strip() for message in messages if call_in(message) is None]
-    return Answered("\n\n".join(texts), tuple(calls))
+    return AgentAnswer("\n\n".join(texts), tuple(calls))
 
 
-def content_of(asked: InboundRequest, before: int) -> JsonValue:
-    """The content of the message that says what is new; None: its text alone. `before`: how many of
-    the groups before it are told along with it."""
-    new = asked.new
+def content_of(request: InboundRequest, before: int) -> JsonValue:
+    """The content of the message for the new input; None if it is only text. `before` is the
+    number of earlier groups quoted in it."""
+    new = request.new
     content: dict[str, JsonValue] = {}
     if new.results:
         content["external_results"] = [r.model_dump(mode="json") for r in new.results]
-    if asked.tools:
-        content["external_tools"] = [tool.model_dump(mode="json") for tool in asked.tools]
+    if request.tools:
+        content["external_tools"] = [tool.model_dump(mode="json") for tool in request.tools]
     if before:
         content["before"] = before
     if content or new.instructions or not new.text:
@@ -184,12 +183,12 @@ def content_of(asked: InboundRequest, before: int) -> JsonValue:
     return None
 
 
-def text_of(asked: InboundRequest, before: int) -> str:
-    """How that message reads."""
-    new, parts = asked.new, list[str]()
+def text_of(request: InboundRequest, before: int) -> str:
+    """The text of the message for the new input."""
+    new, parts = request.new, list[str]()
     if before:
-        told = "\n\n".join(_line(group) for group in asked.groups[-before - 1 : -1])
-        parts.append(f"What was said before, elsewhere:\n\n{told}")
+        earlier = "\n\n".join(_line(group) for group in request.groups[-before - 1 : -1])
+        parts.append(f"Earlier in this conversation, elsewhere:\n\n{earlier}")
     if new.instructions:
         parts.append(f"Instructions for this conversation:\n\n{new.instructions}")
     for result in new.results:
@@ -201,25 +200,25 @@ def text_of(asked: InboundRequest, before: int) -> str:
     return "\n\n".join(parts)
 
 
-def _line(group: UserInput | Answered) -> str:
+def _line(group: UserInput | AgentAnswer) -> str:
     if isinstance(group, UserInput):
         results = (f"result: {result.output}" for result in group.results)
         return "\n".join(filter(None, (f"asker: {group.text}" if group.text else "", *results)))
     return f"you: {group.text or '(called tools)'}"
 
 
-def said(message: Message) -> UserInput:
-    """What a message of the asker's says."""
+def input_of(message: Message) -> UserInput:
+    """The input in a message of the asker."""
     content = message.content
     if not isinstance(content, dict):
         return UserInput(message.text.strip())
     text, results = content.get("text"), content.get("external_results")
     ids = [r["id"] for r in results if isinstance(r, dict)] if isinstance(results, list) else []
-    told = tuple(ExternalResult(id=id, output="") for id in ids if isinstance(id, str))
-    return UserInput(text if isinstance(text, str) else message.text.strip(), results=told)
+    empty = tuple(ExternalResult(id=id, output="") for id in ids if isinstance(id, str))
+    return UserInput(text if isinstance(text, str) else message.text.strip(), results=empty)
 
 
 def _before(message: Message) -> int:
     content = message.content
-    found = content.get("before") if isinstance(content, dict) else None
-    return found if isinstance(found, int) else 0
+    before = content.get("before") if isinstance(content, dict) else None
+    return before if isinstance(before, int) else 0

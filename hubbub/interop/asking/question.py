@@ -1,4 +1,4 @@
-"""A question, what comes of it, and how it fails."""
+"""A question, its answer, and its failure."""
 
 from __future__ import annotations
 
@@ -15,33 +15,37 @@ from hubbub.protocol.external_tools import ExternalCall, call_in
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Receipt
 
-__all__ = ["Failed", "Question"]
+__all__ = ["Question", "QuestionFailed"]
 
 NOTICE_S = 2.0
-"""Seconds that the hub may take, after a turn, to say why there is no answer."""
-_LIFE, _NUMBERS = new_ulid(), count()
-"""Of this process, and of its questions: a fresh ULID for each costs more than its two locks."""
+"""Seconds to wait, after a turn, for the hub's notice about a missing answer."""
+_PROCESS_ID, _NUMBERS = new_ulid(), count()
+"""Name a question: a ULID for each would cost more than its two locks."""
 _TAIL = 200
-"""Characters by which the rest of a text is found of which only the end is told."""
+"""Characters used to match a truncated partial text with the text before it."""
 
 
-class Failed(HubbubError):
-    """There is no answer: as the door tells it."""
+class QuestionFailed(HubbubError):
+    """There is no answer. `status` is an HTTP status."""
 
-    def __init__(self, status: int, code: str, message: str, *, again_s: float | None = None):
-        """`again_s`: seconds after which the same request may succeed; None: never by itself."""
-        self.status, self.code, self.message, self.again_s = status, code, message, again_s
+    def __init__(self, status: int, code: str, message: str, *, retry_after_s: float | None = None):
+        """`retry_after_s`: seconds until the same request can succeed; None: not by retrying."""
+        self.status, self.code, self.message, self.retry_after_s = (
+            status,
+            code,
+            message,
+            retry_after_s,
+        )
         super().__init__(message)
 
     @classmethod
-    def of(cls, error: HubbubError) -> Failed:
-        """What the hub refuses."""
-        if isinstance(error, Failed):
+    def from_error(cls, error: HubbubError) -> QuestionFailed:
+        if isinstance(error, QuestionFailed):
             return error
         if not isinstance(error, OperationError):
-            return cls(503, "unavailable", f"the hub is not there: {error}", again_s=1)
-        again = (error.retry_after_s or 1) if error.temporary else None
-        return cls(_STATUS.get(error.code, 400), error.code, error.message, again_s=again)
+            return cls(503, "unavailable", f"the hub is unavailable: {error}", retry_after_s=1)
+        retry = (error.retry_after_s or 1) if error.temporary else None
+        return cls(_STATUS.get(error.code, 400), error.code, error.message, retry_after_s=retry)
 
 
 _STATUS = {
@@ -59,35 +63,36 @@ _STATUS = {
 
 
 class Question:
-    """A question, and its answer as far as it is there; those who listen are told of changes."""
+    """A question, and its answer so far."""
 
-    def __init__(self, asked: InboundRequest, conversation: Conversation, once: str):
-        """`once`: a key under which it is asked once, if the asker has given one."""
-        self.asked, self.conversation, self.once = asked, conversation, once
-        self.key = once or f"{_LIFE}{next(_NUMBERS)}"
-        """Names its messages, so that none is sent twice."""
+    def __init__(self, request: InboundRequest, conversation: Conversation, idempotency_key: str):
+        """`idempotency_key` is empty if the asker sent none."""
+        self.request, self.conversation = request, conversation
+        self.idempotency_key = idempotency_key
+        self.key = idempotency_key or f"{_PROCESS_ID}{next(_NUMBERS)}"
+        """Part of the cids of its messages, so that none is sent twice."""
         self.message: Message | None = None
-        """As it stands in the log."""
+        """The question in the log."""
         self.messages: list[Message] = []
-        """What the agent has said because of it."""
+        """The agent's messages in response."""
         self.written = ""
-        """The answer as far as it is told: it only grows."""
+        """The text of the answer so far; it only grows."""
         self.state = ""
-        """What it waits for, in words; empty: for the agent's work."""
+        """What the question waits for, as text; empty while the agent works."""
         self.approval = ""
-        """The approval that it waits for, or has last waited for."""
+        """The id of the latest approval that it waited for."""
         self.receipt: Receipt | None = None
-        self.failure: Failed | None = None
-        self.over = asyncio.Event()
+        self.failure: QuestionFailed | None = None
+        self.done = asyncio.Event()
         self._partial = ""
         self._notice = asyncio.Event()
-        self._why = ""
+        self._reason = ""
         self._listeners = 0
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Within, somebody waits for it."""
+        """A context that counts one listener."""
         self._listeners += 1
         try:
             yield
@@ -95,13 +100,13 @@ class Question:
             self._listeners -= 1
 
     @property
-    def awaited(self) -> bool:
-        """Whether somebody waits for it."""
+    def is_awaited(self) -> bool:
+        """Whether there is a listener."""
         return self._listeners > 0
 
     @property
     def calls(self) -> list[ExternalCall]:
-        """Those that the asker shall run."""
+        """Tool calls for the asker to run."""
         return [call for message in self.messages if (call := call_in(message)) is not None]
 
     @property
@@ -112,39 +117,39 @@ class Question:
 
     @property
     def outcome(self) -> str | None:
-        """How its turn ended."""
+        """The outcome of its turn."""
         return self.receipt.outcome if self.receipt is not None else None
 
-    async def changed(self, within_s: float) -> bool:
-        """Wait until something is new; false: nothing was within so many seconds."""
-        news = self._news
+    async def wait_changed(self, timeout_s: float) -> bool:
+        """Wait for a change; false if there was none within `timeout_s` seconds."""
+        changed = self._changed
         with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await news.wait()
-        return news.is_set()
+            async with asyncio.timeout(timeout_s):
+                await changed.wait()
+        return changed.is_set()
 
-    def told(self) -> None:
-        """Something is new."""
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+    def notify(self) -> None:
+        """Wake the listeners."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
-    # What arrives -------------------------------------------------------------------------------
+    # Incoming -----------------------------------------------------------------------------------
 
-    def take(self, message: Message) -> None:
-        """The agent has said something."""
-        if any(known.id == message.id for known in self.messages):
+    def add_message(self, message: Message) -> None:
+        """Add a message of the agent; a repeated one is ignored."""
+        if any(earlier.id == message.id for earlier in self.messages):
             return
         self.messages.append(message)
         if call_in(message) is None:
             self._write(message.text.strip())
             self._partial = ""
         self.state = ""
-        self.told()
+        self.notify()
 
-    def take_partial(self, text: str) -> None:
-        """The agent's model has written this far."""
+    def update_partial(self, text: str) -> None:
+        """Take the text that the agent's model has written so far."""
         text = text.lstrip()
-        if text.startswith("…") and self._partial:  # only its end is told
+        if text.startswith("…") and self._partial:  # truncated: only the end was sent
             at = text.rfind(self._partial[-_TAIL:])
             if at < 0:
                 return
@@ -152,42 +157,41 @@ class Question:
         if text and text.startswith(self._partial):
             self._write(text)
             self._partial = text
-            self.told()
+            self.notify()
 
     def _write(self, text: str) -> None:
-        """The message that is being written reads like this now."""
+        """Bring `written` up to the current text of the message being written."""
         if self._partial and text.startswith(self._partial):
             self.written += text[len(self._partial) :]
         elif text != self._partial.strip():
             self.written += f"\n\n{text}" if self.written else text
 
-    def take_notice(self, message: Message) -> None:
-        """The hub says why there is no answer, or what the agent waits for."""
+    def handle_notice(self, message: Message) -> None:
+        """Handle a notice about a missing answer, or about what the agent waits for."""
         id = self.message.id if self.message is not None else ""
         match message.content:
             case {"messages": list(about)} if id in about:
-                self._why = message.text
+                self._reason = message.text
                 self._notice.set()
-            case {"code": "approval", "agent": self.asked.model, "approval": str(approval)}:
+            case {"code": "approval", "agent": self.request.model, "approval": str(approval)}:
                 self.state, self.approval = message.text, approval
-                self.told()
+                self.notify()
 
-    async def silent(self) -> None:
-        """It is over without an answer: say why."""
+    async def fail_silent(self) -> None:
+        """Fail because the turn ended without an answer, with the reason from the hub's notice."""
         with suppress(TimeoutError):
             async with asyncio.timeout(NOTICE_S):
                 await self._notice.wait()
         outcome = self.outcome or "silent"
-        why = self._why or f"{self.asked.model} has not answered: {outcome.replace('_', ' ')}"
+        reason = self._reason or f"{self.request.model} did not answer: {outcome.replace('_', ' ')}"
         status = 429 if outcome == "budget_exhausted" else 502
-        self.fail(Failed(status, outcome, why))
+        self.fail(QuestionFailed(status, outcome, reason))
 
-    def fail(self, failure: Failed) -> None:
-        """There is no answer."""
+    def fail(self, failure: QuestionFailed) -> None:
         self.failure = failure
         self.finish()
 
     def finish(self) -> None:
-        """Nothing more comes."""
-        self.over.set()
-        self.told()
+        """The answer is complete."""
+        self.done.set()
+        self.notify()

@@ -1,7 +1,7 @@
-"""What is asked, whichever protocol says it.
+"""A request, independent of its protocol.
 
-A conversation is told as groups that take turns: what the asker says until the agent answers, and
-that answer.
+A request contains the whole conversation, as alternating groups: the asker's input up to an answer,
+then that answer.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from dataclasses import dataclass
 
 from hubbub.protocol.external_tools import ExternalResult, ExternalTool
 
-__all__ = ["Answered", "InboundRequest", "RequestFile", "UserInput"]
+__all__ = ["AgentAnswer", "InboundRequest", "RequestFile", "UserInput"]
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFile:
-    """Something that is attached."""
+    """An attached file."""
 
     name: str
     media_type: str = "application/octet-stream"
     data: bytes = b""
     uri: str = ""
-    """Where it is, if it was not sent along."""
+    """Its location, if the content was not included."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserInput:
-    """What the asker says at once."""
+    """The asker's input between two answers."""
 
     text: str
     instructions: str = ""
@@ -36,41 +36,41 @@ class UserInput:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Equal for the same words."""
+        """Equal for equal content."""
         return "asker", self.text, *(result.id for result in self.results)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """What the agent has said."""
+class AgentAnswer:
+    """An answer of the agent."""
 
     text: str
     calls: tuple[str, ...] = ()
-    """Ids of the calls that it has handed over."""
+    """Ids of the tool calls it handed to the asker."""
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Equal for the same words."""
+        """Equal for equal content."""
         return "agent", self.text, *self.calls
 
 
 @dataclass(frozen=True, slots=True)
 class InboundRequest:
-    """A request."""
+    """A question to an agent, with the conversation so far."""
 
     model: str
-    groups: Sequence[UserInput | Answered]
-    """They take turns, and the last one is `UserInput`."""
+    groups: Sequence[UserInput | AgentAnswer]
+    """Alternating; the last one is a `UserInput`."""
     tools: tuple[ExternalTool, ...] = ()
     stream: bool = False
     include_usage: bool = False
     user: str = ""
-    """The conversation that it belongs to, as the asker calls it."""
+    """The asker's own name for the conversation."""
     previous: str = ""
-    """The question whose conversation it goes on with (m42)."""
+    """The message (m42) whose conversation it continues."""
 
     @property
     def new(self) -> UserInput:
         last = self.groups[-1]
-        assert isinstance(last, UserInput), "seen to when it was made"
+        assert isinstance(last, UserInput), "checked when the request was built"
         return last

@@ -1,7 +1,6 @@
-"""A network as an MCP server: any MCP host joins as a participant.
+"""The network as an MCP server: an MCP host joins as a participant.
 
-participant  what one participant hears, and how it answers
-server       the tools and resources of a participant
-stdio        `hubbub mcp`: the server of one host, on stdin and stdout
-hosts        what to paste into a host's config
+participant  a participant's incoming messages and its calls
+server       its tools and resources, and the server on stdin and stdout (`hubbub mcp`)
+http         the server on the hub's port
 """

@@ -1,8 +1,8 @@
-"""MCP over HTTP on the hub's own port: `/mcp/NAME`, for hosts that start no program.
+"""MCP over HTTP on the hub's own port at `/mcp/NAME`, for hosts that start no program.
 
-Who asks is proven by the name in the address, and its token in `Authorization`. The SDK says what a
-request may be, by either date of the protocol, and answers it; calls of tools, which are nearly all
-that a host asks, take a path of their own, and are answered with JSON unless they wait for long.
+A host authenticates with the name in the path and its token in `Authorization`. The SDK validates
+and answers requests of both protocol versions. Tool calls, which are nearly all requests, take a
+shorter path and get a JSON response unless they wait long.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from hubbub.protocol.thread_ids import is_participant_id
 __all__ = ["PATH", "HttpDoor"]
 
 PATH = "/mcp"
-MOST_BODY = 8 * 1024 * 1024
+MAX_BODY = 8 * 1024 * 1024
 """Bytes of a request."""
-MOST_SESSIONS = 100
-"""Of one participant; who begins another one ends the one that was not used for longest."""
+MAX_SESSIONS = 100
+"""Sessions per participant; a new one replaces the least recently used."""
 VERSION, SESSION = "mcp-protocol-version", "mcp-session-id"
 JSON, EVENTS = "application/json", "text/event-stream"
 
 
 class _Refused(Exception):
-    """A request that is answered with an error."""
+    """A request that gets an error response."""
 
     def __init__(self, status: int, message: str, code: int = INVALID_REQUEST, **headers: str):
         self.status, self.code = status, code
@@ -67,11 +67,11 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class _Session:
-    """Of a host that speaks the protocol's date with sessions."""
+    """A session of a host that speaks a protocol version with sessions."""
 
     version: str
     running: dict[object, asyncio.Task[Any] | None] = field(default_factory=dict)
-    """By the id of its request."""
+    """By request id."""
 
 
 class _Host(RequestClient):
@@ -80,15 +80,15 @@ class _Host(RequestClient):
     def __init__(self, client: Client):
         self._me = McpParticipant(client)
         self.sessions: dict[str, _Session] = {}
-        """Those that were used last come last."""
+        """Least recently used first."""
         super().__init__(client)
 
     @property
-    def lost(self) -> bool:
-        return self._me.gone
+    def is_lost(self) -> bool:
+        return self._me.is_lost
 
     @asynccontextmanager
-    async def staying(self) -> AsyncIterator[None]:
+    async def serving(self) -> AsyncIterator[None]:
         async with self._me.listening():
             self.tools = ParticipantTools(self._me)
             self.server = mcp_server(self._me, self.tools)
@@ -96,7 +96,7 @@ class _Host(RequestClient):
             yield
 
     def session(self, id: str) -> _Session:
-        """Raises `_Refused` if there is none."""
+        """The session of this id. Raises `_Refused` if there is none."""
         if not id:
             raise _Refused(400, "Missing session ID")
         session = self.sessions.pop(id, None)
@@ -106,8 +106,8 @@ class _Host(RequestClient):
         return session
 
     def begin(self, version: str) -> str:
-        """The id of a new session."""
-        while len(self.sessions) >= MOST_SESSIONS:
+        """Open a session and return its id."""
+        while len(self.sessions) >= MAX_SESSIONS:
             del self.sessions[next(iter(self.sessions))]
         id = uuid4().hex
         self.sessions[id] = _Session(version)
@@ -115,11 +115,10 @@ class _Host(RequestClient):
 
 
 class HttpDoor:
-    """A context, in which `protocol` makes what a connection is spoken with."""
+    """A context in which `protocol` returns the protocol for a connection."""
 
     def __init__(self, attach: Attach, host: str, names: Sequence[str] = ()):
-        """`attach` leads to the hub, for a peer at an address; `host` is where it listens, `names`
-        are its others."""
+        """`host` is the address the hub listens on, `names` are its other names."""
         self._host, self._names = host, names
         self._clients = RequestClients(attach, _Host)
         self._server = HttpServer(self._handle)
@@ -137,37 +136,37 @@ class HttpDoor:
         try:
             exchange.check()
             await self._respond(exchange)
-        except BadRequest as wrong:
-            await _fail(exchange, _Refused(wrong.status, str(wrong)))
+        except BadRequest as error:
+            await _fail(exchange, _Refused(error.status, str(error)))
         except _Refused as refused:
             await _fail(exchange, refused)
 
     async def _respond(self, exchange: Exchange) -> None:
-        wrong = exchange.foreign(self._host, self._names)
-        if wrong is not None:
-            raise _Refused(403, wrong)
+        refusal = exchange.foreign(self._host, self._names)
+        if refusal is not None:
+            raise _Refused(403, refusal)
         name = exchange.path.removeprefix(f"{PATH}/").strip("/")
         if exchange.path == PATH or not is_participant_id(name):
-            raise _Refused(404, f"say who you are: {PATH}/NAME")
+            raise _Refused(404, f"the path must name the participant: {PATH}/NAME")
         token = bearer(exchange.header("authorization"))
         key = f"{name} {token}"
         try:
-            host = self._clients.here(key) or await self._clients.of(
+            host = self._clients.connected(key) or await self._clients.join(
                 name, "agent", token, exchange.address, key
             )
         except OperationError as exc:
             raise _Refused(401, exc.message, www_authenticate="Bearer") from None
         except ConnectionLost as exc:
-            raise _Refused(503, f"the hub is not there: {exc.reason}") from None
-        with host.asking():
+            raise _Refused(503, f"the hub is unavailable: {exc.reason}") from None
+        with host.in_flight():
             version = exchange.header(VERSION)
             modern = version and version not in HANDSHAKE_PROTOCOL_VERSIONS
             if exchange.method == "DELETE" and not modern:
                 host.session(exchange.header(SESSION))
                 del host.sessions[exchange.header(SESSION)]
-                await exchange.whole(200, {}, b"")
+                await exchange.respond(200, {}, b"")
                 return
-            if exchange.method != "POST":  # nothing is said that was not asked for
+            if exchange.method != "POST":  # there are no server-initiated messages to GET
                 allowed = "POST" if modern else "POST, DELETE"
                 raise _Refused(405, "Method Not Allowed", allow=allowed)
             if not exchange.header("content-type").lower().startswith(JSON):
@@ -175,47 +174,47 @@ class HttpDoor:
             if not _accepts(exchange.headers.get("accept", ""), JSON, EVENTS):
                 raise _Refused(406, f"Not Acceptable: Client must accept {JSON} and {EVENTS}")
             try:
-                asked = msgspec.json.decode(await exchange.body(MOST_BODY))
+                body = msgspec.json.decode(await exchange.body(MAX_BODY))
             except (msgspec.DecodeError, UnicodeError, RecursionError):
                 raise _Refused(400, "Parse error", PARSE_ERROR) from None
-            if not isinstance(asked, dict) or asked.get("jsonrpc") != "2.0":
+            if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":
                 raise _Refused(400, "the body must be one JSON-RPC request or notification")
-            await (self._modern if modern else self._legacy)(host, exchange, asked)
+            await (self._modern if modern else self._legacy)(host, exchange, body)
 
-    async def _modern(self, host: _Host, exchange: Exchange, asked: dict[str, Any]) -> None:
-        """By the date without sessions."""
+    async def _modern(self, host: _Host, exchange: Exchange, body: dict[str, Any]) -> None:
+        """Answer a request of the protocol version without sessions."""
         version = exchange.header(VERSION)
-        if "id" not in asked:
-            if version not in MODERN_PROTOCOL_VERSIONS or not isinstance(asked.get("method"), str):
-                raise _Refused(400, f"there are no notifications of {version[:100]!r} here")
-            await exchange.whole(202, {}, b"")
+        if "id" not in body:
+            if version not in MODERN_PROTOCOL_VERSIONS or not isinstance(body.get("method"), str):
+                raise _Refused(400, f"{version[:100]!r} has no such notification")
+            await exchange.respond(202, {}, b"")
             return
-        request = _Request(exchange, asked, version)
-        found = classify_inbound_request(asked, headers=exchange.headers)
-        if isinstance(found, InboundLadderRejection):
-            error = ErrorData(code=found.code, message=found.message, data=found.data)
+        request = _Request(exchange, body, version)
+        inbound = classify_inbound_request(body, headers=exchange.headers)
+        if isinstance(inbound, InboundLadderRejection):
+            error = ErrorData(code=inbound.code, message=inbound.message, data=inbound.data)
             await request.fail(error)
             return
-        await request.answer(host, found.client_info, found.client_capabilities)
+        await request.answer(host, inbound.client_info, inbound.client_capabilities)
 
-    async def _legacy(self, host: _Host, exchange: Exchange, asked: dict[str, Any]) -> None:
-        """By a date with sessions."""
-        method = asked.get("method")
-        if method == "initialize" and "id" in asked:
-            request = _Request(exchange, asked, HANDSHAKE_PROTOCOL_VERSIONS[-1])
+    async def _legacy(self, host: _Host, exchange: Exchange, body: dict[str, Any]) -> None:
+        """Answer a request of a protocol version with sessions."""
+        method = body.get("method")
+        if method == "initialize" and "id" in body:
+            request = _Request(exchange, body, HANDSHAKE_PROTOCOL_VERSIONS[-1])
             await request.answer(host)
             return
         session = host.session(exchange.header(SESSION))
-        if "id" not in asked or method is None:
+        if "id" not in body or method is None:
             if method == "notifications/cancelled":
-                params = asked.get("params")
+                params = body.get("params")
                 id = params.get("requestId") if isinstance(params, dict) else None
                 running = session.running.get(id) if isinstance(id, str | int) else None
                 if running is not None:
                     running.cancel()
-            await exchange.whole(202, {}, b"")
+            await exchange.respond(202, {}, b"")
             return
-        request = _Request(exchange, asked, exchange.header(VERSION) or session.version)
+        request = _Request(exchange, body, exchange.header(VERSION) or session.version)
         session.running[request.id] = asyncio.current_task()
         try:
             await request.answer(host)
@@ -224,22 +223,22 @@ class HttpDoor:
 
 
 class _Request:
-    """A request of JSON-RPC on its exchange. For the SDK it is the context of what it dispatches:
-    nothing is asked of a host, and of its own accord the network says nothing.
+    """A JSON-RPC request and its exchange. The SDK uses it as the context of the dispatch: it sends
+    the host no requests and no notifications.
     """
 
     can_send_request, message_metadata = False, None
 
-    def __init__(self, exchange: Exchange, asked: Mapping[str, Any], version: str):
-        """Raises `_Refused` if it is none."""
+    def __init__(self, exchange: Exchange, body: Mapping[str, Any], version: str):
+        """Raises `_Refused` for an invalid request."""
         self._exchange, self.version = exchange, version
-        self.id: Any = asked["id"]
-        self.method: Any = asked.get("method")
-        self._params: Any = asked.get("params")
+        self.id: Any = body["id"]
+        self.method: Any = body.get("method")
+        self._params: Any = body.get("params")
         if isinstance(self.id, bool) or not isinstance(self.id, (str, int)):
             raise _Refused(400, "the id must be a string or a number")
-        wrong = self._params is not None and not isinstance(self._params, dict)
-        if wrong or not isinstance(self.method, str):
+        invalid = self._params is not None and not isinstance(self._params, dict)
+        if invalid or not isinstance(self.method, str):
             raise _Refused(400, "the body must be one JSON-RPC request or notification")
 
     @property
@@ -248,7 +247,7 @@ class _Request:
 
     @property
     def cancel_requested(self) -> anyio.Event:
-        return anyio.Event()  # who cancels ends the task
+        return anyio.Event()  # never set: a cancellation cancels the task
 
     @property
     def transport(self) -> TransportContext:
@@ -262,32 +261,31 @@ class _Request:
         raise NoBackChannelError(method)
 
     async def notify(self, method: str, params: object, opts: object = None) -> None:
-        """Nobody listens for it."""
+        """Dropped: there is no channel for notifications."""
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """A sign of life: the answer is a stream from here on."""
-        if not self._exchange.begun:
-            self._exchange.begin(200, {"content-type": EVENTS, "cache-control": "no-store"})
+        """Report progress, which turns the response into an event stream."""
+        if not self._exchange.has_started:
+            self._exchange.start(200, {"content-type": EVENTS, "cache-control": "no-store"})
         meta = (self._params or {}).get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
         if token is None:
             await self._exchange.write(b": waiting\r\n\r\n")
             return
         params = {"progressToken": token, "progress": progress, "total": total, "message": message}
-        told = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
-        await self._exchange.write(_event(told))
+        notification = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+        await self._exchange.write(_event(notification))
 
-    async def answer(self, host: _Host, info: object = None, able: object = None) -> None:
-        """Do what it asks for, and say what came of it. `info` and `able` are what the client says
-        of itself."""
+    async def answer(self, host: _Host, info: object = None, capabilities: object = None) -> None:
+        """Run the request and respond. `info` and `capabilities` are the client's."""
         params = self._params or {}
         try:
             if self.method == "tools/call" and isinstance(params.get("name"), str):
-                result = await self._called(host, params)
+                result = await self._call_tool(host, params)
             else:
-                connection = Connection.from_envelope(self.version, info, able)
+                connection = Connection.from_envelope(self.version, info, capabilities)
                 result = await serve_one(
                     host.server,
                     self,
@@ -304,14 +302,14 @@ class _Request:
             headers[SESSION] = host.begin(str(result["protocolVersion"]))
         await self._reply(200, {"result": result}, headers)
 
-    async def _called(self, host: _Host, params: Mapping[str, Any]) -> dict[str, JsonValue]:
+    async def _call_tool(self, host: _Host, params: Mapping[str, Any]) -> dict[str, JsonValue]:
         """The result of `tools/call`."""
         arguments = params.get("arguments")
         if arguments is not None and not isinstance(arguments, dict):
             raise MCPError(INVALID_PARAMS, "arguments must be an object")
 
-        async def progress(passed: float, most: float) -> None:
-            await self.progress(passed, most, WAITING)
+        async def progress(elapsed_s: float, timeout_s: float) -> None:
+            await self.progress(elapsed_s, timeout_s, WAITING)
 
         answer: ToolAnswer = await host.tools.call(params["name"], arguments or {}, progress)
         result: dict[str, JsonValue] = {
@@ -331,29 +329,30 @@ class _Request:
     async def _reply(
         self, status: int, body: Mapping[str, JsonValue], headers: Mapping[str, str]
     ) -> None:
-        told = {"jsonrpc": "2.0", "id": self.id, **body}
-        if self._exchange.begun:
-            await self._exchange.write(_event(told))
+        response = {"jsonrpc": "2.0", "id": self.id, **body}
+        if self._exchange.has_started:
+            await self._exchange.write(_event(response))
         else:
-            told_as = {"content-type": JSON, **headers}
-            await self._exchange.whole(status, told_as, msgspec.json.encode(told))
+            every = {"content-type": JSON, **headers}
+            await self._exchange.respond(status, every, msgspec.json.encode(response))
 
 
-def _event(told: Mapping[str, Any]) -> bytes:
-    return b"event: message\r\ndata: " + msgspec.json.encode(told) + b"\r\n\r\n"
+def _event(message: Mapping[str, Any]) -> bytes:
+    return b"event: message\r\ndata: " + msgspec.json.encode(message) + b"\r\n\r\n"
 
 
-@lru_cache(64)  # a host says the same each time
-def _accepts(header: str, *wanted: str) -> bool:
-    """Whether a header `Accept` names all of these types."""
-    given = {each.partition(";")[0].strip().lower() for each in header.split(",")}
+@lru_cache(64)  # a host sends the same header each time
+def _accepts(header: str, *types: str) -> bool:
+    """Whether an `Accept` header covers all of these types."""
+    accepted = {each.partition(";")[0].strip().lower() for each in header.split(",")}
     return all(
-        each in given or "*/*" in given or f"{each.partition('/')[0]}/*" in given for each in wanted
+        each in accepted or "*/*" in accepted or f"{each.partition('/')[0]}/*" in accepted
+        for each in types
     )
 
 
 async def _fail(exchange: Exchange, refused: _Refused) -> None:
-    """An error, as JSON-RPC has it where no request could be read."""
+    """Respond with a JSON-RPC error without a request id."""
     error = {"code": refused.code, "message": str(refused)}
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error})
-    await exchange.whole(refused.status, {"content-type": JSON, **refused.headers}, body)
+    await exchange.respond(refused.status, {"content-type": JSON, **refused.headers}, body)

@@ -1,8 +1,8 @@
-"""One participant whose other end is an MCP host: what it hears waits until it asks.
+"""A participant driven by an MCP host: incoming messages are queued until the host asks for them.
 
-Messages are handed out in the order of the log, and again until they are acknowledged: a host that
-ends in the middle of its work is given them anew. Who answers names what it answers by itself: the
-last message that was handed out and wants an answer, or that was in the thread it speaks in.
+Messages are delivered in log order, and again until acknowledged, so a host that crashes in the
+middle of its work gets them again. An answer without an explicit target refers to the last message
+delivered in its thread, or else to the last one that wants an answer.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from hubbub.protocol.frames import Event, Ready
 
 __all__ = ["McpParticipant", "WaitResult"]
 
-MOST = 50
-"""Messages that are handed out at once."""
-MOST_THREADS = 1000
-"""Threads of which the message that an answer there answers is remembered."""
+MAX_BATCH = 50
+"""Messages delivered at once."""
+MAX_THREADS = 1000
+"""Threads whose last delivered message is remembered."""
 PROGRESS_S = 10.0
-"""Between two signs of life while nothing comes."""
+"""Seconds between progress reports while there are no messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitResult:
-    """What came of waiting."""
+    """A batch of messages."""
 
     messages: tuple[JsonValue, ...]
     cursor: int
-    """To be given with the next wait, or with `ack`, when these are dealt with."""
+    """Pass it to the next wait, or to `ack`, once these are handled."""
     more: bool
 
 
 class _HostSite(CallSite):
-    """Where a host's call stands: in no step of a turn, of which an id could be made."""
+    """The site of a host's call. It is in no step of a turn, so no cid can be derived from it."""
 
     @property
     def cid(self) -> str:
@@ -52,23 +52,23 @@ class _HostSite(CallSite):
 
 
 class McpParticipant:
-    """What a host may do as a participant. `HubCaller` of its own tools."""
+    """A host's participant. It is the `HubCaller` of its tools."""
 
     def __init__(self, client: Client):
         self._client = client
         self._waiting: deque[Event] = deque()
-        self._news = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._lost: ConnectionLost | None = None
-        self._answers: dict[str, str] = {}  # by thread, the message that an answer there answers
-        self._last: Event | None = None
+        self._last_delivered: dict[str, str] = {}  # by thread
+        self._last_wake: Event | None = None
 
     @property
     def name(self) -> str:
         return self._client.participant
 
     @property
-    def gone(self) -> bool:
-        """Whether the hub has closed for good."""
+    def is_lost(self) -> bool:
+        """Whether the hub closed the connection for good."""
         return self._lost is not None
 
     @property
@@ -77,7 +77,7 @@ class McpParticipant:
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Within, it hears."""
+        """A context in which messages are received."""
         task = asyncio.create_task(self._listen())
         try:
             yield
@@ -91,12 +91,12 @@ class McpParticipant:
                 match item:
                     case Event():
                         self._waiting.append(item)
-                        self._news.set()
+                        self._arrived.set()
                     case Ready(resumed=False):
                         self._waiting.clear()
         except ConnectionLost as exc:
             self._lost = exc
-            self._news.set()
+            self._arrived.set()
 
     @property
     def ready(self) -> Ready:
@@ -104,10 +104,10 @@ class McpParticipant:
         return self._client.ready
 
     def waiting(self) -> Sequence[JsonValue]:
-        """What waits to be dealt with, without being handed out."""
-        return [self._told(event) for event in list(self._waiting)[:MOST]]
+        """The queued messages, without delivering them."""
+        return [self._presented(event) for event in list(self._waiting)[:MAX_BATCH]]
 
-    # Hearing ------------------------------------------------------------------------------------
+    # Receiving ----------------------------------------------------------------------------------
 
     async def wait(
         self,
@@ -115,49 +115,49 @@ class McpParticipant:
         timeout_s: float,
         progress: Callable[[float], Awaitable[None]],
     ) -> WaitResult:
-        """What has come since `cursor`, which is dealt with; at least something, if it comes within
-        `timeout_s` seconds. `progress` is awaited now and then, with the seconds that have passed.
+        """Acknowledge messages up to `cursor`, then wait up to `timeout_s` seconds for more.
 
-        Raises `ConnectionLost` when the hub has closed for good.
+        `progress` is awaited every `PROGRESS_S` seconds with the seconds elapsed. Raises
+        `ConnectionLost` when the hub closed the connection for good.
         """
         if cursor is not None:
             await self.ack(cursor)
         loop = asyncio.get_running_loop()
-        began, passed = loop.time(), 0.0
-        while not self._waiting and passed < timeout_s:
+        started, elapsed = loop.time(), 0.0
+        while not self._waiting and elapsed < timeout_s:
             if self._lost is not None:
                 raise self._lost
-            self._news.clear()
+            self._arrived.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(PROGRESS_S, timeout_s - passed)):
-                    await self._news.wait()
-            passed = loop.time() - began
+                async with asyncio.timeout(min(PROGRESS_S, timeout_s - elapsed)):
+                    await self._arrived.wait()
+            elapsed = loop.time() - started
             if not self._waiting:
-                await progress(passed)
-        taken = list(self._waiting)[:MOST]
-        for event in taken:
-            self._handed_out(event)
-        last = taken[-1].seq if taken else cursor or 0
-        told = tuple(self._told(event) for event in taken)
-        return WaitResult(told, last, more=len(self._waiting) > len(taken))
+                await progress(elapsed)
+        batch = list(self._waiting)[:MAX_BATCH]
+        for event in batch:
+            self._delivered(event)
+        last = batch[-1].seq if batch else cursor or 0
+        messages = tuple(self._presented(event) for event in batch)
+        return WaitResult(messages, last, more=len(self._waiting) > len(batch))
 
-    def _handed_out(self, event: Event) -> None:
+    def _delivered(self, event: Event) -> None:
         if event.wake is not None:
-            self._last = event
+            self._last_wake = event
         thread = event.message.thread_id
-        self._answers.pop(thread, None)  # those that were heard of last come last
-        self._answers[thread] = event.message.id
-        if len(self._answers) > MOST_THREADS:
-            del self._answers[next(iter(self._answers))]
+        self._last_delivered.pop(thread, None)  # keep the least recent first
+        self._last_delivered[thread] = event.message.id
+        if len(self._last_delivered) > MAX_THREADS:
+            del self._last_delivered[next(iter(self._last_delivered))]
 
-    def _told(self, event: Event) -> JsonValue:
-        told = compact_result(event.message.model_dump(mode="json", exclude_none=True), self.name)
-        if isinstance(told, dict) and event.wake is not None:
-            told["reply"] = event.wake.reply
-        return told
+    def _presented(self, event: Event) -> JsonValue:
+        value = compact_result(event.message.model_dump(mode="json", exclude_none=True), self.name)
+        if isinstance(value, dict) and event.wake is not None:
+            value["reply"] = event.wake.reply
+        return value
 
     async def ack(self, cursor: int) -> None:
-        """All up to `cursor` is dealt with: it is not handed out again, in no process."""
+        """Acknowledge messages up to `cursor`: no process gets them again."""
         while self._waiting and self._waiting[0].seq <= cursor:
             self._waiting.popleft()
         await self._client.ack(cursor)
@@ -165,15 +165,15 @@ class McpParticipant:
     # Acting -------------------------------------------------------------------------------------
 
     def site(self, arguments: Mapping[str, JsonValue]) -> CallSite:
-        """Where a call stands: in which thread, and what it answers, if it says something."""
-        last = self._last.message if self._last is not None else None
+        """The thread of a call and the message that it answers."""
+        last = self._last_wake.message if self._last_wake is not None else None
         thread = self._thread(arguments) or (last.thread_id if last is not None else "")
         named = arguments.get("message_id")
-        cause = named if isinstance(named, str) else self._answers.get(thread)
+        cause = named if isinstance(named, str) else self._last_delivered.get(thread)
         return _HostSite(cause or (last.id if last is not None else ""), 0, 0, thread)
 
     def _thread(self, arguments: Mapping[str, JsonValue]) -> str | None:
-        """The thread that a call names, canonically."""
+        """The canonical id of the thread that a call names."""
         channel, to = arguments.get("channel"), arguments.get("to")
         if isinstance(channel, str):
             return thread_ids.channel(channel)
@@ -185,9 +185,7 @@ class McpParticipant:
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
     ) -> JsonValue:
-        """Call an operation, in the participant's own name. Raises `OperationError`. `cid` is that
-        of a site, which has none.
-        """
+        """Call an operation as the participant; `cid` is ignored. Raises `OperationError`."""
         if self._lost is not None:
             raise self._lost
         if cause:

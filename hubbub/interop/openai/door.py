@@ -1,7 +1,7 @@
-"""The OpenAI API on the hub's own port, at `/v1`: its agents are the models.
+"""The OpenAI API on the hub's own port, at `/v1`, with its agents as the models.
 
-Who asks is proven by the token, which is the API key, and is a person of the network. In an open
-network, where people have no tokens, the key is the person's name.
+The API key is the token of a person in the network. In an open network, where people have no
+tokens, it is the person's name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import JsonValue, ValidationError
 
 from hubbub.errors import HubbubError
 from hubbub.interop.asking.asker import Asker, unknown_model
-from hubbub.interop.asking.question import Failed, Question
+from hubbub.interop.asking.question import Question, QuestionFailed
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from hubbub.interop.openai.replies import ChatReply, OpenAIReply, ResponsesReply, error_body, model
 from hubbub.interop.openai.requests import ChatCompletionBody, ResponsesRequest, Unsupported
@@ -23,22 +23,21 @@ from hubbub.interop.request_clients import Attach, Owner, RequestClients, bearer
 __all__ = ["PATH", "OpenAiDoor"]
 
 PATH = "/v1"
-MOST_BODY = 32 * 1024 * 1024
-"""Bytes of a request: files come along in it."""
+MAX_BODY = 32 * 1024 * 1024
+"""Bytes of a request, files included."""
 KEEP_ALIVE_S = 10.0
-"""Between two signs of life while nothing is written."""
-ASKS: Mapping[str, tuple[type[ChatCompletionBody | ResponsesRequest], type[OpenAIReply]]] = {
+"""Seconds between keep-alive comments while nothing is written."""
+ENDPOINTS: Mapping[str, tuple[type[ChatCompletionBody | ResponsesRequest], type[OpenAIReply]]] = {
     f"{PATH}/chat/completions": (ChatCompletionBody, ChatReply),
     f"{PATH}/responses": (ResponsesRequest, ResponsesReply),
 }
 
 
 class OpenAiDoor:
-    """A context, in which `protocol` makes what a connection is spoken with."""
+    """A context in which `protocol` returns the protocol for a connection."""
 
     def __init__(self, attach: Attach, owner: Owner, host: str, names: Sequence[str] = ()):
-        """`attach` leads to the hub, for a peer at an address; `host` is where it listens, `names`
-        are its others."""
+        """`host` is the address the hub listens on, `names` are its other names."""
         self._owner, self._host, self._names = owner, host, names
         self._clients = RequestClients(attach, Asker)
         self._server = HttpServer(self._handle)
@@ -53,132 +52,135 @@ class OpenAiDoor:
         await self._clients.__aexit__()
 
     async def _handle(self, exchange: Exchange) -> None:
-        shared: dict[str, str] = {}
+        cors: dict[str, str] = {}
         try:
             exchange.check()
-            wrong_place = exchange.foreign(self._host, self._names)
-            if wrong_place is not None:
-                raise Failed(403, "forbidden", wrong_place)
-            shared = _shared(exchange)
+            refusal = exchange.foreign(self._host, self._names)
+            if refusal is not None:
+                raise QuestionFailed(403, "forbidden", refusal)
+            cors = _cors_headers(exchange)
             if exchange.method == "OPTIONS":
-                await exchange.whole(204, shared, b"")
+                await exchange.respond(204, cors, b"")
             else:
-                await self._respond(exchange, shared)
-        except BadRequest as wrong:
-            await _fail(exchange, Failed(wrong.status, "invalid_request", str(wrong)), shared)
+                await self._respond(exchange, cors)
+        except BadRequest as error:
+            await _fail(exchange, QuestionFailed(error.status, "invalid_request", str(error)), cors)
         except HubbubError as error:
-            await _fail(exchange, Failed.of(error), shared)
+            await _fail(exchange, QuestionFailed.from_error(error), cors)
 
     async def _respond(self, exchange: Exchange, headers: Mapping[str, str]) -> None:
-        path, asks = exchange.path, ASKS.get(exchange.path)
-        if asks is None and not path.startswith(f"{PATH}/models"):
-            raise Failed(404, "not_found", f"there is no {path[:200]} here")
-        if exchange.method != ("POST" if asks is not None else "GET"):
-            raise Failed(405, "method_not_allowed", f"{exchange.method} is not for {path}")
+        path, endpoint = exchange.path, ENDPOINTS.get(exchange.path)
+        if endpoint is None and not path.startswith(f"{PATH}/models"):
+            raise QuestionFailed(404, "not_found", f"there is no {path[:200]}")
+        if exchange.method != ("POST" if endpoint is not None else "GET"):
+            raise QuestionFailed(
+                405, "method_not_allowed", f"{exchange.method} is not allowed for {path}"
+            )
         token = bearer(exchange.header("authorization"))
-        asker = await self._clients.person(self._owner, token, exchange.address)
-        with asker.asking():
-            if asks is None:
+        asker = await self._clients.join_person(self._owner, token, exchange.address)
+        with asker.in_flight():
+            if endpoint is None:
                 await self._models(asker, exchange, headers)
                 return
-            body = await exchange.body(MOST_BODY)
+            body_type, reply_type = endpoint
+            body = await exchange.body(MAX_BODY)
             try:
-                asked = asks[0].model_validate_json(body).asked()
+                request = body_type.model_validate_json(body).to_request()
             except ValidationError as error:
-                raise Failed(400, "invalid_request", _wrong(error)) from None
+                raise QuestionFailed(400, "invalid_request", _first_error(error)) from None
             except Unsupported as error:
-                raise Failed(400, "unsupported_parameter", str(error)) from None
-            await asker.check(asked.model)
+                raise QuestionFailed(400, "unsupported_parameter", str(error)) from None
+            await asker.check(request.model)
             key = exchange.header("idempotency-key")[:1000]
             thread = exchange.header("x-hubbub-thread")
-            question = await asker.ask(asked, key, thread)
-            reply = asks[1](question, int(time.time()))
+            question = await asker.ask(request, key, thread)
+            reply = reply_type(question, int(time.time()))
             async with asker.waiting(question):
-                await (_stream if asked.stream else _whole)(question, reply, exchange, headers)
-                asker.taken(question)
+                send = _stream if request.stream else _send_whole
+                await send(question, reply, exchange, headers)
+                asker.mark_read(question)
 
     async def _models(self, asker: Asker, exchange: Exchange, headers: Mapping[str, str]) -> None:
         agents = await asker.agents()
-        told = {agent.id: model(agent.id, agent.card.description) for agent in agents}
+        models = {agent.id: model(agent.id, agent.card.description) for agent in agents}
         name = exchange.path.removeprefix(f"{PATH}/models").strip("/")
-        if name and name not in told:
+        if name and name not in models:
             raise unknown_model(name, agents)
-        every: dict[str, JsonValue] = {"object": "list", "data": list[JsonValue](told.values())}
-        await _json(exchange, 200, headers, told[name] if name else every)
+        every: dict[str, JsonValue] = {"object": "list", "data": list[JsonValue](models.values())}
+        await _send_json(exchange, 200, headers, models[name] if name else every)
 
 
-async def _fail(exchange: Exchange, failure: Failed, headers: Mapping[str, str]) -> None:
-    told = {"x-should-retry": "false"}
-    if failure.again_s is not None:
-        told = {"x-should-retry": "true", "retry-after": f"{failure.again_s:.0f}"}
+async def _fail(exchange: Exchange, failure: QuestionFailed, headers: Mapping[str, str]) -> None:
+    hints = {"x-should-retry": "false"}
+    if failure.retry_after_s is not None:
+        hints = {"x-should-retry": "true", "retry-after": f"{failure.retry_after_s:.0f}"}
     if failure.status == 401:
-        told["www-authenticate"] = "Bearer"
+        hints["www-authenticate"] = "Bearer"
     status = failure.status if failure.status != 499 else 400
-    await _json(exchange, status, {**headers, **told}, error_body(failure))
+    await _send_json(exchange, status, {**headers, **hints}, error_body(failure))
 
 
-async def _whole(
+async def _send_whole(
     question: Question, reply: OpenAIReply, exchange: Exchange, headers: Mapping[str, str]
 ) -> None:
-    await question.over.wait()
+    await question.done.wait()
     if question.failure is not None:
         raise question.failure
-    await _json(exchange, 200, {**headers, **_place(question)}, reply.whole())
+    await _send_json(exchange, 200, {**headers, **_location(question)}, reply.whole())
 
 
 async def _stream(
     question: Question, reply: OpenAIReply, exchange: Exchange, headers: Mapping[str, str]
 ) -> None:
     while question.message is None and question.failure is None:
-        if not await question.changed(KEEP_ALIVE_S):
-            break  # another question is answered before: there shall be a sign of life
+        if not await question.wait_changed(KEEP_ALIVE_S):
+            break  # queued behind another question: start the stream to keep it alive
     if question.failure is not None:
         raise question.failure
-    told = {**headers, **_place(question), "content-type": "text/event-stream"}
-    exchange.begin(200, {**told, "cache-control": "no-store", "x-accel-buffering": "no"})
+    own = {**headers, **_location(question), "content-type": "text/event-stream"}
+    exchange.start(200, {**own, "cache-control": "no-store", "x-accel-buffering": "no"})
     await exchange.write(b"".join(reply.begin()))
-    while not question.over.is_set():
-        if news := b"".join(reply.news()):
-            await exchange.write(news)
-        elif not await question.changed(KEEP_ALIVE_S):
+    while not question.done.is_set():
+        if events := b"".join(reply.new_events()):
+            await exchange.write(events)
+        elif not await question.wait_changed(KEEP_ALIVE_S):
             await exchange.write(b": waiting\n\n")
-    last = [*reply.news()]
+    last = [*reply.new_events()]
     failure = question.failure
     last += reply.end() if failure is None else reply.failed(failure)
     await exchange.write(b"".join(last))
 
 
-def _place(question: Question) -> dict[str, str]:
-    """Where the question stands, as headers."""
+def _location(question: Question) -> dict[str, str]:
+    """The question's message and thread, as headers."""
     message = question.message
     if message is None:
         return {}
     return {"x-request-id": message.id, "x-hubbub-thread": message.thread_id}
 
 
-async def _json(
+async def _send_json(
     exchange: Exchange, status: int, headers: Mapping[str, str], body: Mapping[str, JsonValue]
 ) -> None:
-    told = {**headers, "content-type": "application/json"}
-    await exchange.whole(status, told, msgspec.json.encode(body))
+    every = {**headers, "content-type": "application/json"}
+    await exchange.respond(status, every, msgspec.json.encode(body))
 
 
-def _shared(exchange: Exchange) -> dict[str, str]:
-    """The headers that let a page of another name of this hub read the answer."""
-    asked = exchange.headers
-    origin = asked.get("origin")
+def _cors_headers(exchange: Exchange) -> dict[str, str]:
+    """CORS headers that let a page served under another name of this hub read the response."""
+    headers = exchange.headers
+    origin = headers.get("origin")
     if origin is None:
         return {}
     return {
         "access-control-allow-origin": origin,
         "access-control-allow-methods": "GET, POST, OPTIONS",
-        "access-control-allow-headers": asked.get("access-control-request-headers", "*"),
+        "access-control-allow-headers": headers.get("access-control-request-headers", "*"),
         "access-control-expose-headers": "x-request-id, x-hubbub-thread",
         "vary": "Origin",
     }
 
 
-def _wrong(error: ValidationError) -> str:
-    """The first thing that is wrong with a request."""
+def _first_error(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}"

@@ -1,4 +1,4 @@
-"""How an answer is told: as chat completions and as responses, whole or as it is written."""
+"""Encodes answers as chat completions and as responses, whole or streamed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from itertools import count
 import msgspec
 from pydantic import JsonValue
 
-from hubbub.interop.asking.question import Failed, Question
+from hubbub.interop.asking.question import Question, QuestionFailed
 from hubbub.protocol.external_tools import ExternalCall
 
 __all__ = ["ChatReply", "OpenAIReply", "ResponsesReply", "error_body", "model"]
 
 Body = dict[str, JsonValue]
 COST = "cost"
-"""In `usage`: US dollars, where a price is known."""
+"""Field of `usage`: US dollars, if the price is known."""
 
 
 def model(name: str, description: str) -> Body:
-    """An agent as a model of the list."""
+    """An agent as an entry of the list of models."""
     return {
         "id": name,
         "object": "model",
@@ -31,42 +31,42 @@ def model(name: str, description: str) -> Body:
     }
 
 
-def error_body(failure: Failed) -> Body:
-    """A failure in the form of that API."""
+def error_body(failure: QuestionFailed) -> Body:
+    """A failure as an error of the OpenAI API."""
     kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
     kind = "server_error" if failure.status >= 500 else "invalid_request_error"
     code = "invalid_api_key" if failure.status == 401 else failure.code
-    told: Body = {
+    error: Body = {
         "message": failure.message,
         "type": kinds.get(failure.status, kind),
         "param": "model" if code == "model_not_found" else None,
         "code": code,
     }
-    return {"error": told}
+    return {"error": error}
 
 
 class OpenAIReply(ABC):
-    """The answer to one question. What is written is given as lines of server-sent events."""
+    """The answer to one question. Methods that stream yield server-sent events."""
 
     def __init__(self, question: Question, created: int):
         self._question, self._created = question, created
-        self._told, self._calls, self._state = "", 0, ""
+        self._streamed, self._calls, self._state = "", 0, ""
 
     @abstractmethod
     def whole(self) -> Body:
-        """All of it."""
+        """The complete answer."""
 
     @abstractmethod
     def begin(self) -> Iterator[bytes]:
-        """Before anything is known."""
+        """The first events, before any text."""
 
     @abstractmethod
     def end(self) -> Iterator[bytes]:
-        """After all was written."""
+        """The last events of a complete answer."""
 
     @abstractmethod
-    def failed(self, failure: Failed) -> Iterator[bytes]:
-        """There is no answer, or no whole one."""
+    def failed(self, failure: QuestionFailed) -> Iterator[bytes]:
+        """The last events if there is no complete answer."""
 
     @abstractmethod
     def _text(self, text: str) -> Iterator[bytes]: ...
@@ -77,8 +77,8 @@ class OpenAIReply(ABC):
     @abstractmethod
     def _waits(self, state: str) -> Iterator[bytes]: ...
 
-    def news(self) -> Iterator[bytes]:
-        """What is new since it was last asked."""
+    def new_events(self) -> Iterator[bytes]:
+        """The events since the last call."""
         question = self._question
         if question.state != self._state:
             self._state = question.state
@@ -86,9 +86,9 @@ class OpenAIReply(ABC):
                 yield b": " + " ".join(self._state.split()).encode() + b"\n\n"
                 yield from self._waits(self._state)
         written = question.written
-        if len(written) > len(self._told):
-            fresh, self._told = written[len(self._told) :], written
-            yield from self._text(fresh)
+        if len(written) > len(self._streamed):
+            added, self._streamed = written[len(self._streamed) :], written
+            yield from self._text(added)
         for call in question.calls[self._calls :]:
             yield from self._call(self._calls, call)
             self._calls += 1
@@ -122,17 +122,16 @@ class ChatReply(OpenAIReply):
             "id": f"chatcmpl-{self._id}",
             "object": "chat.completion",
             "created": self._created,
-            "model": self._question.asked.model,
+            "model": self._question.request.model,
         }
 
     @property
     def _usage(self) -> Body:
         read, written, cost = self._tokens
-        total = read + written
         return {
             "prompt_tokens": read,
             "completion_tokens": written,
-            "total_tokens": total,
+            "total_tokens": read + written,
             **cost,
         }
 
@@ -169,12 +168,12 @@ class ChatReply(OpenAIReply):
 
     def end(self) -> Iterator[bytes]:
         yield self._chunk({}, self._finish)
-        if self._question.asked.include_usage:
+        if self._question.request.include_usage:
             head = {**self._head, "object": "chat.completion.chunk"}
             yield _event({**head, "choices": [], "usage": self._usage})
         yield b"data: [DONE]\n\n"
 
-    def failed(self, failure: Failed) -> Iterator[bytes]:
+    def failed(self, failure: QuestionFailed) -> Iterator[bytes]:
         yield _event(error_body(failure))
 
 
@@ -188,7 +187,7 @@ class ResponsesReply(OpenAIReply):
         self._open = False
 
     def _response(self, status: str, **more: JsonValue) -> Body:
-        asked, done = self._question.asked, status == "completed"
+        request, done = self._question.request, status == "completed"
         read, written, cost = self._tokens
         usage: Body = {
             "input_tokens": read,
@@ -203,12 +202,12 @@ class ResponsesReply(OpenAIReply):
             "object": "response",
             "created_at": self._created,
             "status": status,
-            "model": asked.model,
+            "model": request.model,
             "output": list(self._output) if done else [],
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
-            "previous_response_id": f"resp_{asked.previous}" if asked.previous else None,
+            "previous_response_id": f"resp_{request.previous}" if request.previous else None,
             "error": None,
             "incomplete_details": None,
             "instructions": None,
@@ -239,18 +238,18 @@ class ResponsesReply(OpenAIReply):
         return self._response("completed")
 
     def _event(self, type: str, **data: JsonValue) -> bytes:
-        told = {"type": type, "sequence_number": next(self._number), **data}
-        return f"event: {type}\n".encode() + _event(told)
+        event = {"type": type, "sequence_number": next(self._number), **data}
+        return f"event: {type}\n".encode() + _event(event)
 
     def begin(self) -> Iterator[bytes]:
         yield self._event("response.created", response=self._response("in_progress"))
 
     def _waits(self, state: str) -> Iterator[bytes]:
-        told = self._response("in_progress", metadata={"waits_for": state[:512]})
-        yield self._event("response.in_progress", response=told)
+        response = self._response("in_progress", metadata={"waits_for": state[:512]})
+        yield self._event("response.in_progress", response=response)
 
     @property
-    def _place(self) -> dict[str, JsonValue]:
+    def _location(self) -> dict[str, JsonValue]:
         return {"item_id": f"msg_{self._id}", "output_index": 0, "content_index": 0}
 
     def _text(self, text: str) -> Iterator[bytes]:
@@ -258,40 +257,39 @@ class ResponsesReply(OpenAIReply):
             self._open, self._items = True, self._items + 1
             item = self._message(None, "in_progress")
             yield self._event("response.output_item.added", output_index=0, item=item)
-            yield self._event("response.content_part.added", **self._place, part=_part(""))
+            yield self._event("response.content_part.added", **self._location, part=_part(""))
         delta: Body = {"delta": text, "logprobs": []}
-        yield self._event("response.output_text.delta", **self._place, **delta)
+        yield self._event("response.output_text.delta", **self._location, **delta)
 
     def _close(self) -> Iterator[bytes]:
         if self._open:
-            text, self._open = self._told, False
+            text, self._open = self._streamed, False
             done: Body = {"text": text, "logprobs": []}
-            yield self._event("response.output_text.done", **self._place, **done)
-            yield self._event("response.content_part.done", **self._place, part=_part(text))
+            yield self._event("response.output_text.done", **self._location, **done)
+            yield self._event("response.content_part.done", **self._location, part=_part(text))
             item = self._message(text, "completed")
             yield self._event("response.output_item.done", output_index=0, item=item)
 
     def _call(self, index: int, call: ExternalCall) -> Iterator[bytes]:
         yield from self._close()
-        place, self._items = self._items, self._items + 1
-        where: Body = {"item_id": _item(call, "")["id"], "output_index": place}
+        output_index, self._items = self._items, self._items + 1
+        location: Body = {"item_id": _item(call, "")["id"], "output_index": output_index}
         arguments = json.dumps(call.arguments, ensure_ascii=False)
-        began: Body = {**_item(call, "in_progress"), "arguments": ""}
+        item: Body = {**_item(call, "in_progress"), "arguments": ""}
         name = "response.function_call_arguments"
-        yield self._event("response.output_item.added", output_index=place, item=began)
-        yield self._event(f"{name}.delta", **where, delta=arguments)
-        yield self._event(f"{name}.done", **where, name=call.name, arguments=arguments)
+        yield self._event("response.output_item.added", output_index=output_index, item=item)
+        yield self._event(f"{name}.delta", **location, delta=arguments)
+        yield self._event(f"{name}.done", **location, name=call.name, arguments=arguments)
         item = _item(call, "completed")
-        yield self._event("response.output_item.done", output_index=place, item=item)
+        yield self._event("response.output_item.done", output_index=output_index, item=item)
 
     def end(self) -> Iterator[bytes]:
         yield from self._close()
         yield self._event("response.completed", response=self._response("completed"))
 
-    def failed(self, failure: Failed) -> Iterator[bytes]:
+    def failed(self, failure: QuestionFailed) -> Iterator[bytes]:
         error: Body = {"code": "server_error", "message": f"{failure.code}: {failure.message}"}
-        told = self._response("failed", error=error)
-        yield self._event("response.failed", response=told)
+        yield self._event("response.failed", response=self._response("failed", error=error))
 
 
 def _chat_call(call: ExternalCall) -> Body:

@@ -1,7 +1,7 @@
-"""What a request says: of chat completions and of responses, in one form.
+"""Parses requests of both APIs, chat completions and responses, into an `InboundRequest`.
 
-What decides about the form of an answer and cannot be had is refused; how a model
-samples is the agent's business, and passed over.
+Unsupported parameters that change the form of the answer are refused. Sampling parameters are
+ignored: they are up to the agent.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from hubbub.interop.asking.request import Answered, InboundRequest, RequestFile, UserInput
+from hubbub.interop.asking.request import AgentAnswer, InboundRequest, RequestFile, UserInput
 from hubbub.protocol.external_tools import MOST_TOOLS, ExternalResult, ExternalTool
 
 __all__ = ["ChatCompletionBody", "ResponsesRequest", "Unsupported"]
 
 
 class Unsupported(Exception):
-    """What is asked for cannot be had."""
+    """A parameter asks for something agents do not support."""
 
     def __init__(self, param: str, why: str):
         self.param = param
@@ -118,9 +118,9 @@ class ChatCompletionBody(_Model):
     response_format: _Format | None = None
     functions: JsonValue = None
 
-    def asked(self) -> InboundRequest:
-        """In the form of both. Raises `Unsupported`."""
-        _form(self.n, self.response_format)
+    def to_request(self) -> InboundRequest:
+        """Raises `Unsupported`."""
+        _check_form(self.n, self.response_format)
         if self.logprobs:
             raise Unsupported("logprobs", "an agent has none")
         if self.functions:
@@ -168,20 +168,20 @@ class ResponsesRequest(_Model):
     background: bool | None = False
     text: _TextFormat | None = None
 
-    def asked(self) -> InboundRequest:
-        """In the form of both. Raises `Unsupported`."""
+    def to_request(self) -> InboundRequest:
+        """Raises `Unsupported`."""
         if self.background:
             raise Unsupported("background", "wait for the answer, or stream it")
         if self.conversation is not None:
             raise Unsupported("conversation", "use `previous_response_id`, or `user`")
-        _form(1, self.text.format if self.text is not None else None)
-        given = [_Item(content=self.input)] if isinstance(self.input, str) else self.input
-        items = list(_response_items(given))
+        _check_form(1, self.text.format if self.text is not None else None)
+        items = [_Item(content=self.input)] if isinstance(self.input, str) else self.input
+        messages = list(_response_items(items))
         if self.instructions:
-            items.insert(0, _InputMessage("system", self.instructions))
+            messages.insert(0, _InputMessage("system", self.instructions))
         return InboundRequest(
             self.model,
-            _groups(items),
+            _groups(messages),
             _tools(self.tools, self.tool_choice),
             bool(self.stream),
             user=self.user or "",
@@ -189,26 +189,34 @@ class ResponsesRequest(_Model):
         )
 
 
-def _form(n: int | None, format: _Format | None) -> None:
+def _check_form(n: int | None, format: _Format | None) -> None:
+    """Raises `Unsupported` for anything but one answer as text."""
     if n not in (None, 1):
         raise Unsupported("n", "an agent gives one answer")
     if format is not None and format.type != "text":
-        raise Unsupported("response_format", "an agent answers with text; describe the form in it")
+        raise Unsupported(
+            "response_format", "an agent answers with text; describe the format in the message"
+        )
 
 
 def _tools(tools: Iterable[_Tool] | None, choice: ToolChoice) -> tuple[ExternalTool, ...]:
     if choice not in (None, "auto", "none"):
         raise Unsupported("tool_choice", "the agent decides which tools it calls: `auto` or `none`")
-    found = []
+    external = []
     for number, tool in enumerate(tools or ()):
         if tool.type != "function":
             raise Unsupported(f"tools[{number}]", f"there are no tools of the type {tool.type!r}")
-        told = tool.function or _Declared(
+        declared = tool.function or _Declared(
             name=tool.name, description=tool.description, parameters=tool.parameters
         )
-        about, parameters = told.description or "", told.parameters or {}
-        found.append(ExternalTool(name=told.name, description=about, parameters=parameters))
-    return () if choice == "none" else tuple(found)
+        external.append(
+            ExternalTool(
+                name=declared.name,
+                description=declared.description or "",
+                parameters=declared.parameters or {},
+            )
+        )
+    return () if choice == "none" else tuple(external)
 
 
 # From messages or items to groups -------------------------------------------------------------
@@ -216,7 +224,7 @@ def _tools(tools: Iterable[_Tool] | None, choice: ToolChoice) -> tuple[ExternalT
 
 @dataclass(slots=True)
 class _InputMessage:
-    """A message of either API."""
+    """A message or item of either API."""
 
     role: str
     text: str = ""
@@ -256,35 +264,35 @@ def _response_items(items: Iterable[_Item]) -> Iterator[_InputMessage]:
                 raise Unsupported("input", f"there are no items of the type {other!r}")
 
 
-def _groups(pieces: Iterable[_InputMessage]) -> Sequence[UserInput | Answered]:
-    """The pieces as groups that take turns."""
-    groups: list[list[_InputMessage]] = []
-    for piece in pieces:
-        agent = piece.role == "assistant"
-        if not groups or (groups[-1][0].role == "assistant") != agent:
-            groups.append([])
-        groups[-1].append(piece)
-    if not groups or groups[-1][0].role == "assistant":
-        raise Unsupported("messages", "the last one must be the asker's")
-    found = [_answered(g) if g[0].role == "assistant" else _said(g) for g in groups]
-    last = found[-1]
+def _groups(messages: Iterable[_InputMessage]) -> Sequence[UserInput | AgentAnswer]:
+    """The messages as alternating groups."""
+    runs: list[list[_InputMessage]] = []
+    for message in messages:
+        is_agent = message.role == "assistant"
+        if not runs or (runs[-1][0].role == "assistant") != is_agent:
+            runs.append([])
+        runs[-1].append(message)
+    if not runs or runs[-1][0].role == "assistant":
+        raise Unsupported("messages", "the last message must not be the assistant's")
+    groups = [_answer(run) if run[0].role == "assistant" else _input(run) for run in runs]
+    last = groups[-1]
     if isinstance(last, UserInput) and not (last.text or last.results or last.files):
-        raise Unsupported("messages", "the last one says nothing")
-    return found
+        raise Unsupported("messages", "the last message is empty")
+    return groups
 
 
-def _said(group: Sequence[_InputMessage]) -> UserInput:
+def _input(group: Sequence[_InputMessage]) -> UserInput:
     instructions = (p.text for p in group if p.role in ("system", "developer"))
     return UserInput(
         _joined(p.text for p in group if p.role == "user"),
         _joined(instructions),
-        tuple(result for piece in group for result in piece.results),
-        tuple(file for piece in group for file in piece.files),
+        tuple(result for message in group for result in message.results),
+        tuple(file for message in group for file in message.files),
     )
 
 
-def _answered(group: Sequence[_InputMessage]) -> Answered:
-    return Answered(_joined(p.text for p in group), tuple(id for p in group for id in p.calls))
+def _answer(group: Sequence[_InputMessage]) -> AgentAnswer:
+    return AgentAnswer(_joined(p.text for p in group), tuple(id for p in group for id in p.calls))
 
 
 def _joined(texts: Iterable[str]) -> str:
@@ -294,11 +302,11 @@ def _joined(texts: Iterable[str]) -> str:
 # Parts of a message -----------------------------------------------------------------------------
 
 _DATA = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w=.-]+)*;base64,", re.ASCII)
-_ENDINGS = {"jpeg": "jpg", "svg+xml": "svg", "plain": "txt"}
+_EXTENSIONS = {"jpeg": "jpg", "svg+xml": "svg", "plain": "txt"}
 
 
 def _content(content: Content) -> tuple[str, list[RequestFile]]:
-    """Its text and what is attached. Raises `Unsupported`."""
+    """The text and the attached files. Raises `Unsupported`."""
     if content is None or isinstance(content, str):
         return content or "", []
     texts, files = [], []
@@ -314,32 +322,33 @@ def _content(content: Content) -> tuple[str, list[RequestFile]]:
             case "file" | "input_file" | "input_image":
                 files.append(_attached(part, f"file{number + 1}"))
             case other:
-                raise Unsupported("content", f"parts of the type {other!r} cannot be passed on")
+                raise Unsupported("content", f"there are no parts of the type {other!r}")
     return "\n\n".join(texts), files
 
 
 def _attached(part: _ContentPart, name: str) -> RequestFile:
-    given = part.file or _FileData(
+    file = part.file or _FileData(
         file_data=part.file_data, file_id=part.file_id, filename=part.filename
     )
-    if given.file_id is not None:
-        return RequestFile(given.filename or given.file_id, uri=f"file:{given.file_id}")
+    if file.file_id is not None:
+        return RequestFile(file.filename or file.file_id, uri=f"file:{file.file_id}")
     if part.file_url is not None:
-        return RequestFile(given.filename or name, uri=part.file_url)
-    if given.file_data is None:
+        return RequestFile(file.filename or name, uri=part.file_url)
+    if file.file_data is None:
         raise Unsupported("content", "a file needs `file_data` or `file_id`")
-    return _file(given.file_data, name, given.filename)
+    return _file(file.file_data, name, file.filename)
 
 
-def _file(url: str, name: str, given: str | None = None) -> RequestFile:
-    """What a `data:` URL holds, or where something is."""
+def _file(url: str, name: str, filename: str | None = None) -> RequestFile:
+    """The file at a `data:` or web URL; `name` if there is no filename, without extension."""
     head = _DATA.match(url)
     if head is None and url.startswith(("http://", "https://")):
-        return RequestFile(given or url.rpartition("/")[2][:100] or name, uri=url)
+        return RequestFile(filename or url.rpartition("/")[2][:100] or name, uri=url)
     media_type = (head and head["type"]) or "application/octet-stream"
     try:
         data = base64.b64decode(url[head.end() if head else 0 :], validate=True)
     except (binascii.Error, ValueError):
-        raise Unsupported("content", "a file is a `data:` URL with base64, or https") from None
-    ending = media_type.partition("/")[2]
-    return RequestFile(given or f"{name}.{_ENDINGS.get(ending, ending)}", media_type, data)
+        raise Unsupported("content", "a file is a base64 `data:` URL, or an https URL") from None
+    subtype = media_type.partition("/")[2]
+    extension = _EXTENSIONS.get(subtype, subtype)
+    return RequestFile(filename or f"{name}.{extension}", media_type, data)

@@ -76,7 +76,7 @@ async def test_the_program_of_a_coding_agent_is_tried(write: Write) -> None:
     assert finding(found, "agent good").verdict == "ok"
     assert finding(found, "agent good").text.endswith("speaks ACP 1 and keeps its sessions")
     assert finding(found, "agent bad").verdict == "problem"
-    assert finding(found, "agent bad").text == "false has ended (exit code 1)"
+    assert finding(found, "agent bad").text == "false exited (exit code 1)"
 
 
 async def test_what_keeps_a_network_from_starting_is_a_problem(write: Write) -> None:
