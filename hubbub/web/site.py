@@ -241,9 +241,9 @@ class Site:
 
 @lru_cache(maxsize=1)
 def _read(folder: Path, stamp: tuple[tuple[str, int, int], ...]) -> _Tree:
-    """The files of this moment, which all networks of a process share."""
-    read = {name: _StaticFile(name, (folder / name).read_bytes()) for name, *_ in stamp}
-    return _Tree(stamp, read)
+    """The files with this stamp, shared by all networks of the process."""
+    files = {name: _StaticFile(name, (folder / name).read_bytes()) for name, *_ in stamp}
+    return _Tree(stamp, files)
 
 
 def _stamp(folder: Path, inside: str = "") -> list[tuple[str, int, int]]:

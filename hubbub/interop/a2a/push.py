@@ -67,7 +67,7 @@ class _PushConfigs(BaseModel):
 class _Followed:
     """A task with push notifications."""
 
-    client: TaskClient
+    asker: TaskClient
     agent: str
     id: str
     configs: dict[str, TaskPushNotificationConfig] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class _Followed:
         """Store the addresses at the hub. Raises `OperationError`."""
         configs: list[JsonValue] = [MessageToDict(each) for each in self.configs.values()]
         value = _PushConfigs(agent=self.agent, configs=configs).model_dump()
-        await self.client.client.call("remember", key=KEY + self.id, value=value)
+        await self.asker.client.call("remember", key=KEY + self.id, value=value)
 
 
 class Push:
@@ -130,13 +130,13 @@ class Push:
         return resolved
 
     async def create(
-        self, client: TaskClient, agent: str, params: TaskPushNotificationConfig
+        self, asker: TaskClient, agent: str, params: TaskPushNotificationConfig
     ) -> TaskPushNotificationConfig:
         """Add an address. The caller has checked that the task is the asker's."""
         await self.check(params)
         if params.task_id not in self._followed and len(self._followed) >= MAX_TASKS:
             raise InvalidParamsError("too many tasks have push notifications")
-        followed = self._followed.get(params.task_id) or _Followed(client, agent, params.task_id)
+        followed = self._followed.get(params.task_id) or _Followed(asker, agent, params.task_id)
         config = TaskPushNotificationConfig()
         config.CopyFrom(params)
         config.id = config.id or new_ulid()
@@ -147,13 +147,13 @@ class Push:
         self._begin(followed)
         return config
 
-    async def resume(self, client: TaskClient) -> None:
+    async def resume(self, asker: TaskClient) -> None:
         """Resume the notifications stored in an asker's memory. Raises `HubbubError`."""
-        memory = Recalled.model_validate(await client.client.call("recall"))
+        memory = Recalled.model_validate(await asker.client.call("recall"))
         for key in (entry.key for entry in memory.entries if entry.key.startswith(KEY)):
-            value = Recalled.model_validate(await client.client.call("recall", key=key)).value
+            value = Recalled.model_validate(await asker.client.call("recall", key=key)).value
             stored = _PushConfigs.model_validate(value)
-            followed = _Followed(client, stored.agent, key.removeprefix(KEY))
+            followed = _Followed(asker, stored.agent, key.removeprefix(KEY))
             for each in stored.configs:
                 config = ParseDict(each, TaskPushNotificationConfig())
                 followed.configs[config.id] = config
@@ -188,22 +188,22 @@ class Push:
             await followed.save()
 
     async def _follow(self, followed: _Followed) -> None:
-        client, id = followed.client, followed.id
+        asker, id = followed.asker, followed.id
         try:
-            with client.in_flight():
-                async for update in client.follow(followed.agent, id):
+            with asker.in_flight():
+                async for update in asker.follow(followed.agent, id):
                     if update is not None:
                         body = MessageToDict(to_stream_response(update))
                         configs = list(followed.configs.values())
                         await asyncio.gather(*(self._send(each, body) for each in configs))
-                await client.client.call("forget", key=KEY + id)
+                await asker.client.call("forget", key=KEY + id)
         except (HubbubError, A2AError) as error:
             log.warning("notifications of a task end", task=id, reason=str(error))
         finally:
             del self._followed[id]
 
     def _client(self) -> httpx.AsyncClient:
-        """Made for the first notification: it reads all authorities that the system trusts."""
+        """Created for the first notification, since it loads the system's trusted certificates."""
         if self._http is None:
             self._http = httpx.AsyncClient(
                 timeout=TIMEOUT_S, follow_redirects=False, trust_env=False

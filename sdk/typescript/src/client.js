@@ -56,7 +56,7 @@ export function newCid() {
  * Receives frames, in order. An event is acknowledged when `event` has returned, or when its promise is
  * fulfilled: if that fails, the event is delivered again.
  * @typedef {object} Listener
- * @property {(frame: Ready, hello: Hello) => void} [ready]  `resumed: false`: forget what you know.
+ * @property {(frame: Ready, hello: Hello) => void} [ready]  `resumed: false`: discard all state.
  * @property {(frame: Event) => unknown} [event]
  * @property {(frame: Signal) => void} [signal]
  * @property {(status: Status) => void} [status]
@@ -122,7 +122,7 @@ export class Client {
    * Join as `participant` and stay connected until `leave`.
    * @param {string} participant
    * @param {string | null} [token]
-   * @param {Card | null} [card]  A new one, what others see of oneself.
+   * @param {Card | null} [card]  A new card, which others see.
    */
   join(participant, token = null, card = null) {
     this.leave();

@@ -9,7 +9,7 @@ const sheets = new Map(); // name -> promise
 /**
  * @param load  () => Promise of a component; for example `() => import("./x.js").then((m) => m.X)`.
  * @param {string} [sheet]  A file of styles/ that comes with it.
- * @param [pause]  Resolves after so many milliseconds.
+ * @param [pause]  Resolves after this many milliseconds.
  */
 export function lazy(load, sheet = null, pause = undefined) {
   const part = signal({ Loaded: null, state: "" }); // shared by all places that show it

@@ -3,7 +3,7 @@ import { batch, signal } from "../core/ui.js";
 
 /** The latest signal overall, and by key. Both are signals. */
 export class ModSignals {
-  /** @param keyOf  (data, frame) => what the news is about. */
+  /** @param keyOf  (data, frame) => the key of a signal. */
   constructor(app, type, keyOf) {
     this.app = app;
     this.latest = signal(null); // {kind, data, thread}
