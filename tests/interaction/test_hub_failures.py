@@ -258,7 +258,7 @@ async def test_mods_judge_every_message_before_it_is_stored(in_memory: Networks)
         closed = await ann.ask("broadcast_text_message", text="x")
         assert closed["message"] == "sealed: closed"
         forged = await ann.ask("send_text_message", to="bob", text="forge")
-        assert forged["message"].startswith("sealed: the mod has failed")
+        assert forged["message"].startswith("sealed: the mod failed")
         assert [e for e in await bob.sync() if e["message"]["sender_id"] != "hub"] == []
 
 

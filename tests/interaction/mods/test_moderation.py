@@ -98,7 +98,7 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
         attachments = [{"name": "x" * 100, "uri": ""}]
         long: Any = {"to": DESK, "text": "x", "attachments": attachments}
         error = await refusing(bot, "send_text_message", **long)
-        assert "at most 100 characters" in error.message
+        assert "more than 100 characters" in error.message
 
     class Broken(Moderation):
         def _author(self, draft: object) -> Any:

@@ -152,7 +152,7 @@ async def test_what_is_slow_three_times_is_switched_off_until_the_mod_gets_new_s
         assert slow.asked["count"] == MOST_LATE
         told = [text for text in await notices(ann, 4) if "count" in text]
         assert ["The mod slow is slow in count" in text for text in told] == [True] * 2
-        assert ["not called any more" in text for text in told] == [False, True]
+        assert ["it is disabled until" in text for text in told] == [False, True]
         await ann.call("configure_mod", name="slow", settings={"time_limit": 60})
         asked = slow.asked["on_message"]
         await ann.call("broadcast_text_message", text="hello")

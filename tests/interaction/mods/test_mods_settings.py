@@ -70,7 +70,7 @@ async def test_new_settings_hold_at_once_also_those_that_the_hub_keeps() -> None
         assert isinstance(told, dict)
         assert (told["name"], told["operations"]) == ("picky", ["picky_word"])
         await bot.call("broadcast_text_message", text="no")
-        with pytest.raises(OperationError, match="picky: the mod has failed"):
+        with pytest.raises(OperationError, match="picky: the mod failed"):
             await bot.call("broadcast_text_message", text="never")
         with pytest.raises(OperationError, match="owner"):
             await bot.call("picky_word")

@@ -149,7 +149,7 @@ def test_while_a_hook_holds_up_the_loop_the_log_says_in_which_function(
         guard.stop()
     [line] = written
     assert (line["text"], line["mod"], line["hook"]) == (
-        "a mod holds up the hub",
+        "a mod blocks the hub",
         "slow",
         "on_join",
     )
@@ -159,6 +159,6 @@ def test_while_a_hook_holds_up_the_loop_the_log_says_in_which_function(
 def test_a_report_says_how_long_it_took_and_what_follows() -> None:
     assert str(HookTimeout(2.345, 1.0, off=False)) == "took 2.3 s, longer than 1 s"
     assert str(HookTimeout(12.0, 1.0, off=True)) == (
-        "took 12 s, longer than 1 s, for the third time: it is not called any more until the mod "
-        "gets new settings"
+        "took 12 s, longer than 1 s, for the third time; it is disabled until the mod gets new "
+        "settings"
     )

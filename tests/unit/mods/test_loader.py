@@ -33,7 +33,7 @@ def test_a_mod_is_named_alone_or_with_its_settings() -> None:
 def test_a_wrong_list_is_told_in_a_sentence_with_the_place() -> None:
     wrong: list[tuple[list[Entry], str]] = [
         (["moderatoin"], "mods: there is no mod 'moderatoin'; did you mean moderation?"),
-        (["zzz"], "there are: "),
+        (["zzz"], "available: "),
         (["moderation", "moderation"], "listed twice"),
         (["moderation", {"moderation": None}], "listed twice"),
         ([{"moderation": {"max_lenght": 3}}], "mods.moderation.max_lenght"),
@@ -97,8 +97,8 @@ def test_a_mod_is_found_in_a_file_and_what_is_none_is_told(file: str) -> None:
     assert (found.kind.name, found.origin) == ("waves", file)
     for name, says in (
         ("Wave", "there is no 'Wave' in it; did you mean Waves?"),
-        ("NoMod", "is no class that derives from hubbub's Mod"),
-        ("value", "is no class that derives from hubbub's Mod"),
+        ("NoMod", "is not a subclass of hubbub's Mod"),
+        ("value", "is not a subclass of hubbub's Mod"),
         ("Loud", "needs a `name` of lower-case letters"),
     ):
         with pytest.raises(UserError) as caught:
@@ -112,7 +112,7 @@ def test_a_mod_is_found_in_a_file_and_what_is_none_is_told(file: str) -> None:
 
 def test_only_allowed_mods_are_imported_and_built_in_ones_are_always_allowed(file: str) -> None:
     Path(file).write_text("raise RuntimeError('imported')", encoding="utf-8")
-    with pytest.raises(UserError, match=r"is not among network\.allow_mods.*add 'Waves' there"):
+    with pytest.raises(UserError, match=r"is not in network\.allow_mods.*add 'Waves' there"):
         find_mod(f"{file}:Waves", allowed=[])
     Path(file).write_text(FILE, encoding="utf-8")
     assert find_mod(f"{file}:Waves", allowed=["Waves"]).kind.name == "waves"
@@ -150,7 +150,7 @@ class Under(Mod):
 
 def test_what_a_mod_needs_stands_before_it_and_some_cannot_be_in_one_network() -> None:
     check_compatible(Needs, [Base])
-    with pytest.raises(UserError, match="'needs' needs 'base', which must stand before it"):
+    with pytest.raises(UserError, match="'needs' needs 'base', which must be listed before it"):
         check_compatible(Needs, [])
     for one, other in (*permutations((Base, Against)), *permutations((Base, Under))):
         with pytest.raises(UserError, match="cannot be in one network"):
@@ -163,5 +163,5 @@ def test_permissions_are_given_to_operations_that_there_are(file: str) -> None:
     assert [(op.name, op.permission) for op in operations_of(network)] == [("wave", "admin")]
     with pytest.raises(UserError) as caught:
         load_mods([{f"{file}:Waves": {"permissions": {"wvae": "admin"}}}])
-    assert "mods.waves.permissions: it has no operation 'wvae'" in str(caught.value)
+    assert "mods.waves.permissions: there is no operation 'wvae'" in str(caught.value)
     assert "did you mean wave?" in str(caught.value)

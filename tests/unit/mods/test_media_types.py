@@ -120,7 +120,7 @@ def test_what_hides_a_program_or_a_text_is_refused() -> None:
         ("a", "image/png", HTML),
         ("a.exe", None, b"just a text"),
     ):
-        with pytest.raises(OperationError, match="its content is") as caught:
+        with pytest.raises(OperationError, match=r"the content of .* is") as caught:
             true_type(name, claimed, head)
         assert caught.value.code == "rejected"
 

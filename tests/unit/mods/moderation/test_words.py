@@ -42,7 +42,7 @@ def test_a_text_may_be_as_long_as_the_limit() -> None:
     assert judge("x" * 10**5) is PASS
     for length in (4, 5):
         assert judge("x" * length, max_length=5) is PASS
-    long = Reject("a text has at most 5 characters, this one 6")
+    long = Reject("the text has 6 characters; the limit is 5")
     assert judge("x" * 6, max_length=5) == long
 
 
