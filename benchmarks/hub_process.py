@@ -41,7 +41,7 @@ async def main(configs: Sequence[Path]) -> None:
             doors = None
             if (token := file.network.gateway_token) is not None:
                 door = GatewayDoor(hub.kernel, hub.gateway, hub.services.registry, token)
-                doors = await stack.enter_async_context(door.open(hub.hear))
+                doors = await stack.enter_async_context(door.open(hub.listen))
             serving = serve_hub(hub, "127.0.0.1:0", doors=doors)
             listening = await stack.enter_async_context(serving)
             ports.append(listening.port)

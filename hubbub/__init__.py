@@ -2,10 +2,10 @@
 
     from hubbub import LlmAgent, Network, tool        # agents with a model, and a network of them
     from hubbub import Agent, Message                 # agents that are Python classes
-    from hubbub import Hooks, Proceed, Refused        # looking at turns, and refusing calls
-    from hubbub import Client                         # programs that are no agents
+    from hubbub import Hooks, Proceed, Refused        # observing turns, and refusing calls
+    from hubbub import Client                         # other programs
 
-Names load when they are first used, so that importing one part costs nothing of the others.
+Names are loaded on first use, so that importing one part does not load the others.
 """
 
 from __future__ import annotations

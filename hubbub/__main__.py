@@ -1,4 +1,4 @@
-"""`python -m hubbub` is the command `hubbub`."""
+"""`python -m hubbub` runs the command `hubbub`."""
 
 from __future__ import annotations
 

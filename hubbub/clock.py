@@ -1,4 +1,4 @@
-"""Time as a parameter: code asks a `Clock`, tests pass one that they move by hand."""
+"""Time as a parameter: code uses a `Clock`, and tests pass one that they move by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Clock(Protocol):
 
 
 def _since_boot() -> Callable[[], float]:
-    """What tells a time that goes on while the machine sleeps, where the system has it."""
+    """A clock that includes time asleep, if the system has one."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return partial(time.clock_gettime, time.CLOCK_BOOTTIME)
     return time.monotonic
@@ -33,8 +33,8 @@ class SystemClock:
 
 
 class SteadyClock:
-    """Another clock's time of day as it was at the beginning, and from then on what has passed:
-    for waits. Who sets the clock makes none of them longer or shorter."""
+    """Another clock's time of day at the start, plus the elapsed time: for waits that setting the
+    clock must not change."""
 
     def __init__(self, clock: Clock):
         self._clock = clock
@@ -45,7 +45,7 @@ class SteadyClock:
         return self._began + self.monotonic()
 
     def moment(self, date: float, since: float | None = None) -> float:
-        """When that date is, as the other clock stands now. With the date `since` which somebody
-        waits for it: after that wait at the latest."""
+        """The time of that date, judged by the other clock now. With the start `since` of a wait
+        for it, at most that wait from now."""
         left = date - self._clock.now()
         return self.now() + (left if since is None else min(left, date - since))

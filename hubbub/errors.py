@@ -1,20 +1,21 @@
 """Every failure that Hubbub raises, as one tree.
 
     HubbubError
-    ├── UserError                 what the user wrote is wrong; exit code 2
-    │   ├── ConfigError           a config file: path, line, what was expected
+    ├── UserError                 the user's input is wrong; exit code 2
+    │   ├── ConfigError           in a config file: path, line, what was expected
     │   └── StoreVersionError     the database was written by another version
     ├── OperationError            the hub refused a call; carries a wire code
     ├── ConnectionLost            the socket ended; carries the close code
-    ├── StoreUnavailable          the disk said no; trying again later may help
-    │   └── LogDamaged            what is there cannot be proven whole: it is not shown
-    ├── RequestFailed             work that was asked of another agent has no result
+    ├── StoreUnavailable          the disk refused; retrying later may help
+    │   └── LogDamaged            a log entry is damaged or missing
+    ├── RequestFailed             a request to another agent has no result
     └── ModelError                a model endpoint failed for good
-        ├── ToolsRefused          it takes no tools, or no `tool_choice`
-        ├── FormRefused           it does not hold answers to a schema
-        └── BudgetExhausted       it was not asked: a budget is used up
+        ├── ToolsRefused          it does not support tools, or `tool_choice`
+        ├── FormRefused           it does not support answers by a schema
+        └── BudgetExhausted       the model was not called: a budget is used up
 
-Wire errors are data: `OperationError` is what an `error` frame says, on both sides of the socket.
+Wire errors are data: `OperationError` has the content of an `error` frame, on both ends of the
+socket.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ __all__ = [
 
 
 class HubbubError(Exception):
-    """The root: catching it catches everything Hubbub raises on purpose."""
+    """The base of all errors that Hubbub raises on purpose."""
 
 
 class UserError(HubbubError):
-    """The user's input is wrong. The text is one sentence that says where and what to do."""
+    """The user's input is wrong. The text is one sentence with the place and the remedy."""
 
 
 class ConfigError(UserError):
     """A config file cannot be used.
 
-    `path` and `line` (from 1) say where; `line` is None when the whole file is meant. `loc` has the
-    keys and indexes that lead to the value, where they are known.
+    `path` and `line` (from 1) locate the error; `line` is None for the whole file. `loc` has the
+    path of keys and indexes to the value, if known.
     """
 
     def __init__(
@@ -73,8 +74,8 @@ class StoreVersionError(UserError):
 class OperationError(HubbubError):
     """A call that the hub refused.
 
-    `code` is one of `hubbub.protocol.codes.ErrorCode` (mods may add their own), `temporary` says
-    whether the same call may succeed later, `details` is JSON that a program can act on.
+    `code` is one of `hubbub.protocol.codes.ErrorCode` (mods can add their own), `temporary` is
+    whether the same call may succeed later, `details` is JSON for programs.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class OperationError(HubbubError):
 
 
 class ConnectionLost(HubbubError):
-    """The connection ended before the answer came. `code` is the WebSocket close code."""
+    """The connection ended before the answer arrived. `code` is the WebSocket close code."""
 
     def __init__(self, code: int, reason: str = ""):
         self.code, self.reason = code, reason
@@ -100,11 +101,11 @@ class ConnectionLost(HubbubError):
 
 
 class StoreUnavailable(HubbubError):
-    """The store could not commit (disk full, I/O error). Nothing of the batch was kept."""
+    """The store could not commit (disk full, I/O error). Nothing of the batch was written."""
 
 
 class LogDamaged(StoreUnavailable):
-    """An entry of the log is missing or is not what was written; `seq` is its position."""
+    """An entry of the log is missing or damaged; `seq` is its position."""
 
     def __init__(self, seq: int, message: str):
         self.seq = seq
@@ -112,10 +113,10 @@ class LogDamaged(StoreUnavailable):
 
 
 class RequestFailed(HubbubError):
-    """Work that was asked of another agent has come to nothing.
+    """A request to another agent failed.
 
     `request` is its id (m42), `outcome` a code such as `timeout`, `stopped`, `no_report` or
-    `reported`, `reason` what was said about it, by the agent or by the hub.
+    `reported`, `reason` the explanation of the agent or the hub.
     """
 
     def __init__(self, request: str, outcome: str, reason: str):
@@ -124,16 +125,16 @@ class RequestFailed(HubbubError):
 
 
 class ModelError(HubbubError):
-    """A model endpoint failed and retrying will not help, or no longer."""
+    """A model endpoint failed, and retrying does not help any more."""
 
 
 class ToolsRefused(ModelError):
-    """The endpoint does not take a request with tools: another dialect may do without them."""
+    """The endpoint does not accept requests with tools; another dialect may not need them."""
 
 
 class FormRefused(ModelError):
-    """The endpoint does not take a request that says what its answer must be."""
+    """The endpoint does not accept requests with a schema for the answer."""
 
 
 class BudgetExhausted(ModelError):
-    """The model was not asked: the hub says that a budget is used up. The text names it."""
+    """The model was not called, as a budget is used up. The text names it."""

@@ -1,7 +1,7 @@
-"""Models whose fields are documented by the texts below them, read when somebody asks.
+"""Models whose fields are documented by the docstrings below them, read on demand.
 
-pydantic's `use_attribute_docstrings` does the same while the class is made: it reads and parses the
-source for each one, which took longer than all else that a command does.
+pydantic's `use_attribute_docstrings` does the same while creating the class: it reads and parses
+the source for each one, which took longer than everything else that a command does.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _SCHEMAS = WeakKeyDictionary[type[BaseModel], dict[tuple[Any, ...], dict[str, An
 
 
 class Documented(BaseModel):
-    """A model that is built, and whose fields are described, when that is first needed."""
+    """A model that is built, with descriptions of its fields, on first use."""
 
     model_config = ConfigDict(defer_build=True)
 
     @classmethod
     def model_json_schema(cls, *args: Any, **named: Any) -> dict[str, Any]:  # Any: as in pydantic
-        """As pydantic's, which is made once: it takes milliseconds, and roles ask for theirs with
-        each question."""
-        made, asked = _SCHEMAS.setdefault(cls, {}), (args, tuple(named.items()))
-        if asked not in made:
-            made[asked] = super().model_json_schema(*args, **named)
-        return deepcopy(made[asked])
+        """As in pydantic, but cached, as it takes milliseconds and roles need theirs for each
+        question."""
+        schemas, key = _SCHEMAS.setdefault(cls, {}), (args, tuple(named.items()))
+        if key not in schemas:
+            schemas[key] = super().model_json_schema(*args, **named)
+        return deepcopy(schemas[key])
 
     @classmethod
     def __get_pydantic_json_schema__(
@@ -58,21 +58,21 @@ class Documented(BaseModel):
 
 
 def descriptions(model: type[BaseModel]) -> Mapping[str, str]:
-    """What the fields of a model mean, by name, as far as somebody has said it."""
-    found: dict[str, str] = {}
+    """The descriptions of a model's documented fields, by name."""
+    docstrings: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if base is not Documented and issubclass(base, Documented):
-            found.update(_texts(base.__module__).get(base.__qualname__, {}))
-    said = {name: field.description for name, field in model.model_fields.items()}
-    return {name: text for name in said if (text := said[name] or found.get(name))}
+            docstrings.update(_texts(base.__module__).get(base.__qualname__, {}))
+    explicit = {name: field.description for name, field in model.model_fields.items()}
+    return {name: text for name in explicit if (text := explicit[name] or docstrings.get(name))}
 
 
 @cache
 def _texts(module: str) -> Mapping[str, Mapping[str, str]]:
-    """The texts below the fields of all classes of a module, by the class's qualified name."""
+    """The field docstrings of all classes of a module, by the class's qualified name."""
     try:
         source = inspect.getsource(sys.modules[module])
-    except (KeyError, OSError, TypeError):  # made at run time, or installed without its source
+    except (KeyError, OSError, TypeError):  # created at run time, or installed without source
         return {}
     return dict(_classes(ast.parse(source), ""))
 
@@ -94,6 +94,6 @@ def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
         match field, text:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
-                ast.Expr(value=ast.Constant(value=str(said))),
+                ast.Expr(value=ast.Constant(value=str(docstring))),
             ):
-                yield name, inspect.cleandoc(said)
+                yield name, inspect.cleandoc(docstring)

@@ -1,8 +1,8 @@
-"""Identifiers: ULIDs for what clients make, log positions for what the hub makes.
+"""Identifiers: ULIDs from clients, log positions from the hub.
 
 A message is named by its position (`m42` is the message at seq 42), the interaction that it opened
 `i42`, and the turn that it starts `<agent>-m42`: short enough for a model to copy without error,
-unique within the network, and free of an index of their own (docs/decisions/0001).
+unique within the network, and without an index of their own (docs/decisions/0001).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _INTERACTION = re.compile(r"i([1-9][0-9]{0,17})\Z")
 
 
 def new_ulid() -> str:
-    """A fresh ULID (26 characters, sorts by time)."""
-    from ulid import ULID  # it reads its version from its package, which takes longer than the rest
+    """A new ULID (26 characters, sorts by time)."""
+    from ulid import ULID  # slow to import, as it reads its version from its package
 
     return str(ULID())
 
@@ -36,7 +36,7 @@ def message_id(seq: int) -> str:
 
 
 def parse_message_id(text: str) -> int | None:
-    """The seq in a message id, or None if `text` is no message id."""
+    """The seq in a message id, or None if `text` is not one."""
     match = _MESSAGE.match(text)
     return int(match[1]) if match else None
 
@@ -52,10 +52,10 @@ def parse_interaction_id(text: str) -> int | None:
 
 
 def turn_id(agent: str, seq: int) -> str:
-    """The turn that the message at `seq` starts in `agent`; the same after a crash."""
+    """The turn of `agent` that the message at `seq` starts; the same after a crash."""
     return f"{agent}-m{seq}"
 
 
 def write_id(turn: str, step: int, call: int) -> str:
-    """The `cid` of one write of a turn: the same whenever the turn is repeated."""
+    """The `cid` of a write of a turn, which is the same when the turn is repeated."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{turn}/{step}/{call}"))

@@ -1,4 +1,4 @@
-"""Python that a config names (`agents/calculator.py:Calculator`), and packages of extras."""
+"""Loads Python code named in a config (`agents/calculator.py:Calculator`), and checks extras."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _EXTRAS = {
     "mcp": ("mcp",),
     "otel": ("opentelemetry.sdk",),
 }
-"""Extras of the installation, and the modules that they bring."""
+"""Extras of the installation, and the modules they provide."""
 
 
 def load_attribute(place: str, base: Path) -> object:
-    """What `file.py:name` names; a relative file is meant relative to the folder `base`.
+    """The object named by `file.py:name`, with the file relative to the folder `base`.
 
-    Raises `ConfigError` when the file does not exist, raises while it is imported (with the line
-    in that file), or has no such name (with the nearest one).
+    Raises `ConfigError` if the file does not exist, raises while it is imported (with the line in
+    that file), or has no such name (with the nearest one).
     """
     file, colon, name = place.rpartition(":")
     if not colon or not file or not name.isidentifier():
@@ -51,8 +51,8 @@ def load_attribute(place: str, base: Path) -> object:
 
 
 def load_module(path: Path) -> ModuleType:
-    """Import a file, once per process. Its folder becomes importable, so that it may be split up;
-    files there replace no module that can be imported otherwise, whatever they are called.
+    """Import a file, once per process. Its folder becomes importable, so that it can be split up,
+    but files there never shadow other modules.
 
     Raises `ConfigError` as `load_attribute`.
     """
@@ -63,26 +63,26 @@ def load_module(path: Path) -> ModuleType:
         raise ConfigError(f"this file does not exist{_nearby(path)}", path)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ConfigError("this is no Python file (its name must end in .py)", path)
+        raise ConfigError("this is not a Python file (its name must end in .py)", path)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as exc:  # a user's file may raise anything; it is named
+    except (Exception, SystemExit) as exc:  # a user's file can raise anything
         del sys.modules[name]
         raise ConfigError(f"importing it raises {_told(exc)}", path, _line(exc, path)) from exc
     return module
 
 
 def construct(class_: type[Made]) -> Made:
-    """An instance, made without arguments.
+    """An instance, created without arguments.
 
-    Raises `ConfigError`, with the line in the class's file, for whatever `__init__` raises.
+    Raises `ConfigError`, with the line in the class's file, if `__init__` raises anything.
     """
     try:
         return class_()
-    except (Exception, SystemExit) as exc:  # a user's class may raise anything; it is named
+    except (Exception, SystemExit) as exc:  # a user's class can raise anything
         path = Path(inspect.getfile(class_))
         line = _line(exc, path) or _first_line(class_.__init__, path)
         raise ConfigError(f"{class_.__name__}() raises {_told(exc)}", path, line) from exc
@@ -93,7 +93,7 @@ def _told(exc: BaseException) -> str:
 
 
 def _line(exc: BaseException, path: Path) -> int | None:
-    """The line of the file at which the exception arose or passed."""
+    """The line of the file where the exception was raised or passed through."""
     if isinstance(exc, SyntaxError) and exc.filename == str(path):
         return exc.lineno
     frames = traceback.extract_tb(exc.__traceback__)
@@ -101,8 +101,8 @@ def _line(exc: BaseException, path: Path) -> int | None:
 
 
 def _first_line(function: object, path: Path) -> int | None:
-    """Where a function of that file begins; None if it is none of that file."""
-    code = getattr(function, "__code__", None)  # what is written in C has none
+    """The first line of a function in that file; None if it is not in that file."""
+    code = getattr(function, "__code__", None)  # absent in C functions
     if isinstance(code, CodeType) and code.co_filename == str(path):
         return code.co_firstlineno
     return None
@@ -116,8 +116,8 @@ def _nearby(path: Path) -> str:
 
 
 def missing_extra(extra: Literal["a2a", "acp", "irc", "mcp", "otel"]) -> str | None:
-    """Which extra is missing, and how to get it; None: it is there."""
-    with suppress(ModuleNotFoundError):  # the package around a module may be missing, too
+    """A sentence on how to install the extra, or None if it is installed."""
+    with suppress(ModuleNotFoundError):  # a parent package can be missing, too
         if all(importlib.util.find_spec(module) for module in _EXTRAS[extra]):
             return None
     return (

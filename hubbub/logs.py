@@ -1,7 +1,7 @@
-"""The log of Hubbub's own parts: one plain line a record, to stderr, and it never fails anybody.
+"""Hubbub's own log: one plain line per record, to stderr, which never raises.
 
-A program that has configured structlog gets the records its own way. Without that (a hub inside a
-test, an agent in a script) structlog would print to stdout, where answers belong.
+A program that configures structlog gets the records its own way. Without that (a hub inside a test,
+an agent in a script) structlog would print to stdout, which is for results.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ __all__ = ["STDERR", "Unfailing", "get_logger", "processors"]
 
 
 def processors() -> list[Processor]:
-    """What makes a line of a record."""
-    import structlog  # with all that it loads; most commands have nothing to log
+    """The processors that format a record as a line."""
+    import structlog  # slow to import, and most commands log nothing
 
     return [
         structlog.contextvars.merge_contextvars,
@@ -30,15 +30,15 @@ def processors() -> list[Processor]:
 
 
 class Unfailing:
-    """stderr as it is at the moment. What it does not take is lost, and nobody hears of it.
+    """The current stderr. Text that cannot be written is silently lost.
 
-    A record is written in the middle of a call or of a connection, which must not end because
-    whoever read stderr has gone (OSError), because it was closed (ValueError), or because there is
-    none (None, in a program without a console).
+    Records are written in the middle of calls and connections, which must not fail because the
+    reader of stderr is gone (OSError), it was closed (ValueError), or there is none (None, in a
+    program without a console).
     """
 
     def write(self, text: str) -> int:
-        """Returns the text's length, as files do."""
+        """Return the text's length, as files do."""
         with suppress(OSError, ValueError):
             if sys.stderr is not None:
                 sys.stderr.write(text)
@@ -51,16 +51,17 @@ class Unfailing:
 
 
 STDERR = cast(TextIO, Unfailing())  # it is only written to
-"""One for all: structlog keeps a lock for each file, so that the threads' lines do not mix."""
+"""Shared, as structlog has a lock per file so that lines of threads do not mix."""
 
 
 def get_logger(name: str) -> FilteringBoundLogger:
-    """A logger that looks for its configuration whenever it is used, so modules can keep one."""
+    """A logger that looks up its configuration on each use, so that modules can have a global
+    one."""
     return cast("FilteringBoundLogger", _Lazy(name))
 
 
 class _Lazy:
-    """Passes everything on to structlog's logger, or to ours while structlog is not configured."""
+    """Delegates to structlog's logger, or to ours while structlog is not configured."""
 
     def __init__(self, name: str):
         self._name = name

@@ -1,4 +1,4 @@
-"""JSON that can mean one thing only: every key is given once, and numbers are numbers."""
+"""Strict JSON: every key appears once, and numbers are finite."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ LONGEST_NUMBER = 400
 
 
 class NotJson(ValueError):
-    """What stands there is no JSON value; the text says what is wrong, for the one who wrote it."""
+    """The text is not valid JSON; the message is for its author."""
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of these keys and values. Any: JSON, whatever its reader calls it."""
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    """An object of these keys and values. Any, as the values are JSON."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
         seen = set[str]()
         for key, _ in pairs:
             if key in seen:
                 raise NotJson(f"the key {key[:60]!r} is given twice")
             seen.add(key)
-    return made
+    return members
 
 
 def finite(text: str) -> float:
-    """A number with a fraction or an exponent; not 1e999."""
+    """A number with a fraction or an exponent, within range (not 1e999)."""
     number = float(text)
     if not math.isfinite(number):
         raise NotJson(f"the number {text[:60]!r} is too large")
@@ -36,7 +36,7 @@ def finite(text: str) -> float:
 
 
 def whole(text: str) -> int:
-    """A number without either, which takes long to read if it is long."""
+    """An integer, with a limited length, as parsing long ones is slow."""
     if len(text) > LONGEST_NUMBER:
         raise NotJson("a number is too long")
     return int(text)
@@ -57,4 +57,4 @@ STRICT: _Hooks = {
     "parse_float": finite,
     "parse_constant": no_constant,
 }
-"""For `json.loads` and decoders: they raise `NotJson`."""
+"""Arguments for `json.loads` and decoders, which then raise `NotJson`."""

@@ -1,7 +1,7 @@
-"""Code of users that runs inside the agent: what it raises ends nothing but itself.
+"""Users' code that runs inside the agent, isolated so that its exceptions end nothing else.
 
-`sys.exit()` in a tool, a `CancelledError` that a handler raises by itself, an exception that cannot
-even be written down: for the agent they are failures like any other.
+`sys.exit()` in a tool, a `CancelledError` raised by a handler itself, an exception that cannot even
+be formatted: for the agent they are failures like any other.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ __all__ = ["Escape", "contained", "told"]
 
 
 class Escape(Exception):
-    """What would have ended more than the code that raised it; that is the `__cause__`."""
+    """Replaces an exception that would have ended more than the user's code; that is the
+    `__cause__`."""
 
 
 @contextmanager
 def contained() -> Iterator[None]:
-    """Around code of a user, within a task. Raises `Escape` for what is no `Exception`.
+    """Isolates a user's code in a task. Raises `Escape` for exceptions that are not an `Exception`.
 
-    A task that is cancelled from outside stays cancelled, and a coroutine that is closed is closed.
+    Cancelling the task from outside still works, as does closing a coroutine.
     """
     task = asyncio.current_task()
     assert task is not None, "only within a task"
@@ -41,12 +42,12 @@ def contained() -> Iterator[None]:
 
 
 def told(exc: BaseException) -> str:
-    """The exception's type and what it says, on one or more lines. Raises nothing."""
+    """The exception's type and message, on one or more lines. Raises nothing."""
     if isinstance(exc, Escape):
         return str(exc)
     name = type(exc).__name__
     try:
         text = str(exc)
     except Exception:  # noqa: BLE001 - `__str__` is a user's code as well
-        return f"{name} (what it says cannot be read)"
+        return f"{name} (its message cannot be read)"
     return f"{name}: {text}" if text else name

@@ -1,4 +1,4 @@
-"""Waiting with an end, also in the middle of a cancellation."""
+"""Waiting with a deadline that works even during a cancellation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ __all__ = ["done_within"]
 
 
 async def done_within(work: Coroutine[Any, Any, object], seconds: float) -> bool:
-    """Whether `work` ends within `seconds`; it is cancelled if it does not. Raises what it raises.
+    """Whether `work` ends within `seconds`; otherwise it is cancelled. Raises what it raises.
 
-    For what is tidied up on the way out. Python before 3.11.3 (gh-102780) lets `asyncio.timeout`
-    raise CancelledError in place of TimeoutError in a task that is being cancelled, so that what
-    was to be done after the deadline would never be done.
+    For cleanup. Before Python 3.11.3 (gh-102780), `asyncio.timeout` raises CancelledError instead
+    of TimeoutError in a task that is being cancelled, so code after the deadline would not run.
     """
     task = asyncio.ensure_future(work)
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from generating.models import fields
 from generating.tables import table
 from hubbub.config import budgets
-from hubbub.network.wakes import KEPT_BACK, RULES, SENTENCES, Reason, WakeContext, WakeRule
+from hubbub.network.wakes import RULES, SENTENCES, SUPPRESSIONS, Reason, WakeContext, WakeRule
 
 __all__ = ["wakes_parts"]
 
@@ -16,13 +16,16 @@ DEFAULT_POLICY = "humans"
 
 
 def wakes_parts() -> dict[str, str]:
-    others = [reason for reason in Reason if reason not in KEPT_BACK and reason not in WAKING]
+    others = [reason for reason in Reason if reason not in SUPPRESSIONS and reason not in WAKING]
     return {
         "wake_rules": table(("message", "from", "wakes", "reply"), list(_rules())),
         "wake_reasons": table(("code", "the message wakes, because"), _meanings(WAKING)),
         "wake_limits": table(
             ("code", "the message does not wake, because", "comes from"),
-            [(f"`{code}`", SENTENCES[code], f"`{origin}`") for code, origin in KEPT_BACK.items()],
+            [
+                (f"`{code}`", SENTENCES[code], f"`{origin}`")
+                for code, origin in SUPPRESSIONS.items()
+            ],
         ),
         "wake_absences": table(("code", "the message does not wake, because"), _meanings(others)),
         "wake_budgets": fields(budgets.Budgets),

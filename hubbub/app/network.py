@@ -203,7 +203,7 @@ async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
 
             parts = (hub.kernel, hub.gateway, hub.services.registry)
             door = GatewayDoor(*parts, network.gateway_token)
-            doors |= await stack.enter_async_context(door.open(hub.hear))
+            doors |= await stack.enter_async_context(door.open(hub.listen))
         yield doors
 
 
@@ -302,7 +302,7 @@ def _watch(hub: Hub, report: Report) -> None:
         except Exception:
             log.exception("messages cannot be shown")
 
-    hub.hear(seen)
+    hub.listen(seen)
 
 
 def _up(config: LoadedConfig, listening: Listening) -> NetworkUp:

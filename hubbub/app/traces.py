@@ -66,7 +66,7 @@ async def traced(hub: Hub, node: str = "") -> AsyncIterator[None]:
         hub, TracerProvider(resource=Resource.create(about), shutdown_on_exit=False), processors
     )
     traces.with_content = _wants_content(os.environ)
-    hub.hear(traces.committed, traces.recorded)
+    hub.listen(traces.committed, traces.recorded)
     try:
         yield
     finally:

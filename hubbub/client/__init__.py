@@ -1,9 +1,9 @@
 """The client library: a participant's end of the protocol. Imports the protocol.
 
-client, calls, stream, items  `Client`, its calls in flight, the events that it gives
+client, calls, stream, items  `Client`, its calls in flight, its events
 transport                     a WebSocket, or memory
-snapshot                      what `ready` leaves out, asked for before it begins
-runfile                       where networks of this user are
+snapshot                      requests the data that `ready` leaves out
+runfile                       finds the networks of this user
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Calls on their way: frames out, answers in, in the order they were made; and when they are
-repeated."""
+"""Calls in flight: frames out, answers in, in the order of the calls; and the delays of retries."""
 
 from __future__ import annotations
 
@@ -29,14 +28,14 @@ __all__ = [
 
 @dataclass(eq=False)
 class PendingCall:
-    """A call whose answer has not come."""
+    """A call that is not answered yet."""
 
     frame: bytes
     answer: asyncio.Future[JsonValue]
 
 
 class PendingCalls:
-    """The calls in flight, by the `ref` that their answers carry."""
+    """The calls in flight, by the `ref` of their answers."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, PendingCall] = {}
@@ -45,13 +44,13 @@ class PendingCalls:
 
     @property
     def waiting(self) -> list[PendingCall]:
-        """Those without an answer, in the order they were made."""
+        """The unanswered calls, in order."""
         return list(self._waiting.values())
 
     def make(
         self, name: str, args: Mapping[str, object], cid: str | None, limits: LimitsInfo
     ) -> PendingCall:
-        """A new call. If it cannot be sent, its answer says so already."""
+        """A new call. If it cannot be sent, its answer is already an error."""
         self._made += 1
         ref = str(self._made)
         call = PendingCall(b"", asyncio.get_running_loop().create_future())
@@ -67,7 +66,7 @@ class PendingCalls:
         return call
 
     def settle(self, ref: str, answer: JsonValue | OperationError) -> None:
-        """The hub has answered. An answer to no open call is ignored."""
+        """Set the answer of a call; ignored if no such call is open."""
         call = self._waiting.get(ref)
         if call is None or call.answer.done():
             return
@@ -77,7 +76,7 @@ class PendingCalls:
             call.answer.set_result(answer)
 
     def finish(self, end: ConnectionLost) -> None:
-        """No answer comes any more, and no call can be made."""
+        """Fail all open calls, and any new ones."""
         self._end = end
         for call in self.waiting:
             if not call.answer.done():
@@ -86,7 +85,7 @@ class PendingCalls:
     def _forget(self, ref: str, answer: asyncio.Future[JsonValue]) -> None:
         self._waiting.pop(ref, None)
         if not answer.cancelled():
-            answer.exception()  # marks it as seen: a post may be dropped
+            answer.exception()  # marks it as retrieved, as a future from `post` can be dropped
 
 
 def encode_call(
@@ -94,8 +93,8 @@ def encode_call(
 ) -> bytes:
     """The frame of a call.
 
-    Raises `OperationError` for arguments that no hub accepts. The hub's own answer to such a frame
-    could not say which call it means, because it does not read that far.
+    Raises `OperationError` for arguments that no hub accepts. The hub could not identify the call
+    in its own answer, as it does not read such a frame that far.
     """
     call = {"op": "call", "ref": ref, "name": name, "args": args}
     if cid is not None:
@@ -103,10 +102,10 @@ def encode_call(
     try:
         frame = to_json(call)  # several times as fast as `json`
         opened = frame.count(b"{") + frame.count(b"[")
-        # Texts have brackets and such words, too: only then it is worth a closer look.
+        # Texts can contain these as well, so a match only means that a closer check is needed.
         plain = json.loads(frame, **STRICT) if _SUSPECT.search(frame) else None
-    except ValueError as exc:  # NaN, a lone surrogate, an object, a circle
-        raise OperationError(ErrorCode.BAD_REQUEST, f"{name}: the arguments are no JSON") from exc
+    except ValueError as exc:  # NaN, a lone surrogate, an object, a cycle
+        raise OperationError(ErrorCode.BAD_REQUEST, f"{name}: the arguments are not JSON") from exc
     if len(frame) > limits.frame_bytes:
         text = f"{name}: the call has {len(frame)} bytes, the hub accepts {limits.frame_bytes}"
         raise OperationError(ErrorCode.TOO_LARGE, text)
@@ -131,32 +130,34 @@ def _has_nul(value: JsonValue) -> bool:
 
 
 def _depth(frame: bytes) -> int:
-    """How many objects and lists are inside each other."""
+    """The nesting depth of objects and lists."""
     depths = accumulate(1 if each in b"[{" else -1 for each in _BRACKETS.sub(b"", frame))
     return max(depths, default=0)
 
 
 @dataclass(frozen=True)
 class Backoff:
-    """Exponential delays with jitter, so that the clients of a restarted hub do not come as one."""
+    """Exponential delays with jitter, so that clients of a restarted hub do not all return at
+    once."""
 
     first_s: float = 0.1
     most_s: float = 10.0
     retries: int = 8
-    """How often a call is repeated that failed with a temporary error. With the delays above the
-    last repetition is about 20 s after the first try."""
+    """Retries of a call that failed with a temporary error. With the delays above, the last retry
+    is about 20 s after the first attempt."""
     steady_s: float = 10.0
-    """A connection that held this long counts as good: the next delay is the first one again."""
+    """A connection that lasted this long resets the delay."""
     random: Callable[[], float] = random.random
-    """Gives numbers in [0, 1)."""
+    """Returns numbers in [0, 1)."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Waits for so many seconds."""
+    """Waits for a number of seconds."""
 
     def delay(self, attempt: int) -> float:
-        """Seconds before attempt number `attempt` (from 0): half of it fixed, half of it chance."""
+        """Seconds before attempt number `attempt` (from 0): half fixed, half random."""
         longest = min(self.most_s, self.first_s * 2.0 ** min(attempt, 32))
         return longest * (0.5 + 0.5 * self.random())
 
-    def after(self, told_s: float, attempt: int) -> float:
-        """Seconds to wait when the hub named a delay: never less, at most half as much again."""
-        return max(told_s * (1 + 0.5 * self.random()), self.delay(attempt))
+    def after(self, requested_s: float, attempt: int) -> float:
+        """Seconds to wait if the hub requested a delay: at least that, at most half as much
+        again."""
+        return max(requested_s * (1 + 0.5 * self.random()), self.delay(attempt))

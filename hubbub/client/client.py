@@ -8,9 +8,9 @@
                     print(item.message.text)
                     await client.ack(item.seq)
 
-At least once from the hub, `cid` on writes, and acknowledgement after the effect make effects
-happen exactly once: an event is handed out once by one client, and again only to a client that
-starts anew from a cursor before it.
+Delivery at least once, `cid` on writes, and acknowledgement after the effect make effects happen
+exactly once: a client hands out an event once, and only a new client that starts from an earlier
+cursor gets it again.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = ["Client", "ClientOptions"]
 HANDSHAKE_S = 10.0
 """Seconds for connecting, `hello` and `ready` together."""
 FLUSH_S = 1.0
-"""Seconds that leaving waits for what is still to be written."""
+"""Seconds that closing waits for pending writes."""
 _CLOSES: dict[str, CloseCode] = {
     ErrorCode.AUTH_FAILED: CloseCode.AUTH,
     ErrorCode.UNSUPPORTED_VERSION: CloseCode.VERSION,
@@ -66,26 +66,25 @@ F = TypeVar("F", Hello, Ready)
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """What few clients say of themselves."""
+    """Rarely used options of a client."""
 
     card: Card | None = None
-    """What others see of the participant; None: what the hub knows of it."""
+    """The participant's card for others; None keeps the one at the hub."""
     observe: bool = False
-    """Hear every message of the network. For owners."""
+    """Receive every message of the network. For owners."""
     schemas: bool = True
-    """Whether operations come with the JSON Schemas of what they take, which only tools need.
-    """
+    """Whether operations include the JSON Schemas of their inputs, which only tools need."""
     backoff: Backoff = field(default_factory=Backoff)
     clock: Clock = field(default_factory=SystemClock)
 
 
 class Client:
-    """One participant on one connection at a time, for as long as its `async with` block lasts.
+    """One participant on one connection at a time, while its `async with` block lasts.
 
-    Entering connects, and raises `OperationError` when the hub refuses (`auth_failed`,
-    `unsupported_version`, ...) and `ConnectionLost` when there is none. From then on a lost
-    connection is taken up again by itself, unless the close code forbids it (page 2). Leaving
-    writes what was posted (for at most a second), closes, and ends every task.
+    Entering connects, and raises `OperationError` if the hub refuses (`auth_failed`,
+    `unsupported_version`, ...) and `ConnectionLost` if there is no hub. After that the client
+    reconnects automatically unless the close code forbids it. Leaving writes everything posted (for
+    at most a second), closes, and ends every task.
 
     hello    the latest `hello`: limits, epoch, name of the network
     ready    the latest `ready`: threads, participants, operations as of that moment
@@ -105,8 +104,8 @@ class Client:
         cursor: Cursor | Literal["latest"] | None = None,
         options: ClientOptions | None = None,
     ):
-        """`turns` says that it is an agent that records its turns. `cursor` is where an earlier
-        client stopped, or `latest` (the head of the log); without it the hub's own cursor counts.
+        """`turns`: whether it is an agent that records its turns. `cursor` is where an earlier
+        client stopped, or `latest` (the head of the log); the default is the hub's own cursor.
         """
         options = options or ClientOptions()
         self._schemas = options.schemas
@@ -150,7 +149,7 @@ class Client:
         runner = self._runner
         assert runner is not None, "entered before"
         try:
-            # If it is not idle by then, the hub reads no more: what is unwritten will never be.
+            # If it is not idle by then, the hub does not read, and the rest cannot be written.
             await done_within(self._idle.wait(), FLUSH_S)
         finally:
             runner.cancel()
@@ -165,25 +164,25 @@ class Client:
 
     @property
     def cursor(self) -> Cursor | None:
-        """The last acknowledged position: what a later client may start from."""
+        """The last acknowledged position, from which a later client can start."""
         return self._stream.cursor
 
     def offers(self, name: str) -> bool:
-        """Whether the hub has an operation: an older one may not know it."""
+        """Whether the hub has an operation, which an older one may not."""
         return name in self._offered
 
     # Calls --------------------------------------------------------------------------------------
 
     async def call(self, name: str, /, *, cid: str | None = None, **args: object) -> JsonValue:
-        """Ask for an operation and wait for its result.
+        """Call an operation and wait for its result.
 
-        The arguments are JSON or pydantic models. Writes get a fresh `cid` unless one is given. A
-        lost connection is survived: the call is sent again, with the same `cid`, after the resume.
-        Temporary errors (`rate_limited`, `store_unavailable`, `draining`) are retried up to
-        `Backoff.retries` times, with the delay that the hub names or else a growing one.
+        The arguments are JSON or pydantic models. Writes get a new `cid` unless one is given. After
+        a lost connection the call is sent again with the same `cid`. Temporary errors
+        (`rate_limited`, `store_unavailable`, `draining`) are retried up to `Backoff.retries` times,
+        with the delay that the hub requests or an increasing one.
 
-        Raises `OperationError` when the hub refuses or could only refuse (arguments that are no
-        JSON, too much), and `ConnectionLost` when the client is closed for good.
+        Raises `OperationError` if the hub refuses or would certainly refuse (arguments that are not
+        JSON, or too large), and `ConnectionLost` if the client is closed for good.
         """
         cid = cid or self._fresh_cid(name)
         attempt = 0
@@ -199,10 +198,10 @@ class Client:
     def post(
         self, name: str, /, *, cid: str | None = None, **args: object
     ) -> asyncio.Future[JsonValue]:
-        """Ask for an operation without waiting. Frames leave in the order of the calls.
+        """Call an operation without waiting. Frames are sent in the order of the calls.
 
-        As `call`, but temporary errors are not retried: that would change the order. The future
-        may be dropped; its exception is then ignored.
+        As `call`, but temporary errors are not retried, as that would change the order. The future
+        can be dropped; its exception is then ignored.
         """
         call = self._calls.make(name, args, cid or self._fresh_cid(name), self.hello.limits)
         if not call.answer.done():
@@ -215,37 +214,36 @@ class Client:
     # Events -------------------------------------------------------------------------------------
 
     def events(self) -> Events:
-        """What arrives, in order, for one consumer.
+        """The incoming items, in order, for one consumer.
 
-        Begins with `Ready`. Every reconnection gives another one: with `resumed=True` the stream
-        simply goes on; with `resumed=False` forget what you know and start afresh from it (events
-        that waited to be handed out are dropped, they belong to the old state). An event is handed
-        out once and never behind a gap. One's own messages arrive as events only when another
-        connection sent them, or when the connection was lost about that time.
+        Begins with `Ready`, and yields another one after every reconnection. With `resumed=True`
+        the stream continues. With `resumed=False` discard your state and start over from it (queued
+        events of the old state are dropped). An event is yielded once, and never after a gap. Your
+        own messages arrive as events only if another connection sent them, or if the connection was
+        lost around that time.
 
-        Ends by raising `ConnectionLost` when the hub closed for good or the client was left.
-        Who stops and asks again goes on where it stopped; RuntimeError for two at the same time.
+        Ends by raising `ConnectionLost` when the hub closes for good or the client is closed. A
+        consumer can stop and continue later; two at the same time raise RuntimeError.
         """
         return self._events
 
     async def ack(self, seq: int) -> None:
-        """Everything up to `seq` is safely with this participant, and its effects are.
+        """Acknowledge that everything up to `seq` and its effects are safe with this participant.
 
-        Cheap: the acknowledgement is remembered as the place to resume from and sent to the hub
-        together with those of the same moment. The hub has at most 256 unacknowledged events on
-        its way. A position that was not handed out belongs to an older stream and is passed over.
+        Cheap: the position to resume from is stored, and sent to the hub together with others of
+        the same moment. The hub sends at most 256 unacknowledged events. A position that was not
+        handed out belongs to an older stream and is ignored.
         """
         if self._stream.ack(seq):
             self._idle.clear()
             self._output.set()
 
     async def written(self) -> None:
-        """Wait until all that was asked and acknowledged so far is on its way to the hub, or the
-        connection is gone."""
+        """Wait until all calls and acknowledgements so far are sent, or the connection is lost."""
         await self._idle.wait()
 
     async def signal(self, type: str, thread_id: str | None = None, data: JsonValue = None) -> None:
-        """Tell something ephemeral (typing, activity). Not sent while there is no connection."""
+        """Send an ephemeral signal (typing, activity). Dropped while there is no connection."""
         frame = Signal(type=type, thread_id=thread_id, data=data)
         if self._connected:
             self._write_soon(frame.model_dump_json(exclude_none=True).encode())
@@ -273,7 +271,7 @@ class Client:
         if VERSION not in hello.versions:
             raise OperationError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"the hub speaks {', '.join(hello.versions)}, this client {VERSION}",
+                f"the hub supports {', '.join(hello.versions)}, this client {VERSION}",
             )
         identify = self._identity.model_copy(update={"cursor": self._stream.resume})
         await wire.send(identify.model_dump_json(exclude_none=True))
@@ -295,7 +293,7 @@ class Client:
         self._output.set()
 
     async def _run(self, wire: Wire) -> None:
-        """Serve one connection after the other until the last one is over."""
+        """Serve one connection after another, until the client ends."""
         end = ConnectionLost(1000, "the client was closed")
         attempt = 0
         try:
@@ -311,7 +309,7 @@ class Client:
             self._finish(end)
 
     async def _serve(self, wire: Wire) -> ConnectionLost:
-        """Read and write until the connection is lost; says how."""
+        """Read and write until the connection is lost; returns how it ended."""
         try:
             async with asyncio.TaskGroup() as group:
                 writer = group.create_task(self._write(wire))
@@ -324,7 +322,8 @@ class Client:
             await wire.close()
 
     async def _reconnect(self, end: ConnectionLost, attempt: int) -> tuple[Wire, int]:
-        """Try until a connection stands. Raises `ConnectionLost` if there shall be none."""
+        """Retry until there is a connection. Raises `ConnectionLost` if reconnecting is not
+        allowed."""
         while may_reconnect(end.code):
             delay = self._backoff.delay(attempt)
             if self._come_back_s is not None:
@@ -364,7 +363,7 @@ class Client:
                 if not self._output.is_set():
                     self._idle.set()
         except ConnectionLost:
-            return  # the reader learns of it too, with what the hub had still to say
+            return  # the reader gets the same error, after the hub's last frames
 
     async def _write_queued(self, wire: Wire) -> None:
         while self._outgoing:
@@ -399,10 +398,10 @@ class Client:
             case Signal():
                 self._events.put(frame)
             case Reconnect():
-                # The hub closes when it has answered what is in flight; until then we stay.
+                # The hub closes after answering calls in flight; stay until then.
                 self._come_back_s = frame.after_s
             case _:
-                pass  # an error about no call comes before a close that says the same
+                pass  # an error without a call precedes a close with the same reason
 
     def _take_event(self, event: Event) -> None:
         verdict = self._stream.receive(event)
@@ -426,14 +425,14 @@ async def _expect(wire: Wire, kind: type[F]) -> F:
 
 
 def _why(error: OSError) -> str:
-    """In the system's words: asyncio's own name the address again and no reason."""
+    """The system's message, as asyncio's repeats the address without a reason."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
     return error.strerror or str(error)
 
 
 def _final(refusal: OperationError) -> ConnectionLost:
-    """A refusal at the door as a close: to come back from if temporary, else final."""
+    """A refused `identify` as a close: retryable if temporary, otherwise final."""
     if refusal.temporary:
         return ConnectionLost(CloseCode.INTERNAL, refusal.message)
     return ConnectionLost(_CLOSES.get(refusal.code, CloseCode.BAD_FRAME), refusal.message)

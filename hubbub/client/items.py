@@ -1,4 +1,4 @@
-"""What arrives for a client's consumer, waiting in order."""
+"""The queue of items for a client's consumer."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing import Self
 from hubbub.errors import ConnectionLost
 from hubbub.protocol.frames import Event, Ready, Signal
 
-__all__ = ["MOST_SIGNALS", "Disconnected", "Events", "Incoming"]
+__all__ = ["MAX_SIGNALS", "Disconnected", "Events", "Incoming"]
 
-MOST_SIGNALS = 256
-"""Signals that wait for a slow consumer; beyond, the oldest are dropped."""
+MAX_SIGNALS = 256
+"""Signals queued for a slow consumer; beyond that the oldest are dropped."""
 
 
 @dataclass(frozen=True)
 class Disconnected:
-    """The connection is lost for now; the client tries again after `retry_in_s` seconds."""
+    """The connection is lost; the client reconnects after `retry_in_s` seconds."""
 
     code: int
-    """The close code; 1006 when there was none."""
+    """The close code; 1006 if there was none."""
     reason: str
     retry_in_s: float
 
 
 Incoming = Ready | Event | Signal | Disconnected
-"""What `Client.events` hands out."""
+"""The items of `Client.events`."""
 
 
 class Events:
-    """The iterator that `Client.events` gives, and the queue behind it.
+    """The iterator of `Client.events`, and the queue behind it.
 
-    No generator: one who leaves a loop over it half-way may start another at once. The number of
-    waiting events is bounded by the hub (256 without an acknowledgement), that of signals here.
+    Not a generator, so that a consumer can leave a loop and start another. The hub limits the
+    number of queued events (256 without an acknowledgement); the number of signals is limited here.
     """
 
     def __init__(self, hand_out: Callable[[int], None]) -> None:
@@ -52,7 +52,7 @@ class Events:
 
     async def __anext__(self) -> Incoming:
         if self._awaited:
-            raise RuntimeError("events() has a consumer already")
+            raise RuntimeError("events() already has a consumer")
         self._awaited = True
         try:
             while not self._items:
@@ -65,29 +65,29 @@ class Events:
         return self._pop()
 
     async def aclose(self) -> None:
-        """There is nothing to close; for those who hold it as they would a generator."""
+        """Nothing to close; for use in place of a generator."""
 
     def put(self, item: Incoming) -> None:
-        """Something arrived."""
+        """Queue an item."""
         if isinstance(item, Signal):
             self._make_room()
             self._signals += 1
         elif isinstance(item, Disconnected) and self._items:
             if isinstance(self._items[-1], Disconnected):
-                self._items.pop()  # only the latest attempt matters to one who was not looking
+                self._items.pop()  # only the latest attempt matters
         elif isinstance(item, Ready) and not item.resumed:
-            self._items.clear()  # they belong to a state that is to be forgotten
+            self._items.clear()  # they belong to the old state
             self._signals = 0
         self._items.append(item)
         self._news.set()
 
     def finish(self, end: ConnectionLost) -> None:
-        """Nothing follows what is waiting."""
+        """End the iterator after the queued items."""
         self._end = end
         self._news.set()
 
     def _make_room(self) -> None:
-        if self._signals >= MOST_SIGNALS:
+        if self._signals >= MAX_SIGNALS:
             self._items.remove(next(item for item in self._items if isinstance(item, Signal)))
             self._signals -= 1
 

@@ -1,7 +1,7 @@
-"""Run files: how programs of the same user find a running network and its tokens.
+"""Run files, through which programs of the same user discover a running network and its tokens.
 
-`hubbub up` writes `<state dir>/run/<host>_<port>.json`, readable by its user alone, and removes it
-when it stops. A file whose process is dead is ignored.
+`hubbub up` writes `<state dir>/run/<host>_<port>.json`, readable only by its user, and removes it
+when it stops. A file whose process has died is ignored.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ class RunFile(Documented):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a network is and what opens it."""
+    """The address of a network, and its tokens."""
 
     url: str
     tokens: dict[str, str] = field(default_factory=dict)
-    """By participant; empty for a network that this user did not start here."""
+    """By participant; empty for a network that this user did not start on this machine."""
     humans: tuple[str, ...] = ()
     network: str | None = None
     """Its name, if known."""
     others: tuple[str, ...] = ()
-    """Where hubs stand by to take over from it."""
+    """The addresses of standby hubs."""
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """All places where it may be."""
+        """All possible addresses."""
         return (self.url, *self.others)
 
 
 def state_dir() -> Path:
-    """Where Hubbub keeps what is neither configuration nor data of a network."""
+    """The folder for state that is neither configuration nor a network's data."""
     if own := os.environ.get("HUBBUB_STATE_DIR"):
         return Path(own)
     if base := os.environ.get("XDG_STATE_HOME"):
@@ -80,7 +80,7 @@ def state_dir() -> Path:
 
 
 def write_run_file(run: RunFile) -> Path:
-    """Write (or replace) the file of a network; only its user can read it."""
+    """Write or replace the file of a network, readable only by its user."""
     path = _path(run.url)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
@@ -93,7 +93,7 @@ def write_run_file(run: RunFile) -> Path:
 
 
 def remove_run_file(run: RunFile) -> None:
-    """Remove the file of a network, unless another process has written its own since."""
+    """Remove the file of a network, unless another process has replaced it."""
     path = _path(run.url)
     current = _read(path)
     if current is not None and current.pid == run.pid:
@@ -101,18 +101,17 @@ def remove_run_file(run: RunFile) -> None:
 
 
 def find_run_files() -> list[RunFile]:
-    """The networks that this user runs on this machine, sorted by address."""
-    found = (_read(path) for path in sorted((state_dir() / "run").glob("*.json")))
-    return [run for run in found if run is not None and _alive(run.pid)]
+    """The networks that this user is running on this machine, sorted by address."""
+    runs = (_read(path) for path in sorted((state_dir() / "run").glob("*.json")))
+    return [run for run in runs if run is not None and _alive(run.pid)]
 
 
 def find_network(address: str | None) -> Address:
-    """Where to connect.
+    """The address to connect to.
 
-    `address` is host:port, a ws:// URL or the name of a running network; several with commas
-    between them are hubs that take over from each other. None means the network that runs here,
-    and if there are several, the one at the default address. Raises `UserError` when that does not
-    say which.
+    `address` is host:port, a ws:// URL or the name of a running network; several separated by
+    commas are a hub and its standbys. None means the network running on this machine or, if there
+    are several, the one at the default address. Raises `UserError` if that is ambiguous.
     """
     running = find_run_files()
     if address is not None:
@@ -122,9 +121,9 @@ def find_network(address: str | None) -> Address:
     if len(chosen) == 1:
         return _address(chosen[0])
     if not running:
-        raise UserError("no network runs here; start one with `hubbub up`, or give its address")
+        raise UserError("no network is running; start one with `hubbub up`, or give its address")
     names = ", ".join(f"{run.network} ({run.url.removeprefix('ws://')})" for run in running)
-    raise UserError(f"several networks run here, name one with --address: {names}")
+    raise UserError(f"several networks are running, name one with --address: {names}")
 
 
 def _named(address: str, running: list[RunFile]) -> Address:
@@ -136,9 +135,7 @@ def _named(address: str, running: list[RunFile]) -> Address:
         named = [run for run in running if run.network == address]
         if len(named) == 1:
             return _address(named[0])
-        raise UserError(
-            f"{address!r} is neither host:port nor the name of a network that runs here"
-        )
+        raise UserError(f"{address!r} is neither host:port nor the name of a running network")
     if not 0 < int(match["port"]) <= 65535:
         raise UserError(f"{address!r}: a port is a number from 1 to 65535")
     scheme = "wss" if address.startswith("wss://") else "ws"
@@ -168,7 +165,7 @@ def _path(url: str) -> Path:
 
 
 def _read(path: Path) -> RunFile | None:
-    """None when it is gone by now, or is no run file (of this version)."""
+    """The run file; None if it is gone or invalid (or of another version)."""
     try:
         return RunFile.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
@@ -181,5 +178,5 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True  # somebody else's, but it lives
+        return True  # alive, but another user's
     return True

@@ -1,8 +1,7 @@
-"""What `ready` leaves out, asked for before a client begins: schemas, and a large network's lists.
+"""Requests the data that `ready` leaves out, before a client begins: schemas, and long lists.
 
-Schemas are kept by their hash for as long as the process lives, so that they are fetched once.
-The models of operations are loaded by those who ask for them: most clients join with what `ready`
-says.
+Schemas are cached by their hash for the life of the process. The models of operations are imported
+only when needed, as `ready` is enough for most clients.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from hubbub.protocol.messages import OperationInfo, Participant
 __all__ = ["complete", "decode", "forget", "refused"]
 
 _REF = "ready"
-"""The ref of what is asked here; calls have numbers."""
+"""The ref of these calls; others have numbers."""
 _known: dict[str, OperationInfo] = {}
-"""Operations with their schemas, by the hash of these."""
+"""Operations with their schemas, by the schemas' hash."""
 
 
 async def complete(wire: Wire, ready: Ready, *, schemas: bool) -> tuple[Ready, list[HubFrame]]:
-    """`ready` with what it left out, and the frames that have come meanwhile.
+    """`ready` with the data it left out, and the frames that arrived meanwhile.
 
     Raises `OperationError` and `ConnectionLost`.
     """
@@ -46,12 +45,12 @@ async def complete(wire: Wire, ready: Ready, *, schemas: bool) -> tuple[Ready, l
 
 
 def forget() -> None:
-    """Forget the schemas that this process has seen."""
+    """Clear the cache of schemas."""
     _known.clear()
 
 
 class _UnsharedCalls:
-    """Calls of a connection that is not shared yet, one after the other."""
+    """Sequential calls on a connection that is not shared yet."""
 
     def __init__(self, wire: Wire):
         self._wire = wire
@@ -73,14 +72,14 @@ class _UnsharedCalls:
 async def _everybody(asking: _UnsharedCalls) -> tuple[Participant, ...]:
     from hubbub.protocol.operations import Participants
 
-    found: list[Participant] = []
+    participants: list[Participant] = []
     more = True
     while more:
-        after = {"after": found[-1].id} if found else {}
+        after = {"after": participants[-1].id} if participants else {}
         page = Participants.model_validate(await asking.ask("list_participants", **after))
-        found += page.participants
+        participants += page.participants
         more = page.more
-    return tuple(found)
+    return tuple(participants)
 
 
 async def _learn(asking: _UnsharedCalls, operations: Sequence[OperationInfo]) -> None:
@@ -107,13 +106,13 @@ def _described(operation: OperationInfo) -> OperationInfo:
 
 
 def decode(data: bytes) -> HubFrame | None:
-    """A frame of the hub, or None for an `op` that this version does not know."""
+    """A frame of the hub, or None for an unknown `op`."""
     try:
         return hub_frames.validate_json(data)
     except ValidationError as exc:
         if exc.errors(include_input=False)[0]["type"] == "union_tag_invalid":
             return None
-        # It would come again after every resume: this client and this hub do not fit.
+        # The hub would repeat it after every resume, so this client and hub are incompatible.
         raise ConnectionLost(CloseCode.BAD_FRAME, f"unreadable frame from the hub: {exc}") from exc
 
 

@@ -1,9 +1,9 @@
-"""Where a client stands in its events: what it has received, handed out and acknowledged. Pure.
+"""A client's position in its stream: events received, handed out and acknowledged. Pure.
 
     acked <= handed <= received
 
-The hub sends again whatever lies behind `acked` when the client resumes; what lies up to `received`
-is then known already. `prev` of each event proves that nothing is missing between two of them.
+When the client resumes, the hub repeats everything after `acked`; events up to `received` are then
+duplicates. `prev` of each event proves that nothing is missing between two of them.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ __all__ = ["Stream", "Verdict"]
 
 
 class Verdict(Enum):
-    """What an arriving event is."""
+    """The result of checking an event."""
 
     NEW = auto()
     KNOWN = auto()
-    """Received before the connection was lost; the hub repeats what was not acknowledged."""
+    """A duplicate: received before the connection was lost, and not acknowledged."""
     GAP = auto()
-    """Something before it is missing: the connection cannot be trusted any more."""
+    """An event before it is missing, so the connection is not reliable."""
 
 
 class Stream:
     """The positions of one client."""
 
     def __init__(self, cursor: Cursor | None = None):
-        """`cursor`: where an earlier life of this client stopped."""
+        """`cursor`: where an earlier instance of this client stopped."""
         self._asked = cursor
         self._epoch: str | None = None
         self._run: str | None = None
@@ -38,28 +38,29 @@ class Stream:
 
     @property
     def cursor(self) -> Cursor | None:
-        """Where to resume: the last acknowledged position, or None to leave it to the hub."""
+        """Where to resume: the last acknowledged position, or None for the hub's own cursor."""
         if self._epoch is None:
             return self._asked
         return Cursor(epoch=self._epoch, seq=self.acked, run=self._run)
 
     @property
     def resume(self) -> Cursor | None:
-        """The cursor for this client itself, which has seen what it was sent."""
+        """The cursor for this instance, which includes the received position."""
         if self.cursor is None or self.received <= self.acked:
             return self.cursor
         return self.cursor.model_copy(update={"received": self.received})
 
     @property
     def tellable(self) -> int:
-        """How far may be acknowledged: not beyond what the hub has sent on this connection."""
+        """The position that can be acknowledged now: not beyond what was sent on this
+        connection."""
         return min(self.acked, self._last)
 
     def begin(self, epoch: str, ready: Ready, run: str | None = None) -> Ready:
-        """A connection starts. Returns the `ready` for the consumer.
+        """Start a connection. Returns the `ready` for the consumer.
 
-        It says `resumed: false` also when the hub believes it resumed but starts beyond what was
-        received here: a partial recovery must not look whole.
+        It has `resumed: false` even if the hub resumed but starts beyond the received position, as
+        a partial recovery must not look complete.
         """
         self._last = ready.cursor
         self._run = run
@@ -71,7 +72,7 @@ class Stream:
         return ready if first else ready.model_copy(update={"resumed": False})
 
     def receive(self, event: Event) -> Verdict:
-        """Judge an event, and move on unless it shows a gap."""
+        """Check an event, and advance unless it shows a gap."""
         if event.prev != self._last or event.seq <= event.prev:
             return Verdict.GAP
         self._last = event.seq
@@ -81,14 +82,13 @@ class Stream:
         return Verdict.NEW
 
     def hand_out(self, seq: int) -> None:
-        """The consumer has the event at `seq`."""
+        """Record that the consumer has the event at `seq`."""
         self.handed = seq
 
     def ack(self, seq: int) -> bool:
         """Whether the acknowledgement moves the cursor.
 
-        What was never handed out cannot be safe: such a position belongs to a stream that began
-        before this one, and is passed over.
+        A position that was not handed out belongs to an earlier stream, and is ignored.
         """
         if not self.acked < seq <= self.handed:
             return False

@@ -1,4 +1,4 @@
-"""What carries frames between a client and a hub. The client knows only these two protocols."""
+"""Transports for frames between a client and a hub. The client uses only these two protocols."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 MAX_FRAME = 64 * 1024 * 1024
-"""Bytes of one frame from the hub; `ready` of a busy participant may be some MiB."""
+"""Limit for a frame from the hub; `ready` of a busy participant can have some MiB."""
 CLOSE_WITHIN_S = 1.0
-"""Seconds that the hub has for the closing handshake."""
+"""Seconds for the closing handshake."""
 PING_EVERY_S, SILENT_S = 2.0, 4.0
-"""Seconds between pings, and without an answer, after which the next of several hubs is tried."""
+"""With several hubs: seconds between pings, and without an answer until the next hub is tried."""
 ABNORMAL = 1006
-"""The close code of a connection that ended without one."""
+"""The close code of a connection that ended without a close frame."""
 
 
 class Wire(Protocol):
@@ -42,11 +42,11 @@ class Wire(Protocol):
         ...
 
     async def recv(self) -> bytes:
-        """The next frame. Raises `ConnectionLost` with the close code once there is none."""
+        """The next frame. Raises `ConnectionLost` with the close code at the end."""
         ...
 
     async def close(self) -> None:
-        """End the connection. Doing so again, or after the hub did, is fine."""
+        """End the connection; no effect if it has ended."""
         ...
 
 
@@ -54,16 +54,16 @@ class Transport(Protocol):
     """A way to reach one hub."""
 
     async def open(self) -> Wire:
-        """A new connection. Raises `ConnectionLost`, or OSError if no hub listens."""
+        """A new connection. Raises `ConnectionLost`, or OSError if no hub is listening."""
         ...
 
 
 class WebSocketTransport:
-    """Frames over WebSocket, as page 2 of the protocol has them: text, without compression."""
+    """Frames over WebSocket: text, without compression."""
 
     def __init__(self, url: str, *others: str):
-        """`url` is, for example, ws://127.0.0.1:4820. `others` are hubs that stand by to take
-        over: whichever answers is the network's."""
+        """`url` is, for example, ws://127.0.0.1:4820. `others` are standby hubs; the one that
+        answers is used."""
         self._urls = deque((url, *others))
         self._open_s, self._ping_s, self._pong_s = 10.0, 20.0, 20.0
         if others:
@@ -72,11 +72,11 @@ class WebSocketTransport:
 
     @property
     def url(self) -> str:
-        """The hub that answered last, or is tried next."""
+        """The hub that answered last, or the next to try."""
         return self._urls[0]
 
     async def open(self) -> Wire:
-        if self._was_open:  # and was lost: that hub may accept connections and stand still
+        if self._was_open:  # and was lost: that hub may hang but still accept connections
             self._was_open = False
             self._urls.rotate(-1)
         for left in reversed(range(len(self._urls))):
@@ -99,7 +99,7 @@ class WebSocketTransport:
             connection = await connect(
                 self.url,
                 compression=None,
-                proxy=None,  # a hub is on this machine or named outright
+                proxy=None,  # a hub is local, or its address is explicit
                 max_size=MAX_FRAME,
                 close_timeout=CLOSE_WITHIN_S,
                 open_timeout=self._open_s,
@@ -110,9 +110,9 @@ class WebSocketTransport:
             if exc.response.status_code == HTTPStatus.SERVICE_UNAVAILABLE:
                 reason = (exc.response.body or b"").decode(errors="replace").strip()
                 raise ConnectionLost(ABNORMAL, reason[:300] or str(exc)) from exc
-            raise ConnectionLost(ABNORMAL, f"{self.url} is no hub: {exc}") from exc
+            raise ConnectionLost(ABNORMAL, f"{self.url} is not a hub: {exc}") from exc
         except (InvalidHandshake, InvalidURI) as exc:
-            raise ConnectionLost(ABNORMAL, f"{self.url} is no hub: {exc}") from exc
+            raise ConnectionLost(ABNORMAL, f"{self.url} is not a hub: {exc}") from exc
         return _WebSocketWire(connection)
 
 
@@ -140,15 +140,15 @@ class _WebSocketWire:
 
 
 def _lost(closed: ConnectionClosed) -> ConnectionLost:
-    """The hub's verdict if it gave one; else why this side closed (frame too big, silence)."""
+    """The hub's close code if it sent one, otherwise this side's (frame too large, timeout)."""
     close = closed.rcvd or closed.sent
     return ConnectionLost(close.code, close.reason) if close else ConnectionLost(ABNORMAL)
 
 
 class MemoryTransport:
-    """Connects through `Hub.attach`, or anything else of that shape.
+    """Connects through `Hub.attach`, or any function of that signature.
 
-    `attach` may raise OSError to play a hub that does not listen.
+    `attach` can raise OSError to simulate a hub that is not listening.
     """
 
     def __init__(self, attach: Callable[[Outlet], Inlet]):
@@ -161,7 +161,7 @@ class MemoryTransport:
 
 
 class _MemoryOutlet:
-    """The hub's end, and the frames on their way to the client."""
+    """The hub's end, and the frames in flight to the client."""
 
     inlet: Inlet
 
@@ -182,11 +182,11 @@ class _MemoryOutlet:
         if self.ended is None:
             self.ended = (code, reason)
             self.news.set()
-            # As with a socket: the hub hears of the loss later, never inside its own call.
+            # As with a socket, the hub is notified of the loss later, never within its own call.
             asyncio.get_running_loop().call_soon(self._lose)
 
     def identified(self) -> None:
-        """Nothing to do: connections within a process are not counted."""
+        """Nothing to do, as connections within a process are not counted."""
 
     def unsent(self) -> int:
         return self._unsent

@@ -149,7 +149,7 @@ class _Span:
         bodies, after = list[bytes](), self.at - 1
         while after < head:
             page = await read(InteractionMessages(self.interaction, after, head))
-            bodies += [body for _, body in page.found]
+            bodies += [body for _, body in page.rows]
             after = page.upto
         messages = [Message.model_validate_json(body) for body in bodies]
         wakes = await read(WakesAt([message.seq for message in messages]))

@@ -1,6 +1,6 @@
 """Admission: from an `identify` frame to `ready`. First join and resume are one path.
 
-version -> token -> known, or new -> cursor -> snapshot at the cursor -> ready -> stream
+version -> token -> registered, or new -> cursor -> snapshot at the cursor -> ready -> stream
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ __all__ = ["Admission", "AdmissionRefused"]
 log = get_logger(__name__)
 
 CARD_BYTES = 8 * 1024
-"""Of a card as JSON: everybody is told everybody's."""
+"""Limit of a card as JSON: every participant receives every card."""
 AT_ONCE = 256
-"""Of those who come in the same moment so many are let in at a time, the first ones first. Else all
-would wait for as long as the last one does, and of many at once most give up and come again. Fewer
-would share fewer commits: sixteen take half as much CPU again for each that is new."""
+"""Participants admitted concurrently, in order of arrival. With no limit all of a crowd would wait
+as long as the last one, and most would give up and retry. A lower limit shares fewer commits: 16
+costs half as much CPU again per new participant."""
 KINDS = {"agent": "an agent", "human": "a person", "service": "a service"}
 
 
 Welcome = Callable[[Session, Caller, int, bytes, bool], None]
-"""Starts the stream of a session that has joined, after this position: with the `ready` frame, and
-whether anything was missed."""
+"""Starts the stream of an admitted session after a position, with the `ready` frame and whether the
+participant missed anything."""
 
 
 class AdmissionRefused(OperationError):
-    """Admission failed: after the error the socket is closed with `close`."""
+    """Admission failed: the socket is closed with code `close` after the error."""
 
     def __init__(
         self,
@@ -66,17 +66,16 @@ class AdmissionRefused(OperationError):
 
 
 class _WrongToken(AdmissionRefused):
-    """The answer waits, if there were many from the same address."""
+    """Its answer is delayed after many wrong tokens from the same address."""
 
     def __init__(self, message: str):
         super().__init__(ErrorCode.AUTH_FAILED, message, CloseCode.AUTH)
 
 
 class Admission:
-    """Lets participants in."""
+    """Admits participants."""
 
     def __init__(self, kernel: Kernel, mods: Mods, snapshots: Snapshots, welcome: Welcome):
-        """`welcome` is called with who has joined, and the `ready` frame."""
         self._kernel, self._state, self._store = kernel, kernel.state, kernel.store
         self._config, self._file = kernel.config, kernel.file
         self._mods, self._snapshots, self._welcome = mods, snapshots, welcome
@@ -84,15 +83,15 @@ class Admission:
         self._lent: dict[str, list[str]] = {}
         self._buckets: dict[str, TokenBucket] = {}
         self._registering: dict[str, asyncio.Event] = {}
-        """Participants whose first or changed entry is on its way to the store."""
-        self._said_shorter = False
+        """Participants whose new or changed record is being stored."""
+        self._reported_shorter = False
         self._wrong_tokens = WrongTokens()
-        self._doors = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(AT_ONCE)
 
-    # What the YAML says exists ------------------------------------------------------------
+    # Participants and channels of the config ----------------------------------------------
 
     async def declare(self) -> None:
-        """Make sure that the participants and channels of the config exist. At start only."""
+        """Create missing participants and channels of the config. At start only."""
         state = self._state
         cards: dict[str, tuple[Kind, Card]] = {
             **{name: ("agent", agent.card) for name, agent in self._file.agents.items()},
@@ -112,12 +111,13 @@ class Admission:
         records += self._named_members(new)
         for thread in self._mods.threads():
             for name in list(state.participants()):
-                records += self._enter(name, thread.no)
+                records += self._add_member(name, thread.no)
         if records:
             await self._kernel.log.write(*records)
 
     async def declare_agent(self, name: str, before: AgentConfig | None) -> None:
-        """An agent was added to the config, or is another one than `before`: card and channels."""
+        """Apply the card and channels of an agent that is new in the config or differs from
+        `before`."""
         state, agent = self._state, self._file.agents[name]
         new = state.get(name) is None
         records = [*self._new_participant(name, "agent", agent.card), *self._own_channels(name)]
@@ -131,7 +131,7 @@ class Admission:
         if records:
             await self._kernel.log.write(*records)
         if new:
-            self._tell_channels(name)
+            self._announce_channels(name)
 
     def _new_channel(self, name: str, description: str) -> Iterable[Record]:
         state = self._state
@@ -143,8 +143,8 @@ class Admission:
         yield StoredChannel(name, description)
 
     def _named_members(self, new: Collection[str]) -> Iterable[Record]:
-        """Memberships that the config asks for. `all` means whoever joins the network, and all who
-        are there when a channel is `new`: who has left such a channel since is not dragged back."""
+        """Memberships that the config requires. `all` means everyone who joins the network, plus
+        everyone present when the channel is `new`; a member who left later is not added again."""
         state = self._state
         for name, channel in self._file.channels.items():
             scope = state.channels[name].scope
@@ -152,16 +152,16 @@ class Admission:
                 continue
             members = state.participants() if channel.members == "all" else channel.members
             for member in list(members):
-                yield from self._enter(member, scope)
+                yield from self._add_member(member, scope)
         for agent in self._file.agents:
             yield from self._own_channels(agent)
 
     def _own_channels(self, agent: str) -> Iterable[Record]:
         for channel in self._file.agents[agent].channels:
-            yield from self._enter(agent, self._state.channels[channel].scope)
+            yield from self._add_member(agent, self._state.channels[channel].scope)
 
     def _new_participant(self, name: str, kind: Kind, card: Card) -> Iterable[Record]:
-        """Records and takes over a participant that is new or has changed."""
+        """Add a new or changed participant to the state, and yield its records."""
         state, head = self._state, self._kernel.log.head
         known = state.get(name)
         text = card.model_dump_json()
@@ -178,11 +178,10 @@ class Admission:
             if config.members == "all"
         ]
         for scope in scopes:
-            yield from self._enter(name, scope)
+            yield from self._add_member(name, scope)
 
-    def _enter(self, name: str, scope: int) -> Iterable[Record]:
-        """Let a participant into a scope that it is not in. What was said there before counts as
-        read."""
+    def _add_member(self, name: str, scope: int) -> Iterable[Record]:
+        """Add a participant to a scope unless it is a member. Earlier messages count as read."""
         state, head = self._state, self._kernel.log.head
         if state.members.since(name, scope) is not None:
             return
@@ -197,18 +196,19 @@ class Admission:
     # Tokens -------------------------------------------------------------------------------
 
     def add_token(self, participant: str, token: str) -> None:
-        """Let `token` prove the participant until the hub stops; nothing is stored."""
+        """Accept `token` for the participant until the hub stops; nothing is stored."""
         self._launched.setdefault(participant, []).append(token_hash(token))
 
     def lend(self, participant: str) -> str:
-        """A token for a part of the hub itself that speaks for the participant, until the hub stops
-        or the participant's tokens are revoked. It does not make others need one."""
+        """A token for a part of the hub that acts as the participant, valid until the hub stops or
+        the participant's tokens are revoked. It does not make a token mandatory for others."""
         token = new_token()
         self._lent.setdefault(participant, []).append(token_hash(token))
         return token
 
     async def owner_of(self, token: str) -> tuple[str, Kind] | None:
-        """Whom `token` proves, and what they are; None: nobody. Raises `StoreUnavailable`."""
+        """The participant that `token` proves, and its kind; None if there is none. Raises
+        `StoreUnavailable`."""
         mine = token_hash(token)
         launched = (name for name, hashes in self._launched.items() if mine in hashes)
         name = next(launched, None) or await self._store.read(TokenOwner(mine))
@@ -220,17 +220,17 @@ class Admission:
         return name, known.kind if known is not None else "human"
 
     async def _authenticate(self, frame: Identify) -> bool:
-        """Check who it is; returns whether it is an owner. Raises `AdmissionRefused`."""
+        """Check the identity; returns whether it is an owner. Raises `AdmissionRefused`."""
         name, kind = frame.participant, frame.kind
         known = self._state.get(name)
-        # A bridge proves itself, and the people of the other chat that it speaks for.
+        # A bridge's token also proves the people of the other chat that it speaks for.
         bridge = self._file.bridge_of(name)
         proven = bridge or name
         hashes = self._launched.get(proven, []) + list(await self._store.read(TokenHashes(proven)))
         open_to_all = self._config.auth == "open" and bridge is None
         lent = self._lent.get(name, []) if not self._state.revocations[name] else []
         if (hashes or not open_to_all) and not proves(frame.token, [*hashes, *lent]):
-            remedy = await self._way_in(name, frame.token)
+            remedy = await self._remedy(name, frame.token)
             raise _WrongToken(f"the token does not prove {name!r}; {remedy}")
         if name == OPERATOR and kind == "service":
             return True
@@ -238,63 +238,63 @@ class Admission:
             text = f"participant: {name!r} is a reserved name"
             raise AdmissionRefused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
         if known is not None and known.kind != kind:
-            text = f"{name!r} is the name of {KINDS[known.kind]} here; choose another name"
+            text = f"{name!r} is already {KINDS[known.kind]}; choose another name"
             raise AdmissionRefused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
         human = self._file.humans.get(name, HumanConfig())
         return kind != "agent" and (open_to_all or "owner" in human.roles)
 
-    async def _way_in(self, name: str, token: str | None) -> str:
-        """What somebody may do whose token does not prove this name."""
+    async def _remedy(self, name: str, token: str | None) -> str:
+        """What a caller can do whose token does not prove this name."""
         if name == OPERATOR:
-            return "only commands of the user who runs the network have its token"
+            return "only commands run by the network's own user have its token"
         owner = await self.owner_of(token) if token else None
         if owner is not None:
             return f"it is {owner[0]}'s: join as {owner[0]}"
         return f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
 
-    # The path -----------------------------------------------------------------------------
+    # Joining ------------------------------------------------------------------------------
 
     async def join(self, session: Session, frame: Identify) -> None:
         """Answer `identify` with `ready` and start the stream, or refuse and close."""
-        async with self._doors:
-            if session.state is not SessionState.CLOSED:  # else it has not waited so long
+        async with self._slots:
+            if session.state is not SessionState.CLOSED:  # else it gave up waiting
                 await self._answer(session, frame)
 
     async def _answer(self, session: Session, frame: Identify) -> None:
         try:
             await self._join(session, frame)
         except _WrongToken as error:
-            self._turn_away_slowly(session, error)
+            self._refuse_slowly(session, error)
         except AdmissionRefused as error:
-            _turn_away(session, error)
+            _refuse(session, error)
         except StoreUnavailable as error:
             session.failed("", error)
-            session.close(CloseCode.INTERNAL, "the store is not available; come back")
+            session.close(CloseCode.INTERNAL, "the store is not available; reconnect")
 
-    def _turn_away_slowly(self, session: Session, error: AdmissionRefused) -> None:
+    def _refuse_slowly(self, session: Session, error: AdmissionRefused) -> None:
         wait = 0.0
         if session.address:
             wait = self._wrong_tokens.wait(session.address, self._kernel.clock.monotonic())
         if wait > LONGEST_S:
-            text = "too many wrong tokens from your address: come back later, with the right one"
+            text = "too many wrong tokens from your address: try again later with the right one"
             code, close = ErrorCode.RATE_LIMITED, CloseCode.RATE
             error = AdmissionRefused(code, text, close, temporary=True, retry_after_s=wait)
             wait = 0.0
-        # A timer, no task: the hub's end waits for none.
-        asyncio.get_running_loop().call_later(wait, _turn_away, session, error)
+        # A timer rather than a task, so that a stopping hub does not wait for it.
+        asyncio.get_running_loop().call_later(wait, _refuse, session, error)
 
     async def _join(self, session: Session, frame: Identify) -> None:
         if frame.version != VERSION:
             text = f"version: this hub speaks {VERSION}, not {frame.version[:40]!r}"
             raise AdmissionRefused(ErrorCode.UNSUPPORTED_VERSION, text, CloseCode.VERSION)
         if self._kernel.draining.is_set():
-            text = "the hub is stopping; come back"
+            text = "the hub is stopping; reconnect"
             raise AdmissionRefused(ErrorCode.DRAINING, text, CloseCode.DRAIN, temporary=True)
         revoked = self._state.revocations[frame.participant]
         owner = await self._authenticate(frame)
         _check_card(frame)
         if frame.observe and not owner:
-            text = "observe: only an owner of the network may watch everything"
+            text = "observe: only an owner of the network can watch everything"
             raise AdmissionRefused(ErrorCode.FORBIDDEN, text, CloseCode.AUTH)
         bucket = self._bucket(frame.participant)
         caller = Caller(self._state, frame.participant, frame.kind, bucket, owner)
@@ -315,18 +315,18 @@ class Admission:
         self._welcome(session, caller, cursor, ready, cursor < head)
 
     def _bucket(self, participant: str) -> TokenBucket:
-        """What the participant may ask, on all its sockets together."""
-        found = self._buckets.get(participant)
-        if found is None:
+        """The participant's rate limit, shared by all its sockets."""
+        bucket = self._buckets.get(participant)
+        if bucket is None:
             limits, now = self._config.limits, self._kernel.clock.monotonic()
-            found = TokenBucket(limits.calls_per_second, limits.burst, now)
-            self._buckets[participant] = found
-        return found
+            bucket = TokenBucket(limits.calls_per_second, limits.burst, now)
+            self._buckets[participant] = bucket
+        return bucket
 
     async def _register(self, frame: Identify) -> None:
         name, state = frame.participant, self._state
         while (under_way := self._registering.get(name)) is not None:
-            await under_way.wait()  # another socket of it came first; that may still fail
+            await under_way.wait()  # another of its sockets came first, which can still fail
         known = state.get(name)
         card = frame.card
         if card is None:
@@ -347,17 +347,17 @@ class Admission:
             del self._registering[name]
             done.set()
         if known is None:
-            self._tell_channels(name)
+            self._announce_channels(name)
 
-    def _tell_channels(self, newcomer: str) -> None:
-        """Who is new in the network is in its open channels from the start."""
+    def _announce_channels(self, newcomer: str) -> None:
+        """Announce the open channels that a new participant is in from the start."""
         scopes = self._state.members.scopes(newcomer)
         for channel in self._state.channels.values():
             if channel.scope in scopes:
                 self._kernel.notifications.channel_changed(channel.name)
 
     def _position(self, frame: Identify) -> tuple[int, bool]:
-        """Where the stream starts, and whether that is where the client asked for."""
+        """Where the stream starts, and whether the client's cursor was honoured."""
         head = self._kernel.log.head
         wanted = frame.cursor
         if wanted is not None and wanted.epoch == self._state.epoch:
@@ -366,23 +366,23 @@ class Admission:
             if seen <= end:
                 return wanted.seq, True
             if wanted.run not in (None, self._state.run):
-                self._say_shorter(frame.participant, seen, end)
+                self._report_shorter_log(frame.participant, seen, end)
         known = self._state.get(frame.participant)
         if frame.observe or frame.latest or known is None:
             return head, False
         return min(known.cursor, head), False
 
-    def _say_shorter(self, participant: str, seen: int, end: int) -> None:
-        """A client knows more of an earlier run than the log has; said once in a run."""
-        if self._said_shorter:
+    def _report_shorter_log(self, participant: str, seen: int, end: int) -> None:
+        """Report once per run that a client has seen more of an earlier run than the log holds."""
+        if self._reported_shorter:
             return
-        self._said_shorter = True
+        self._reported_shorter = True
         log.warning(
             "the log is shorter than what a client has seen", who=participant, seen=seen, end=end
         )
         text = (
-            f"{participant} has seen more of the log than there is: if an older copy of it was put "
-            "back, messages are missing. Clients that have seen them start afresh."
+            f"{participant} has seen more of the log than it now holds. If an older copy was "
+            "restored, messages are missing. Clients that saw them start over."
         )
         details: dict[str, JsonValue] = {"code": "log_shorter", "seen": seen, "end": end}
         once = f"log_shorter:{self._state.run}"
@@ -391,7 +391,7 @@ class Admission:
         )
 
 
-def _turn_away(session: Session, error: AdmissionRefused) -> None:
+def _refuse(session: Session, error: AdmissionRefused) -> None:
     session.error(error, None)
     session.close(error.close, error.message[:100])
 

@@ -1,4 +1,4 @@
-"""The messages that others descend from: the last ones from memory, earlier ones from the store."""
+"""Causes of messages: recent ones from memory, earlier ones from the store."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from hubbub.network.trace_context import Ancestor
 __all__ = ["Ancestors"]
 
 REMEMBERED = 4096
-"""Messages: a cause is nearly always one of the last ones."""
+"""Messages in memory; a cause is nearly always a recent one."""
 
 Slot = tuple[int, int, str, str | None, int, int, bool]
-"""Of the message at this position: its thread's number, its sender, its interaction (None if it has
-opened one), its hop, how many there may be, whether it is from outside. Every message is kept, and
-few are asked for."""
+"""Position, thread number, sender, interaction (None if the message opened it), hop, hop limit, and
+whether it is from outside. A tuple, as every message is stored and few are looked up."""
 
 
 class Ancestors:
-    """Finds what must be known of a message to name it as a cause."""
+    """Looks up the data of a message that is named as a cause."""
 
     def __init__(self, store: Store, log: Log, state: NetworkState, router: Router):
         self._store, self._log, self._state, self._router = store, log, state, router
         self._ring: list[Slot] = [(0, 0, "", None, 0, 0, False)] * REMEMBERED
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """The entries are durable, and may be named from now on."""
+        """Add committed entries, which can be named as causes from now on."""
         ring = self._ring
         for e in entries:
             draft = e.draft
@@ -46,14 +45,14 @@ class Ancestors:
             )
 
     def recent(self, seq: int) -> Ancestor | None:
-        """The message at `seq`, if it is among the last ones."""
+        """The message at `seq`, if it is in memory."""
         at, thread_no, sender, interaction, hop, limit, outside = self._ring[seq % REMEMBERED]
         if at != seq or seq == 0:
             return None
         return Ancestor(thread_no, sender, interaction or interaction_id(seq), hop, limit, outside)
 
     async def ancestor(self, seq: int) -> Ancestor | None:
-        """The message at `seq`; None: there is none. Raises `StoreUnavailable`."""
+        """The message at `seq`; None if there is none. Raises `StoreUnavailable`."""
         known = self.recent(seq)
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""Who may be whom: tokens as SHA-256, compared in constant time."""
+"""Authentication: tokens as SHA-256, compared in constant time."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from itertools import islice
 __all__ = ["LONGEST_S", "WrongTokens", "new_token", "proves", "token_hash"]
 
 AT_ONCE = 5
-"""Wrong tokens of one address that are answered without delay."""
+"""Wrong tokens per address that are answered without delay."""
 EACH_S = 1.0
-"""Seconds that every further one is answered later than the one before it."""
+"""Additional delay in seconds for each further one."""
 LONGEST_S = 5.0
-"""What would wait longer is answered at once: come back later."""
+"""The longest delay; beyond it the answer is an immediate "try again later"."""
 
 
 def new_token() -> str:
-    """A fresh token: 256 random bits, recognisable in a log by its prefix."""
+    """A new token: 256 random bits, recognisable in a log by its prefix."""
     return "hub_" + secrets.token_urlsafe(32)
 
 
 def token_hash(token: str) -> str:
-    """What is stored of a token. It has 256 random bits, so a plain SHA-256 (hex) is enough."""
+    """The stored form of a token. As it has 256 random bits, a plain SHA-256 (hex) is enough."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def proves(token: str | None, hashes: Iterable[str]) -> bool:
-    """Whether `token` is one of those whose hashes are given. Every hash is compared."""
-    mine = token_hash(token or "")
-    found = False
+    """Whether the hash of `token` is among `hashes`. Every hash is compared."""
+    digest = token_hash(token or "")
+    matches = False
     for known in hashes:
-        found |= hmac.compare_digest(mine, known)
-    return found and token is not None
+        matches |= hmac.compare_digest(digest, known)
+    return matches and token is not None
 
 
 class WrongTokens:
-    """How long the answers to wrong tokens wait, by the address that they come from.
+    """Delays for the answers to wrong tokens, by client address.
 
-    Only wrong tokens count and wait. They are no way to guess one of 256 bits, however many there
-    are; a right one is let in at once, so nobody can lock out others behind the same proxy.
+    Only wrong tokens count and are delayed. A valid token is accepted at once, so that no one can
+    lock out others behind the same proxy; 256 bits cannot be guessed at any rate.
     """
 
     def __init__(self) -> None:
         self._paid_off: dict[str, float] = {}
-        """When an address has waited for all its wrong tokens; the longest untouched first."""
+        """When each address has waited for all its wrong tokens, least recently used first."""
 
     def wait(self, address: str, now: float) -> float:
-        """One more wrong token from `address`: the seconds that its answer has to wait.
+        """Count a wrong token from `address`; returns the seconds to delay its answer.
 
-        More than `LONGEST_S` does not count; then the answer is to come back after that.
+        Above `LONGEST_S` it is not counted, and the answer asks the client to try again after that.
         """
         source = _source(address)
         for old in list(islice(self._paid_off, 2)):
@@ -65,7 +65,7 @@ class WrongTokens:
 
 
 def _source(address: str) -> str:
-    """Whose address it is: of IPv6, one customer has a whole network."""
+    """The address to count by; for IPv6 the /64 network, as one customer has all of it."""
     if ":" not in address:
         return address
     return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))

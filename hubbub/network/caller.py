@@ -1,4 +1,4 @@
-"""Who calls: what the handlers of the core are given."""
+"""The caller of an operation, as the core's handlers receive it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.protocol.messages import Kind, Permission
 __all__ = ["OPERATOR", "Caller"]
 
 OPERATOR = "operator"
-"""Whoever runs the network: may do and read everything, and is nobody's recipient."""
+"""The user that runs the network. It can do and read everything, and receives no messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Caller:
         return self.owner or permission != "admin"
 
     def may_look(self, thread: Thread) -> bool:
-        """Whether the caller may read the thread when it asks for it: one that it reads anyway, or
-        that an agent reads for which it speaks; as an owner, also what agents say among themselves.
-        Nothing of that is delivered to it."""
+        """Whether the caller may read the thread on request, without receiving its messages: a
+        thread that it reads anyway, one that an agent it took over reads, and for owners also the
+        agents' direct threads."""
         state = self.state
         return (
             self.participant == OPERATOR
@@ -46,4 +46,4 @@ class Caller:
 
     def require_owner(self) -> None:
         if not self.owner:
-            raise forbidden("only an owner of the network may do that")
+            raise forbidden("only an owner of the network can do that")

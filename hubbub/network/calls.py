@@ -1,7 +1,7 @@
-"""Calls: an operation that a session asks for, run and answered.
+"""Calls: operations that sessions request, run and answered.
 
-admitted (rate, rights) -> the operation's handler -> answer
-                              a message, or records: the answer comes after the commit
+checks (rate, permission) -> the operation's handler -> answer
+                              a message, or records: the answer follows the commit
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class CallDispatcher:
         self._monotonic = kernel.clock.monotonic
 
     def take(self, session: Session, call: Call) -> None:
-        """Run one operation and answer it."""
+        """Run an operation and send its answer."""
         caller = session.caller
-        assert caller is not None, "the state table lets calls through only after `ready`"
+        assert caller is not None, "the state table allows calls only after `ready`"
         self._metrics.calls += 1
         operation = self._operations[call.name]
         try:
             wait = caller.bucket.take(self._monotonic(), operation.cost)
             if wait:
-                session.over_rate()
+                session.count_over_rate()
                 raise self._over_rate(wait)
             if session.bad_frames or session.calls_over_rate:
-                session.made_good()
+                session.count_good_call()
             if operation.permission == "admin":
                 caller.require_owner()
         except OperationError as error:
@@ -64,10 +64,10 @@ class CallDispatcher:
         else:
             self._run(session, caller, call, operation)
 
-    def turn_away(self, session: Session, call: Call) -> None:
-        """Answer a call that comes when the hub takes no more."""
+    def refuse_draining(self, session: Session, call: Call) -> None:
+        """Refuse a call while the hub is stopping."""
         error = OperationError(
-            ErrorCode.DRAINING, "the hub is stopping; come back", temporary=True, retry_after_s=1
+            ErrorCode.DRAINING, "the hub is stopping; reconnect", temporary=True, retry_after_s=1
         )
         session.failed(call.ref, error)
 
@@ -103,7 +103,8 @@ class CallDispatcher:
     async def _in_order(
         self, session: Session, caller: Caller, write: Coroutine[Any, Any, None]
     ) -> None:
-        """Finish a write that must read first; what the session writes meanwhile comes after it."""
+        """Finish a write that must read first, then run the writes that the session sent
+        meanwhile."""
         try:
             await write
         finally:
@@ -138,7 +139,7 @@ class CallDispatcher:
         operation: Operation,
         outcome: BaseModel | Draft | Commit[Record],
     ) -> Coroutine[Any, Any, None] | None:
-        """Bring a handler's outcome to its end; returns what is left to do if that takes time."""
+        """Write and answer a handler's outcome; returns the remaining work, if any."""
         ref, cid = call.ref, call.cid
         if isinstance(outcome, Draft):
             digest = None if cid is None else call_digest(call)
@@ -153,7 +154,7 @@ class CallDispatcher:
                     return
                 try:
                     session.result(ref, answer.model_dump_json(exclude_none=True).encode())
-                except Exception as error:  # a mod's answer may hold what is no JSON
+                except Exception as error:  # a mod's answer can contain values that JSON has not
                     log.exception("operation failed", operation=operation.name)
                     session.failed(ref, error)
 
@@ -181,7 +182,7 @@ class CallDispatcher:
 
 
 def call_digest(call: Call) -> int:
-    """A checksum of what is asked, equal for a repetition: against mistakes, not attacks."""
+    """A checksum of the call, equal for a repetition; it guards against mistakes, not attacks."""
     args = call.args
     if isinstance(args, PlainSpeech):
         asked = encode_json(args)

@@ -1,9 +1,8 @@
 """One WebSocket as the hub's outlet: complete text frames in, coalesced writes out.
 
-The `websockets` library does the handshake, control frames, fragments, compression and closing.
-Two short cuts keep a message from paying for a parser and a coroutine: plain text frames go
-straight to the session, and what the hub writes in one pass of the loop leaves in one write per
-socket.
+The `websockets` library does the handshake, control frames, fragments, compression and closing. Two
+shortcuts save a message the cost of a parser and a coroutine: plain text frames go straight to the
+session, and everything written in one iteration of the loop leaves in one write per socket.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from hubbub.protocol.wire import Inlet
 __all__ = ["TOO_SLOW", "Connection", "ConnectionOutlet", "Flusher", "FrameSplitter"]
 
 ABORT_AFTER_S = 1.0
-"""How long a peer may take to answer the closing handshake."""
-MOST_UNSENT = 4
-"""Times `max_unsent` that nobody may leave unread, however fast: answers to calls pile up at once,
-before anyone could see whether the peer reads them."""
-MOST_FROM_STRANGER = 64 * 1024 + STRANGER_FRAMES * STRANGER_BYTES
-"""Bytes before `ready`, with the handshake: all frames of the largest size."""
+"""Seconds for a peer to answer the closing handshake."""
+MAX_UNSENT = 4
+"""Multiple of `max_unsent` at which a peer is closed at once: answers to calls can pile up before
+it shows whether the peer reads them."""
+MAX_FROM_STRANGER = 64 * 1024 + STRANGER_FRAMES * STRANGER_BYTES
+"""Bytes before `ready`, including the handshake: the maximum number of frames at maximum size."""
 LARGE = 64 * 1024
-"""Bytes of one write that may have made the hub hold back events."""
-TOO_SLOW = "you do not read; come back and resume"
+"""Bytes of a write that can have made the session hold back events."""
+TOO_SLOW = "you are reading too slowly; reconnect and resume"
 
 _MEDIUM = Struct("!BBH").pack
 _LONG = Struct("!BBQ").pack
@@ -66,13 +65,13 @@ def _is_utf8(data: bytes) -> bool:
 class FrameSplitter:
     """Splits a client's byte stream into frames, so that plain text frames need no parser.
 
-    What clients send is, nearly always, whole text frames: final, masked, uncompressed. These are
-    unmasked and handed over at once; every other frame goes to the WebSocket library as it came,
-    and so does, from there on, a stream whose frames the library has to refuse.
+    Clients nearly always send whole text frames: final, masked, uncompressed. These are unmasked
+    and passed on at once. Any other frame goes to the WebSocket library unchanged, as does the rest
+    of a stream with a frame that the library has to refuse.
 
     `text(payload)` is called for each plain text frame, `other(frame)` for the bytes of any other
-    whole frame, and `not_text()` for a text frame that is no UTF-8. `max_bytes` is the largest
-    payload that is waited for.
+    whole frame, and `not_text()` for a text frame that is not UTF-8. `max_bytes` limits the
+    payload.
     """
 
     __slots__ = ("_buffer", "_max_bytes", "_needed", "_not_text", "_other", "_text", "giving_up")
@@ -88,12 +87,12 @@ class FrameSplitter:
         self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._needed = 0
-        """Bytes that the buffer must have before it is worth another look."""
+        """Bytes that the buffer needs before parsing can continue."""
         self.giving_up = False
         """Whether the library gets the rest of the stream unsplit."""
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream, and hand over the frames that are whole."""
+        """Take the next bytes of the stream, and pass on the complete frames."""
         if self.giving_up:
             self._other(data)
             return
@@ -143,7 +142,7 @@ class FrameSplitter:
 
 
 class Flusher:
-    """Writes out all connections that were written to in this pass of the loop."""
+    """Flushes all connections that were written to in this iteration of the loop."""
 
     __slots__ = ("waiting",)
 
@@ -162,19 +161,19 @@ class Connection(ServerConnection):
     flusher: Flusher
     count: ConnectionCount
     max_unsent: int
-    """Bytes that a peer who takes nothing may leave unread."""
+    """Bytes that a stalled peer can leave unread."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # handed on to the library as they are
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # passed through to the library
         super().__init__(*args, **kwargs)
         self.inlet: Inlet | None = None
         self.refusal: str | None = None
-        """Why it is one connection too many."""
+        """Why the connection is refused, if it is."""
         self._address = ""
         self._stranger = True
         self._received = 0
-        """Bytes from a stranger."""
+        """Bytes received before the peer identified."""
         self.heard = True
-        """Whether anything has arrived since the last look."""
+        """Whether anything arrived since the last heartbeat check."""
         self._early: list[bytes] = []
         self._fragments: list[bytes] = []
         self._fragments_are_text = False
@@ -184,14 +183,14 @@ class Connection(ServerConnection):
         self._ahead = False
         self._descriptor = -1
 
-    # Strangers ----------------------------------------------------------------------------
+    # Unidentified peers -------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if peer else ""
         self.refusal = self.count.enter(self._address)
         super().connection_made(transport)
-        if self.refusal is not None:  # there is time to ask and to be told, and no more
+        if self.refusal is not None:  # leaves time for the request and its refusal, no more
             self.loop.call_later(ABORT_AFTER_S, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -200,7 +199,7 @@ class Connection(ServerConnection):
         super().connection_lost(exc)
 
     def identified(self) -> None:
-        """The peer is no stranger any more."""
+        """The peer has identified."""
         if self._stranger:
             self._stranger = False
             self.count.identified(self._address)
@@ -208,7 +207,7 @@ class Connection(ServerConnection):
     # In -----------------------------------------------------------------------------------
 
     def start(self, inlet: Inlet) -> None:
-        """Hand what arrives to `inlet`, beginning with what came before it was there."""
+        """Pass received frames to `inlet`, beginning with those that arrived before."""
         self.inlet = inlet
         self._descriptor = self.transport.get_extra_info("socket").fileno()
         if not self.protocol.extensions and not self._ahead:
@@ -223,21 +222,21 @@ class Connection(ServerConnection):
         self.heard = True
         if self._stranger:
             self._received += len(data)
-            if self._received > MOST_FROM_STRANGER:
+            if self._received > MAX_FROM_STRANGER:
                 self.transport.abort()
                 return
         if self._splitter is not None:
             self._splitter.feed(data)
             return
-        # A client that does not wait for the handshake's answer may have begun a frame already:
-        # then the library is in the middle of it and goes on reading.
+        # A client that does not wait for the handshake's response can have begun a frame already,
+        # which the library is then in the middle of.
         if self.request is not None or data.find(b"\r\n\r\n") not in (-1, len(data) - 4):
             self._ahead = True
         super().data_received(data)
 
     def _other_received(self, data: bytes) -> None:
-        """No whole text frame. Between fragments, and when the closing has begun, it is for the
-        library to say what may follow."""
+        """Pass anything but a whole text frame to the library. Between fragments and while closing,
+        the library has to check what follows."""
         super().data_received(data)
         if self._splitter and (self._fragments or self.protocol.state is not State.OPEN):
             self._splitter.giving_up = True
@@ -252,12 +251,12 @@ class Connection(ServerConnection):
         elif opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
             self._collect(event)
         else:
-            if self.transport.get_write_buffer_size() > MOST_UNSENT * self.max_unsent:
-                self.transport.abort()  # answers to pings pile up, and nobody reads them
+            if self.transport.get_write_buffer_size() > MAX_UNSENT * self.max_unsent:
+                self.transport.abort()  # pongs pile up unread
             super().process_event(event)
 
     def _collect(self, frame: Frame) -> None:
-        """A fragment, or a binary message: text in another wrapping, and read as such."""
+        """Collect a fragment or a binary message, whose content is treated as text."""
         if frame.opcode is not Opcode.CONT:
             self._fragments_are_text = frame.opcode is Opcode.TEXT
         self._fragments.append(bytes(frame.data))
@@ -274,7 +273,7 @@ class Connection(ServerConnection):
             self.inlet.receive(data)
 
     def _not_text(self) -> None:
-        """A text message that is no UTF-8: RFC 6455 (8.1) has the connection end with it."""
+        """Close the connection after a text message that is not UTF-8, by RFC 6455 (8.1)."""
         self.close_soon(WebSocketCode.INVALID_DATA, "a text message must be UTF-8")
 
     # Out ----------------------------------------------------------------------------------
@@ -286,12 +285,12 @@ class Connection(ServerConnection):
             if not waiting:
                 self.loop.call_soon(self.flusher.flush)
             waiting.append(self)
-        size = len(frame)  # as nearly all frames have it; else one more call
+        size = len(frame)  # the common size is inlined to save a call
         out.append(_MEDIUM(_FINAL_TEXT, 126, size) if 125 < size < 65536 else _header(size))
         out.append(frame)
 
     def flush(self) -> None:
-        """Hand what was written to the transport."""
+        """Pass everything written to the transport."""
         out, self._out = self._out, []
         protocol, transport = self.protocol, self.transport
         if not out or protocol.close_sent is not None or transport.is_closing():
@@ -305,19 +304,19 @@ class Connection(ServerConnection):
         self._written += size
         taken = 0
         if not backlog:
-            # Past the transport: this call lets go of the interpreter, so that the thread that
-            # commits gets its turn while the kernel delivers; the transport's would not.
+            # Bypasses the transport: os.write releases the GIL, so that the thread that commits
+            # can run while the kernel delivers; the transport's send would not.
             try:
                 taken = os.write(self._descriptor, data)
-            except OSError:  # full, or broken: the transport finds out which and deals with it
+            except OSError:  # full or broken: the transport finds out which and handles it
                 taken = 0
         if taken < size:
             transport.write(data[taken:] if taken else data)
         if not self.paused:
             if size > LARGE and self.inlet is not None:
                 self.inlet.drained()
-        # One answer may be larger than the limit: what counts is what was left unread before it.
-        elif backlog > MOST_UNSENT * self.max_unsent:
+        # One answer can exceed the limit, so only what was unread before it counts.
+        elif backlog > MAX_UNSENT * self.max_unsent:
             self.close_soon(CloseCode.SLOW, TOO_SLOW)
 
     def resume_writing(self) -> None:
@@ -329,11 +328,11 @@ class Connection(ServerConnection):
         return sum(map(len, self._out)) + self.transport.get_write_buffer_size()
 
     def accepted(self) -> int:
-        """Bytes that the peer has taken since the connection began."""
+        """Bytes that the peer accepted since the connection began."""
         return self._written - self.transport.get_write_buffer_size()
 
     def close_soon(self, code: int, reason: str) -> None:
-        """Send a close frame after what was written; a peer that does not answer is cut off."""
+        """Send a close frame after everything written, and abort if the peer does not answer."""
         self.flush()
         if self._splitter is not None:
             self._splitter.giving_up = True

@@ -1,4 +1,4 @@
-"""What the hub counts, as Prometheus reads it. Imported when `/metrics` is first asked for."""
+"""The hub's metrics for Prometheus. Imported at the first request for `/metrics`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["Exposition", "render"]
 
 
 _COUNTERS: Sequence[tuple[str, str, Callable[[HubMetrics], float]]] = (
-    ("calls", "Operations asked for", lambda m: m.calls),
+    ("calls", "Operations called", lambda m: m.calls),
     ("messages", "Messages in the log since the start", lambda m: m.messages),
     ("deliveries", "Events pushed to sockets", lambda m: m.deliveries),
-    ("passed_on", "Messages that gateways were told of, once for each", lambda m: m.passed_on),
-    ("duplicates", "Writes repeated with a known cid", lambda m: m.duplicates),
+    ("passed_on", "Messages forwarded to gateways, once per gateway", lambda m: m.passed_on),
+    ("duplicates", "Writes repeated with the same cid", lambda m: m.duplicates),
     ("bad_frames", "Frames refused", lambda m: m.bad_frames),
-    ("refused_writes", "Writes that the store could not keep", lambda m: m.refused),
+    ("refused_writes", "Writes that the store refused", lambda m: m.refused),
     ("tokens_in", "Prompt tokens reported by turns", lambda m: m.tokens_in),
     ("tokens_out", "Completion tokens reported by turns", lambda m: m.tokens_out),
 )
 _GAUGES: Sequence[tuple[str, str, Callable[[HubMetrics], float]]] = (
     ("sessions", "Identified sockets", lambda m: m.sessions),
-    ("gateways", "Gateways that are linked", lambda m: len(m.gateways())),
+    ("gateways", "Linked gateways", lambda m: len(m.gateways())),
     ("commit_queue", "Messages and changes waiting for a commit", lambda m: m.waiting()),
 )
 _BY_LABEL: Sequence[tuple[str, str, str, Callable[[HubMetrics], Mapping[str, int]]]] = (
@@ -43,7 +43,7 @@ _BY_LABEL: Sequence[tuple[str, str, str, Callable[[HubMetrics], Mapping[str, int
 
 
 def render(*hubs: HubMetrics, others: Sequence[Collector] = ()) -> bytes:
-    """The text that Prometheus scrapes. The hubs have labels of the same names."""
+    """The text that Prometheus scrapes. All hubs must have the same label names."""
     registry = CollectorRegistry()
     for each in (*([Exposition(*hubs)] if hubs else []), *others):
         registry.register(each)
@@ -51,7 +51,7 @@ def render(*hubs: HubMetrics, others: Sequence[Collector] = ()) -> bytes:
 
 
 class Exposition(Collector):
-    """The families of hubs' metrics, as they are now."""
+    """The current metric families of hubs."""
 
     def __init__(self, *hubs: HubMetrics):
         self._hubs, self._labels = hubs, tuple(hubs[0].labels)

@@ -1,4 +1,5 @@
-"""Who is connected, and pushing what was committed to them: each event is encoded once."""
+"""The connected sessions, and the push of committed messages to them. Each event is encoded
+once."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from hubbub.network.metrics import HubMetrics
 from hubbub.network.queues import Queues
 from hubbub.network.session import Session
 from hubbub.network.state import NetworkState
-from hubbub.network.wakes import KEPT_BACK
+from hubbub.network.wakes import SUPPRESSIONS
 from hubbub.protocol.codec import PlainSendResult, SharedEvent, encode_wake
 
 __all__ = ["Fanout"]
@@ -21,7 +22,7 @@ class Fanout:
     """The ready sessions, by participant."""
 
     parked: Callable[[str], Collection[str]] = staticmethod(lambda agent: ())
-    """Tells which turns of an agent wait for a person, and so hold up nothing."""
+    """Returns the turns of an agent that wait for a person, and so do not count as queued."""
 
     def __init__(self, state: NetworkState, queues: Queues, metrics: HubMetrics):
         self._state, self._queues, self._metrics = state, queues, metrics
@@ -41,7 +42,7 @@ class Fanout:
             self._people[session] = None
 
     def discard(self, session: Session) -> bool:
-        """Forget a session. False if it was not there."""
+        """Remove a session. False if it was not there."""
         self._people.pop(session, None)
         if session in self._observers:
             self._observers.remove(session)
@@ -69,7 +70,7 @@ class Fanout:
         return [s for held in self._sessions.values() for s in held] + self._observers
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """Answer who asked for the entries, then offer them to all who should have them."""
+        """Answer the senders of the entries, then offer the entries to all recipients."""
         for entry in entries:
             for participant, _, reply in entry.decisions if entry.wakes else ():
                 if reply is not None:
@@ -81,7 +82,7 @@ class Fanout:
             self.push(entry)
 
     def send_result(self, entry: Entry) -> PlainSendResult:
-        """What the sender of a committed entry is told."""
+        """The result for the sender of a committed entry."""
         draft, online = entry.draft, self._state.presence.online
         result = PlainSendResult(
             f"m{entry.seq}",
@@ -98,14 +99,14 @@ class Fanout:
             if reply is not None:
                 parked = self.parked(participant)
                 result.queued[participant] = self._queues.depth(participant, parked)
-            elif reason in KEPT_BACK:
+            elif reason in SUPPRESSIONS:
                 result.not_woken[participant] = reason
         if draft.purpose is not None:
             result.amends = draft.amends
         return result
 
     def push(self, entry: Entry) -> None:
-        """Offer a committed entry to every session that should have it."""
+        """Offer a committed entry to every session of its recipients."""
         seq, draft, sessions = entry.seq, entry.draft, self._sessions
         event = SharedEvent(seq, entry.tseq, entry.body)
         sender = draft.sender_id
@@ -122,7 +123,7 @@ class Fanout:
                 wake = wakes.get(participant, b"")
                 for session in sessions[participant]:
                     session.offer(event, wake)
-        # The sender's other sockets (a person's second tab) see what the first one sent.
+        # The sender's other sockets, such as a person's second tab.
         for session in sessions.get(sender, ()):
             if session is not entry.waiter:
                 session.offer(event, b"")
@@ -130,7 +131,7 @@ class Fanout:
             session.offer(event, b"")
 
     def send_ephemeral(self, participants: Iterable[str], frame: bytes, without: str = "") -> None:
-        """Write an ephemeral frame to those of the participants who are connected."""
+        """Write an ephemeral frame to the connected participants among `participants`."""
         for participant in participants:
             if participant != without:
                 for session in self._sessions.get(participant, ()):
@@ -148,7 +149,7 @@ class Fanout:
             session.send_ephemeral(frame)
 
     def send_ephemeral_to_all(self, frame: bytes, without: str = "") -> None:
-        """Write an ephemeral frame to everybody, observers included."""
+        """Write an ephemeral frame to everyone, observers included."""
         self.send_ephemeral(list(self._sessions), frame, without)
         for session in self._observers:
             session.send_ephemeral(frame)

@@ -2,9 +2,9 @@
 
     outlet -> attach -> Session -> identify -> joining -> ready -> the stream
                                 -> call     -> calls   -> a service
-                                -> signal   -> those who are connected
+                                -> signal   -> connected participants
 
-What it needs of the services it is given: the order of the hooks stands in `hubbub.network.hub`.
+It gets the services it needs as arguments; `hubbub.network.hub` has the order of their hooks.
 """
 
 from __future__ import annotations
@@ -37,30 +37,31 @@ __all__ = ["Cursors", "Gateway"]
 
 S = TypeVar("S", bound=Session)
 
-# Durable cursors: what each participant has acknowledged, and what people have read by saying
-# something themselves; written along with other commits.
+# Durable cursors: the participants' acknowledgements, and the read markers that people advance by
+# posting; written along with other commits.
 
 
 WRITE_AFTER_S = 1.0
-"""Acknowledgements gather this long: losing some means only that events are sent again."""
+"""Seconds that acknowledgements are collected; losing some only means that events are sent
+again."""
 
 
 class Cursors:
-    """Remembers acknowledgements and writes them now and then."""
+    """Collects acknowledgements and writes them periodically."""
 
     def __init__(self, state: NetworkState, log: Log, written: Callable[[Mapping[str, int]], None]):
-        """`written` is called with the cursors that have moved, when they are durable."""
+        """`written` is called with moved cursors once they are durable."""
         self._state, self._log, self._written = state, log, written
         self._moved: dict[str, int] = {}
         self._settled: dict[str, int] = {}
         self._spoke: set[tuple[str, int]] = set()
-        """Whose marks have moved by their own words, and in which threads."""
+        """Participant and thread number of read markers advanced by posting."""
         self._timer: asyncio.TimerHandle | None = None
 
     def move(self, participant: str, seq: int, *, settles_wakes: bool) -> None:
         """The participant has everything up to `seq`.
 
-        `settles_wakes`: it does not record turns, so that having a wake is having dealt with it.
+        `settles_wakes`: it does not record turns, so a received wake counts as handled.
         """
         known = self._state.get(participant)
         if known is None or (seq <= known.cursor and not settles_wakes):
@@ -72,20 +73,21 @@ class Cursors:
         self._write_later()
 
     def _spoke_at(self, participant: str, thread: Thread, tseq: int) -> None:
-        """The participant has written the message at `tseq`: who had read all before has read it.
+        """Advance the read marker of a participant that posted the message at `tseq`, if it had
+        read everything before.
 
-        Losing this means only that own words count as unread until the thread is looked at.
+        Losing this only means that own messages count as unread until the thread is opened.
         """
         marks = self._state.marks
         if marks.is_announced(participant, thread.no):
-            return  # the mark that is on its way counts
+            return  # the marker in flight takes precedence
         if marks.get(participant, thread.no) == tseq - 1:
             marks.put(participant, thread.no, tseq)
             self._spoke.add((participant, thread.no))
             self._write_later()
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """These entries are durable: people have read what they have said."""
+        """Mark people's own committed messages as read."""
         for entry in entries:
             draft = entry.draft
             if draft.sender_kind == "human" and not isinstance(draft.purpose, TranscriptMark):
@@ -96,7 +98,7 @@ class Cursors:
             self._timer = asyncio.get_running_loop().call_later(WRITE_AFTER_S, self.flush)
 
     def flush(self) -> None:
-        """Hand what has gathered to the log."""
+        """Write everything collected to the log."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -107,15 +109,15 @@ class Cursors:
         spoke, self._spoke = self._spoke, set()
 
         def records(head: int) -> Sequence[Record]:
-            made: list[Record] = [CursorMoved(name, seq) for name, seq in moved.items()]
-            made += [WakesSettled(name, seq) for name, seq in settled.items()]
+            written: list[Record] = [CursorMoved(name, seq) for name, seq in moved.items()]
+            written += [WakesSettled(name, seq) for name, seq in settled.items()]
             marks = self._state.marks
-            made += [StoredMark(name, no, marks.get(name, no)) for name, no in sorted(spoke)]
-            return made
+            written += [StoredMark(name, no, marks.get(name, no)) for name, no in sorted(spoke)]
+            return written
 
         def done(error: Exception | None) -> None:
             if error is not None:
-                # Kept in memory: the next acknowledgement writes it again.
+                # The next acknowledgement writes it again.
                 self._moved = {**moved, **self._moved}
                 self._settled = {**settled, **self._settled}
                 self._spoke |= spoke
@@ -136,7 +138,7 @@ class Gateway:
         ending: Ending,
         services: Sequence[Service],
     ):
-        """`services` hear who comes and goes, in this order."""
+        """`services` follow joins and departures, in order."""
         self._kernel, self._ending, self._services = kernel, ending, services
         self.limits, self.metrics, self.spawn = kernel.limits, kernel.metrics, kernel.spawn
         self.decoder = Decoder(
@@ -150,25 +152,25 @@ class Gateway:
         self.snapshots = Snapshots(kernel, registry)
         self.admission = Admission(kernel, mods, self.snapshots, self._welcome)
         self.cursors = Cursors(kernel.state, kernel.log, kernel.notifications.delivered)
-        self._sessions: dict[Session, None] = {}  # in the order in which they came
+        self._sessions: dict[Session, None] = {}  # in order of arrival
         self._closed = False
         self._replacing = ""
-        """The agent whose older connection gives way to a newer one now."""
+        """The agent whose older connection is being replaced."""
         self.silent: Callable[[str], object] = lambda participant: None
-        """Is told whose connection was closed because it has answered no ping."""
+        """Called with the participant of a connection closed for not answering a ping."""
         self.leaving: Callable[[], object] = lambda: None
-        """Is told when no more calls are taken."""
+        """Called when the hub stops accepting calls."""
 
     @property
     def head(self) -> int:
         return self._kernel.log.head
 
     def attach(self, outlet: Outlet, address: str = "") -> Session:
-        """A new connection, of a peer at `address`: greet it. What it sends goes to the session."""
+        """Greet the peer of a new connection. Returns the session for its frames."""
         return self.begin(Session(self, outlet, self._kernel.clock.monotonic(), address))
 
     def begin(self, session: S) -> S:
-        """A session of a new connection: greet its peer."""
+        """Register a session and greet its peer."""
         self._sessions[session] = None
         session.write(self.hello().model_dump_json().encode())
         if self._closed:
@@ -176,7 +178,7 @@ class Gateway:
         return session
 
     def hello(self) -> Hello:
-        """What a peer is greeted with."""
+        """The greeting for a new peer."""
         limits, state = self.limits, self._kernel.state
         return Hello(
             network=self._kernel.config.name,
@@ -200,20 +202,20 @@ class Gateway:
         return list(self._sessions)
 
     def say_goodbye(self, after_s: float) -> None:
-        """Take no more calls, and tell everybody to come back after so many seconds."""
-        self.call = self._calls.turn_away
+        """Accept no more calls, and ask all clients to reconnect after `after_s`."""
+        self.call = self._calls.refuse_draining
         self.leaving()
         frame = Reconnect(after_s=after_s).model_dump_json().encode()
         for session in self.sessions():
             session.write(frame)
 
     def close(self) -> None:
-        """Close all sessions, and those that come from now on."""
+        """Close all sessions, and any new ones."""
         self._closed = True
         for session in self.sessions():
             session.close(CloseCode.DRAIN, "the hub is stopping")
 
-    # Coming and going -------------------------------------------------------------------------
+    # Joining and leaving ----------------------------------------------------------------------
 
     def identify(self, session: Session, frame: Identify) -> None:
         self.spawn(self.admission.join(session, frame))
@@ -242,7 +244,7 @@ class Gateway:
         for service in self._services:
             service.joined(session)
         if caller.kind == "agent":
-            self._ending.remind(caller.participant)
+            self._ending.resend_stops(caller.participant)
 
     def detach(self, session: Session) -> None:
         self._sessions.pop(session, None)
@@ -262,7 +264,8 @@ class Gateway:
     def acknowledged(self, session: Session, seq: int, *, wakes: bool) -> None:
         self.cursors.move(session.participant, seq, settles_wakes=not session.turns)
         if wakes and session.turns:
-            # With the turn that begins: else it would begin once more if hub and agent died now.
+            # In one commit with the turn that begins, or it would begin again if both hub and agent
+            # crashed now.
             self.cursors.flush()
 
     async def read_events(
@@ -275,11 +278,11 @@ class Gateway:
     async def events_of(
         self, participant: str | None, kind: Kind, after: int, upto: int, limit: int
     ) -> Sequence[StoredEvent]:
-        """The next events of a participant of this kind; None: those of an observer."""
+        """The next events of a participant of this kind, or of an observer if it is None."""
         store = self._kernel.store
         if participant is None:
             return await store.log(after, upto, limit)
-        # What a person has said for an agent is among the agent's own.
+        # An agent's own messages include those that a person sent on its behalf.
         own = kind in ("human", "agent")
         page = await store.events(participant, after, upto, limit, own)
         return [await self._ending.without_ended_wake(participant, event) for event in page]

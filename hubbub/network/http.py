@@ -1,9 +1,9 @@
-"""The HTTP side of the hub's port: health, metrics, and the page that people use.
+"""The HTTP side of the hub's port: health, metrics, and the web page.
 
-Browsers are told apart from programs by their `Origin`, which must be this very server; and the
-`Host` must be an address or a name of this hub, or a page elsewhere could have its own name point
-here and talk to the hub as if from the same origin. Names are what the hub listens on, `localhost`
-and those that the config lists; behind a proxy those are also where its own page comes from.
+Browsers send an `Origin`, which must be this server. The `Host` must be an address or a name of
+this hub, or another site could point its own name here and talk to the hub as if from the same
+origin (DNS rebinding). Accepted names are the listen address, `localhost` and those in the config;
+behind a proxy those in the config are also accepted origins.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["HttpResponse", "HttpSide", "Pages", "foreign", "refusal"]
 
 TEXT = "text/plain; charset=utf-8"
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-"""Schemes that pages have."""
+"""Schemes of web pages."""
 _SHOWN = 100
-"""Characters of a wrong header that its sender is shown."""
+"""Characters of a wrong header that the error quotes."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class HttpResponse(Protocol):
-    """What a request for a page is answered."""
+    """The response to a request for a page."""
 
     @property
     def status(self) -> int: ...
@@ -40,15 +40,15 @@ class HttpResponse(Protocol):
 
 
 class Pages(Protocol):
-    """What people see in a browser (`hubbub.web` has it)."""
+    """The web page's files (implemented by `hubbub.web`)."""
 
     def find(self, path: str, headers: Mapping[str, str]) -> HttpResponse | None:
-        """The answer to a GET of `path`, given the request's headers; None if there is none."""
+        """The response to a GET of `path` with these request headers; None if there is none."""
         ...
 
 
 class HttpSide:
-    """Answers plain requests; `None` lets the WebSocket handshake go on."""
+    """Answers plain HTTP requests; `None` continues a WebSocket handshake."""
 
     def __init__(
         self,
@@ -63,13 +63,13 @@ class HttpSide:
         self._trouble, self._names = trouble, names
 
     async def respond(self, request: Request) -> Response | None:
-        """The response to `request`, or None for a WebSocket handshake that may go on."""
+        """The response to `request`, or None for an acceptable WebSocket handshake."""
         reason = refusal(request.headers, self._host, self._names)
         if reason is not None:
             return _response(HTTPStatus.FORBIDDEN, f"{reason}\n".encode(), TEXT)
         if "websocket" in request.headers.get("Upgrade", "").lower():
             return None
-        method = getattr(request, "method", "GET")  # websockets 16 lets nothing else pass
+        method = getattr(request, "method", "GET")  # websockets 16 accepts nothing else
         if method not in ("GET", "HEAD"):
             response = _response(HTTPStatus.METHOD_NOT_ALLOWED, b"Only GET and HEAD\n", TEXT)
             response.headers["Allow"] = "GET, HEAD"
@@ -92,21 +92,21 @@ class HttpSide:
         page = self._pages.find(path, _plain(request.headers)) if self._pages else None
         if page is not None:
             return _response(HTTPStatus(page.status), page.body, headers=page.headers)
-        return _response(HTTPStatus.NOT_FOUND, b"There is nothing here; try /\n", TEXT)
+        return _response(HTTPStatus.NOT_FOUND, b"Not found; try /\n", TEXT)
 
 
 def refusal(headers: Headers, listen_host: str, names: Sequence[str] = ()) -> str | None:
-    """Why a request must not be served; None if it may. `names` are `network.hosts`."""
+    """Why a request must not be served, or None. `names` are `network.hosts`."""
     hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
     if len(hosts) != 1 or len(origins) > 1:
-        return "Host: send one, and no more than one Origin"
+        return "Host: send exactly one, and at most one Origin"
     return foreign(hosts[0], origins[0] if origins else None, listen_host, names)
 
 
 def foreign(
     host: str, origin: str | None, listen_host: str, names: Sequence[str] = ()
 ) -> str | None:
-    """`refusal` by what its headers say."""
+    """As `refusal`, for given header values."""
     if not _is_ours(host, listen_host, names):
         return (
             f"Host: {host[:_SHOWN]!r} is not a name of this hub; open it by its IP address or as "
@@ -114,7 +114,7 @@ def foreign(
         )
     if origin is not None and not _is_own_page(origin, host, names):
         return (
-            f"Origin: pages of {origin[:_SHOWN]!r} may not talk to this hub; if that is its "
+            f"Origin: pages of {origin[:_SHOWN]!r} are not allowed; if that is this hub's "
             "own name behind a proxy, list it under `network.hosts` in its config"
         )
     return None
@@ -137,7 +137,7 @@ def _without_port(host: str) -> str:
 
 
 def _is_own_page(origin: str, host: str, names: Sequence[str]) -> bool:
-    """Whether a page of `origin` came from here: by the name it asks for now, or a listed one."""
+    """Whether `origin` is this hub, by the requested host or a configured name."""
     scheme, _, place = origin.lower().partition("://")
     port = _DEFAULT_PORTS.get(scheme)
     if port is None:
@@ -146,7 +146,7 @@ def _is_own_page(origin: str, host: str, names: Sequence[str]) -> bool:
 
 
 def _plain(headers: Headers) -> dict[str, str]:
-    """The headers by their usual names; of those that come twice, the last."""
+    """The headers by their canonical names; the last one wins if repeated."""
     return {name.title(): value for name, value in headers.raw_items()}
 
 
@@ -156,17 +156,17 @@ def _response(
     content_type: str = TEXT,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """`headers` (those of a page) stand in place of the type, caching and policy of plain text."""
+    """`headers`, for pages, replace the type, caching and policy of plain text."""
     if headers is None:
         headers = {
             "Content-Type": content_type,
             "Cache-Control": "no-store",
             "Content-Security-Policy": "default-src 'none'",
         }
-    made = {
+    all_headers = {
         "Content-Length": str(len(body)),
         "Connection": "close",
         "X-Content-Type-Options": "nosniff",
         **headers,
     }
-    return Response(status.value, status.phrase, Headers(made), body)
+    return Response(status.value, status.phrase, Headers(all_headers), body)

@@ -1,11 +1,11 @@
-"""The hub: one network, put together from a kernel, its services and a gateway.
+"""The hub: one network, assembled from a kernel, its services and a gateway.
 
     client frame -> connection -> Session -> Calls -> the operation of a service
        a message: Entry -> Writes: mods -> trace context -> wakes -> gates -> Log
           -> (group commit) -> result to the sender -> Fanout to every recipient's session
 
-The hub knows no sockets: a server or the in-process transport attaches outlets to its gateway. Who
-judges a message, and who hears of a commit, stands here in one place, in order.
+The hub has no sockets: a server or the in-process transport attaches outlets to its gateway. The
+gates that check a message, and the listeners of a commit, are ordered lists in this module.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ log = get_logger(__name__)
 
 
 class Hub:
-    """One network. Use it as an async context manager: it runs from enter to exit.
+    """One network, as an async context manager: it runs from enter to exit.
 
-    `file` is the network's config (its models and agents' prompts do not concern the hub), `store`
-    is opened and closed by the hub. Entering raises what `Store.open` raises.
+    `file` is the network's config (the hub ignores its models and the agents' prompts). The hub
+    opens and closes `store`. Entering raises what `Store.open` raises.
     """
 
     kernel: Kernel
@@ -98,10 +98,10 @@ class Hub:
 
     @property
     def draining(self) -> bool:
-        """Whether the hub takes no more calls."""
+        """Whether the hub has stopped accepting calls."""
         return self.kernel.draining.is_set()
 
-    # Life ---------------------------------------------------------------------------------
+    # Lifecycle ----------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         stored = await self.store.open()
@@ -122,7 +122,7 @@ class Hub:
         services.agent_editor.admission = self.gateway.admission
         self.readiness = Readiness(kernel.log, self.clock)
         kernel.writes.gates = (services.requests, mods, services.budgets)
-        kernel.log.hearers = self._hearers()
+        kernel.log.listeners = self._listeners()
         kernel.fanout.parked = services.approvals.parked
         for service in services:
             self._stack.callback(service.close)
@@ -148,9 +148,9 @@ class Hub:
         steady, metrics, draining = SteadyClock(self.clock), HubMetrics(), asyncio.Event()
         state, self._failures = self._restored(stored, steady), Failures()
         pipeline = Pipeline(self._mods, self._failures.add)
-        pen = Log(self.store, state.threads, self.clock, metrics)
-        pen.head = stored.head
-        metrics.waiting = lambda: pen.waiting
+        network_log = Log(self.store, state.threads, self.clock, metrics)
+        network_log.head = stored.head
+        metrics.waiting = lambda: network_log.waiting
         queues = Queues(state.agents)
         router, fanout = Router(state, self.config), Fanout(state, queues, metrics)
         kernel = self._failures.kernel = Kernel(
@@ -160,10 +160,10 @@ class Hub:
             store=self.store,
             state=state,
             queues=queues,
-            log=pen,
+            log=network_log,
             router=router,
             pipeline=pipeline,
-            writes=Writes(self.store, pen, state, router, pipeline, metrics, self._spawn),
+            writes=Writes(self.store, network_log, state, router, pipeline, metrics, self._spawn),
             fanout=fanout,
             notifications=Notifications(state, fanout, pipeline, self.clock),
             metrics=metrics,
@@ -177,16 +177,16 @@ class Hub:
             return NetworkState(stored, steady)
         except (ValueError, TypeError, KeyError) as error:
             raise StoreUnavailable(
-                f"{self.config.store} has a record that cannot be read ({error}): put a backup in "
-                "its place (`hubbub network restore`), or name another file as the store"
+                f"{self.config.store} has a record that cannot be read ({error}): restore a backup "
+                "(`hubbub network restore`), or configure another file as the store"
             ) from error
 
-    def _hearers(self) -> LogListeners:
+    def _listeners(self) -> LogListeners:
         kernel, services = self.kernel, self.services
         return LogListeners(
             recorded=(kernel.queues.recorded, services.mods.recorded),
             committed=(
-                # May take wakes away, of which nobody has heard yet.
+                # First, as it can suppress wakes before they are pushed.
                 (kernel.state.stops.standing, services.ending.committed),
                 (True, kernel.writes.committed),
                 (True, kernel.fanout.committed),
@@ -203,17 +203,18 @@ class Hub:
             repeated=(kernel.writes.repeated,),
         )
 
-    def hear(
+    def listen(
         self,
         committed: Callable[[Sequence[Entry]], None],
         recorded: Callable[[Sequence[Record]], None] | None = None,
     ) -> None:
-        """Call `committed` with the entries of each commit, in the order of the log, after all
-        others; `recorded` with its records, if it has any, before that."""
-        hearers = self.kernel.log.hearers
+        """Call `committed` with the entries of each commit, in log order, after all other
+        listeners; before that, call `recorded` with its records, if any."""
+        listeners = self.kernel.log.listeners
         also = () if recorded is None else (recorded,)
-        self.kernel.log.hearers = hearers._replace(
-            recorded=(*hearers.recorded, *also), committed=(*hearers.committed, (True, committed))
+        self.kernel.log.listeners = listeners._replace(
+            recorded=(*listeners.recorded, *also),
+            committed=(*listeners.committed, (True, committed)),
         )
 
     async def __aexit__(self, *exc: object) -> None:
@@ -224,7 +225,7 @@ class Hub:
             await self._stack.aclose()
 
     async def drain(self, after_s: float = 1.0) -> None:
-        """Take no more calls, finish what was taken, and send everybody away to come back."""
+        """Accept no more calls, finish those accepted, and ask all clients to reconnect."""
         self.kernel.draining.set()
         self.gateway.say_goodbye(after_s)
         self.gateway.cursors.flush()
@@ -238,12 +239,13 @@ class Hub:
         self.gateway.close()
 
     def look(self) -> None:
-        """Look at the time now: for clocks that are moved by hand."""
+        """Let the services check the time now, for clocks that are moved by hand."""
         for service in self.services:
             service.look()
 
     async def _restore_queues(self, agents: Sequence[str], head: int) -> None:
-        """Learn what waits at agents since before the start; beside all else: it may be much."""
+        """Restore the agents' pending wakes from the log, in the background as there can be
+        many."""
         for agent in agents:
             await self.kernel.until_readable(partial(self._restore_queue, agent, head))
         await self.kernel.until_readable(self.services.requests.restore)
@@ -256,14 +258,17 @@ class Hub:
 
 
 class Services:
-    """The services of a hub, in the order in which they hear. Each is given the kernel and the
-    services that it uses."""
+    """The services of a hub, in listening order. Each gets the kernel and the services it uses."""
 
     def __init__(self, kernel: Kernel, failures: Failures, stored: StoreState):
         registry, ending, completions = Registry(), Ending(kernel), Completions()
         stops, approvals = StopService(kernel, ending), ApprovalService(kernel, ending, stored)
         requests, budgets = RequestService(kernel, stored), BudgetService(kernel)
-        ending.heard = (budgets.turns.heard, approvals.heard, requests.heard)
+        ending.listeners = (
+            budgets.turns.turns_ended,
+            approvals.turns_ended,
+            requests.turns_ended,
+        )
         self.registry, self.ending, self.completions = registry, ending, completions
         self.stops = stops
         self.takeovers = TakeoverService(kernel, ending)
@@ -276,7 +281,7 @@ class Services:
         self.turns = TurnService(
             kernel, ending, budgets=budgets, stops=stops, approvals=approvals, requests=requests
         )
-        ending.heard = (*ending.heard, self.turns.heard)
+        ending.listeners = (*ending.listeners, self.turns.turns_ended)
         self.trials = TrialService(kernel, self.turns)
         self.messages = MessageService(kernel)
         self.participants = ParticipantService(kernel, registry)
@@ -293,7 +298,7 @@ class Services:
 
     @property
     def hooks(self) -> Sequence[Service]:
-        """Those that hear who comes and goes, in this order."""
+        """The services that follow joins, departures and absences, in order."""
         heard = ("joined", "left", "absent")
         return [
             each
@@ -303,7 +308,7 @@ class Services:
 
 
 async def _guarded(work: Coroutine[Any, Any, None]) -> None:
-    """A task that fails is reported and must not take the hub down with it."""
+    """Log a task's failure, so that it does not take the hub down."""
     try:
         await work
     except Exception:

@@ -1,4 +1,4 @@
-"""The kernel: what every service may use. It knows no service by name."""
+"""The kernel: the parts that every service can use. It depends on no service."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hubbub.network.ports import Store
 from hubbub.network.queues import Queues
 from hubbub.network.routing import Router
 from hubbub.network.state import NetworkState
-from hubbub.network.writes import AGAIN_S, Writes
+from hubbub.network.writes import RETRY_S, Writes
 
 __all__ = ["Kernel"]
 
@@ -30,47 +30,47 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """The parts of a running hub that move a message, and the facts they share."""
+    """The parts of a running hub that move messages, and their shared state."""
 
     file: NetworkFile
     clock: Clock
-    """For what bears a date."""
+    """For timestamps."""
     steady: SteadyClock
-    """For what lasts a while: deadlines, expiries."""
+    """For durations: deadlines, expiries."""
     store: Store
     state: NetworkState
     queues: Queues
     log: Log
     router: Router
     pipeline: Pipeline
-    """The mods, as messages pass them."""
+    """The mods that messages pass through."""
     writes: Writes
     """The way into the log."""
     fanout: Fanout
     """The way out to the sessions."""
     notifications: Notifications
-    """What the hub itself tells those who are connected."""
+    """The hub's own events for connected participants."""
     metrics: HubMetrics
     draining: asyncio.Event
-    """Set when the hub takes no more calls."""
+    """Set when the hub stops accepting calls."""
     spawn: Callable[[Coroutine[Any, Any, None]], None]
     """Runs a coroutine in the hub's task group."""
 
     async def until_readable(self, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Do this, and do it again every second while the store cannot be read, until the hub
-        stops: what is done in part must do no harm when it is done twice."""
-        said = False
+        """Run `attempt`, and retry it every second while the store cannot be read, until the hub
+        stops. It must be safe to repeat after a partial run."""
+        logged = False
         while not self.draining.is_set():
             try:
                 await attempt()
             except StoreUnavailable as error:
-                if not said:
-                    log.warning("it is tried again until the store answers", error=str(error))
-                said = True
+                if not logged:
+                    log.warning("retrying until the store can be read", error=str(error))
+                logged = True
             else:
                 return
             with suppress(TimeoutError):
-                async with asyncio.timeout(AGAIN_S):
+                async with asyncio.timeout(RETRY_S):
                     await self.draining.wait()
 
     @property

@@ -1,4 +1,4 @@
-"""How much one participant may ask, time passed in, and how many connections there may be."""
+"""Rate limits per participant, with the time passed in, and limits on connections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ConnectionCount", "TokenBucket"]
 
 
 class ConnectionCount:
-    """Counts connections, and by address those that have not identified."""
+    """Counts connections, and per address those that have not identified."""
 
     def __init__(self, in_all: int, strangers: int):
         self._in_all, self._most_strangers = in_all, strangers
@@ -16,23 +16,23 @@ class ConnectionCount:
         self._strangers: Counter[str] = Counter()
 
     def enter(self, address: str) -> str | None:
-        """One more connection, a stranger's: why it is one too many, if it is."""
+        """Count a new connection. Returns the reason to refuse it, or None."""
         self._open += 1
         self._strangers[address] += 1
         if self._strangers[address] > self._most_strangers:
             return (
                 f"too many connections from {address} that have not identified, at most "
-                f"{self._most_strangers} (network.limits.strangers); come back later"
+                f"{self._most_strangers} (network.limits.strangers); try again later"
             )
         if self._open > self._in_all:
             return (
                 f"too many connections, at most {self._in_all} (network.limits.connections); "
-                "come back later"
+                "try again later"
             )
         return None
 
     def identified(self, address: str) -> None:
-        """A stranger has said who it is."""
+        """A peer has identified."""
         self._strangers[address] -= 1
         if not self._strangers[address]:
             del self._strangers[address]
@@ -44,7 +44,7 @@ class ConnectionCount:
 
 
 class TokenBucket:
-    """Lets `burst` through at once and `rate` a second in the long run."""
+    """Allows `burst` at once, and `rate` per second in the long run."""
 
     __slots__ = ("_burst", "_level", "_rate", "_since")
 
@@ -53,7 +53,8 @@ class TokenBucket:
         self._level, self._since = float(burst), now
 
     def take(self, now: float, cost: float = 1.0) -> float:
-        """Take `cost`: 0.0 if it was there, else the seconds until it is (nothing is taken)."""
+        """Take `cost` and return 0.0, or take nothing and return the seconds until it is
+        available."""
         level = self._level + (now - self._since) * self._rate
         if level > self._burst:
             level = self._burst

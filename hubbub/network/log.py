@@ -1,11 +1,11 @@
-"""The log's pen: whatever has queued becomes one transaction; answers and pushes come after it.
+"""The log's writer: everything queued becomes one transaction; answers and pushes follow it.
 
     append(entry) --> pending --> number --> encode --> store.append --> committed(entries)
 
-One task writes. While a commit is under way the next batch gathers, so load makes batches larger.
-A batch that is smaller than the one before waits for the others, half as long as a commit takes;
-who is alone never waits. Positions are given when a batch is formed and taken back when its
-commit fails; nobody has seen them by then.
+One task writes. While a commit runs, the next batch gathers, so load makes batches larger. A batch
+smaller than the previous one waits for more entries, for half the duration of a commit; a lone
+sender never waits. Positions are assigned when a batch is formed and withdrawn if its commit fails,
+before they become visible.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ __all__ = ["CallbackWaiter", "Change", "Entry", "Log", "LogListeners", "RowsOf",
 T = TypeVar("T")
 
 MAX_BATCH = 512
-"""Entries in one transaction: more would only make the first of them wait."""
-MOST_AWAITED = 64
-"""A batch of so many waits for no others: a sync is then a small part of what they cost."""
+"""Entries per transaction; more would only delay the first of them."""
+MAX_GATHERED = 64
+"""A batch of this size waits for no more entries: the sync is then a small part of its cost."""
 
 
 _STOPPED = StoreUnavailable("the hub has stopped")
 
 
 class Waiter(Protocol):
-    """Who waits for an entry to become durable. `ref` is the call's."""
+    """Receives the outcome of an entry. `ref` is the call's."""
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None: ...
 
     def repeated(self, ref: str, value: bytes) -> None:
-        """It was in the log before: `value` is the first result as JSON."""
+        """The entry was already in the log; `value` is its first result as JSON."""
         ...
 
     def failed(self, ref: str, error: Exception) -> None: ...
 
 
 class CallbackWaiter:
-    """A waiter that calls `done` with the position of the message, or with why it has none."""
+    """A waiter that calls `done` with the message's position, or with the error."""
 
     def __init__(self, done: Callable[[int | Exception], None]):
         self._done = done
@@ -71,7 +71,7 @@ class CallbackWaiter:
 
 
 def settle(future: asyncio.Future[T], outcome: T | Exception) -> None:
-    """Give the future its result, or raise the error there, if anybody still waits."""
+    """Set the future's result or exception, unless it is done."""
     if future.done():
         return
     if isinstance(outcome, Exception):
@@ -81,62 +81,62 @@ def settle(future: asyncio.Future[T], outcome: T | Exception) -> None:
 
 
 RowsOf = Callable[["Entry"], Sequence[Record]]
-"""Makes what is written with an entry, once it is numbered."""
+"""Builds the records written with an entry, once it is numbered."""
 
 
-_LATER: Any = None
-"""Stands where the policy puts a value before anybody reads it."""
+_UNSET: Any = None
+"""Placeholder for a field that the policy sets before its first use."""
 
 
 class Entry(Struct, eq=False):
-    """A message on its way into the log: submitted, judged, numbered, committed."""
+    """A message on its way into the log: submitted, checked, numbered, committed."""
 
     draft: Draft
     waiter: Waiter
-    """Is answered when it is durable, or told why it is not."""
+    """Gets the answer when the entry is durable, or the error."""
     ref: str = ""
-    """The call, under which the waiter is answered."""
+    """The call to answer."""
     cid: str | None = None
-    """With one the sender writes it once, however often it is submitted."""
+    """Makes the write idempotent: however often it is submitted, it is written once."""
     digest: int | None = None
-    """Tells a repetition from a conflict."""
+    """Distinguishes a repeated write from a conflicting one."""
     also: tuple[tuple[Waiter, str], ...] = ()
-    """Who asked for the same while it was on its way."""
-    thread: Thread = _LATER
-    decisions: list[Decision] = _LATER
-    wakes: bool = _LATER
-    """Whether any of them wakes somebody."""
+    """Waiters that submitted the same write while it was in flight."""
+    thread: Thread = _UNSET
+    decisions: list[Decision] = _UNSET
+    wakes: bool = _UNSET
+    """Whether any decision wakes an agent."""
     interaction: str | None = None
-    """None: it opens one."""
+    """None if the entry opens one."""
     hop: int = 0
     hop_limit: int = 0
     awaited: bool = False
-    """Whether it answers somebody who does nothing until then."""
+    """Whether the caller it answers is blocked until then."""
     turn: str | None = None
     """The turn that sends it."""
     rows: tuple[RowsOf, ...] = ()
-    """What services write with it."""
+    """Records that services write with it."""
     seq: int = 0
     tseq: int = 0
     sent_at: str = ""
     body: bytes = b""
     by_person: bool = False
-    """Whether a person says it, in its own name or for an agent."""
+    """Whether a person sends it, for themselves or on behalf of an agent."""
 
     def __post_init__(self) -> None:
         draft = self.draft
         self.by_person = draft.sender_kind == "human" or draft.spoken_by is not None
 
     def fail(self, error: Exception) -> None:
-        """Tell all who wait that the entry is not in the log."""
+        """Report to all waiters that the entry is not in the log."""
         for waiter, ref in ((self.waiter, self.ref), *self.also):
             waiter.failed(ref, error)
 
 
 class Change:
-    """Records to write that are no message.
+    """Records to write without a message.
 
-    `records(head)` is asked when the batch is formed, `head` being the last position before it.
+    `records(head)` is called when the batch is formed, with the last position before it.
     `done(error)` is called after the commit, before the batch's messages are pushed.
     """
 
@@ -155,22 +155,22 @@ Committed = Callable[["Sequence[Entry]"], None]
 
 
 class LogListeners(NamedTuple):
-    """Who hears what the log did, in this order."""
+    """Callbacks for the log's events, in calling order."""
 
     recorded: tuple[Callable[[Sequence[Record]], None], ...] = ()
-    """These records are durable: called once per batch that has any, before all else."""
+    """Durable records: called first, once per batch that has any."""
     committed: tuple[tuple[object, Committed], ...] = ()
-    """These entries are durable: called once per batch, in the order of the log. Each with what it
-    watches: if that is empty, it need not hear."""
+    """Durable entries: called once per batch, in log order. Each is paired with the collection it
+    depends on, and skipped while that is empty."""
     refused: tuple[Callable[[Sequence[Entry], Exception], None], ...] = ()
-    """The store could not write these entries; who asked has its answer. Anything but a
-    `StoreUnavailable` is a defect."""
+    """Entries that the store could not write; their callers have been answered. Any error other
+    than `StoreUnavailable` is a defect."""
     repeated: tuple[Callable[[Entry], None], ...] = ()
-    """The entry's cid was used before: it is not in the log a second time."""
+    """An entry whose cid was used before, so it is not written again."""
 
 
 def patience(took_s: float) -> float:
-    """Seconds that a batch waits for others, after a commit that took so long."""
+    """Seconds that a batch waits for more entries, after a commit that took `took_s`."""
     return min(took_s / 2, 0.01)
 
 
@@ -179,7 +179,7 @@ class Log:
 
     def __init__(self, store: Store, threads: Threads, clock: Clock, metrics: HubMetrics):
         self._store, self._threads, self._clock, self._metrics = store, threads, clock, metrics
-        self.hearers = LogListeners()
+        self.listeners = LogListeners()
         self._entries: list[Entry] = []
         self._changes: list[Change] = []
         self._wakeup = asyncio.Event()
@@ -188,23 +188,23 @@ class Log:
         self._second = (-1, "")
         self._stopped = False
         self._expected = 0
-        """Entries that are likely to come, because the batch before had as many."""
+        """The likely size of the next batch: that of the previous one."""
         self._complete = asyncio.Event()
-        """They have come, or have been waited for long enough."""
+        """Set when the batch has that size or has waited long enough."""
         self._took_s = 0.0
         self._under_way = _Undo()
-        """What the batch that is being written moves."""
+        """Undoes the numbering of the batch being written."""
         self.head = 0
         """The last committed position."""
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing more is written."""
+        """Whether the log accepts no more writes."""
         return self._stopped
 
     @property
     def waiting(self) -> int:
-        """Entries and changes that wait for the next commit."""
+        """Number of entries and changes queued for the next commit."""
         return len(self._entries) + len(self._changes)
 
     def position(self, thread: Thread) -> int:
@@ -216,7 +216,7 @@ class Log:
         """Queue an entry; its waiters are answered after the commit."""
         if not self._entries:
             if self._stopped:
-                self._give_up([entry], [], _STOPPED)
+                self._refuse_all([entry], [], _STOPPED)
                 return
             self._wakeup.set()
         self._entries.append(entry)
@@ -233,20 +233,20 @@ class Log:
         self._complete.set()
 
     async def write(self, *records: Record) -> None:
-        """Queue a change and wait for the commit; without records: for all that was queued before.
-        Raises `StoreUnavailable`."""
+        """Queue a change and wait for its commit; without records, wait for everything queued
+        before. Raises `StoreUnavailable`."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.change(Change(lambda head: records, partial(settle, done)))
         await done
 
     async def settle(self) -> None:
-        """Wait until all that was handed over is committed or refused."""
+        """Wait until everything queued is committed or refused."""
         while self.waiting or not self._idle.is_set():
             await self._idle.wait()
             await asyncio.sleep(0)
 
     def stop(self) -> None:
-        """Write what is queued and no more; whoever comes later is refused."""
+        """Write what is queued and refuse everything after that."""
         self._stopped = True
         self._wakeup.set()
         self._complete.set()
@@ -267,8 +267,8 @@ class Log:
             self._idle.set()
 
     async def _gather(self) -> None:
-        """Let others come: one sync costs the same for one entry and for fifty. Who waits for a
-        change, as an agent in a turn does, waits for nobody's messages.
+        """Wait for more entries, as a sync costs the same for one as for fifty. Changes end the
+        wait: an agent in its turn is not delayed by messages of others.
         """
         self._complete.clear()
         timer = asyncio.get_running_loop().call_later(patience(self._took_s), self._complete.set)
@@ -284,17 +284,17 @@ class Log:
                 await self._store.append(batch)
             except DuplicateCids as duplicates:
                 undo.apply()
-                entries, changes = self._set_aside(entries, changes, duplicates)
+                entries, changes = self._without_duplicates(entries, changes, duplicates)
             except StoreUnavailable as error:
                 undo.apply()
-                self._give_up(entries, changes, error)
+                self._refuse_all(entries, changes, error)
                 return
-            except Exception as error:  # noqa: BLE001  no batch, however odd, may end the log
+            except Exception as error:  # noqa: BLE001  no batch must end the log's task
                 undo.apply()
                 if len(entries) + len(changes) > 1:
                     await self._write_halves(entries, changes)
                 else:
-                    self._give_up(entries, changes, error)
+                    self._refuse_all(entries, changes, error)
                 return
             else:
                 undo.before.clear()
@@ -302,20 +302,20 @@ class Log:
                     thread.stored = True
                 self.head += len(entries)
                 self._took_s = self._clock.monotonic() - started
-                self._expected = min(len(entries), MOST_AWAITED)
+                self._expected = min(len(entries), MAX_GATHERED)
                 if batch.records:
-                    for recorded in self.hearers.recorded:
+                    for recorded in self.listeners.recorded:
                         recorded(batch.records)
                 for change in changes:
                     change.done(None)
-                for watches, committed in self.hearers.committed:
+                for watches, committed in self.listeners.committed:
                     if watches:
                         committed(entries)
                 self._metrics.committed(len(entries), self._clock.monotonic() - started)
                 return
 
     async def _write_halves(self, entries: list[Entry], changes: list[Change]) -> None:
-        """Write a batch in two: one thing that cannot be written must not take others with it."""
+        """Write a batch in two halves, so that one bad item does not fail the others."""
         if entries and changes:
             await self._write([], changes)
             await self._write(entries, [])
@@ -324,13 +324,13 @@ class Log:
             await self._write(entries[:middle], changes[:middle])
             await self._write(entries[middle:], changes[middle:])
 
-    def _give_up(self, entries: list[Entry], changes: list[Change], error: Exception) -> None:
+    def _refuse_all(self, entries: list[Entry], changes: list[Change], error: Exception) -> None:
         self._metrics.refused += len(entries)
         for change in changes:
             change.done(error)
         for entry in entries:
             entry.fail(error)
-        for refused in self.hearers.refused:
+        for refused in self.listeners.refused:
             refused(entries, error)
 
     def _number(self, entries: list[Entry], changes: list[Change], undo: _Undo) -> Batch:
@@ -386,7 +386,7 @@ class Log:
         return Batch(records, messages, deliveries)
 
     def _create(self, thread: Thread, records: list[Record], undo: _Undo) -> None:
-        """Record a thread that is not in the store yet, its root before it."""
+        """Record a thread that is not in the store yet, after its root."""
         if thread.scope not in (None, thread.no):
             root = self._threads.by_no(thread.scope or 0)
             if not root.stored and root not in undo.created:
@@ -395,20 +395,20 @@ class Log:
             undo.created.append(thread)
             records.append(ThreadCreated(thread.no, thread.id))
 
-    def _set_aside(
+    def _without_duplicates(
         self, entries: list[Entry], changes: list[Change], duplicates: DuplicateCids
     ) -> tuple[list[Entry], list[Change]]:
-        """What is left of a batch without its repetitions, which are handed to the listener."""
+        """The batch without its duplicates, which go to the listeners."""
         fresh: list[Entry] = []
         for entry in entries:
-            if (entry.draft.sender_id, entry.cid) in duplicates.found:
-                for repeated in self.hearers.repeated:
+            if (entry.draft.sender_id, entry.cid) in duplicates.pairs:
+                for repeated in self.listeners.repeated:
                     repeated(entry)
             else:
                 fresh.append(entry)
         left = []
         for change in changes:
-            if change.cid in duplicates.found:
+            if change.cid in duplicates.pairs:
                 change.done(duplicates)
             else:
                 left.append(change)
@@ -423,7 +423,7 @@ class Log:
 
 
 class _Undo:
-    """The numbers of threads as they were before a batch was numbered."""
+    """The state of threads before a batch was numbered."""
 
     __slots__ = ("before", "created")
 

@@ -1,8 +1,7 @@
-"""What participants have under keys, and what of it is on its way to the store: how far they have
-read which thread, and what they remember.
+"""Read markers and memory keys of participants, with the changes that are in flight.
 
-A change is announced while it is on its way. What is told is what the store has; what is compared
-with, and what counts for a limit, is what there will be when everything announced is stored.
+A change is announced while it is being stored. Reads return the stored values; comparisons and
+limits use the values after all announced changes.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ class _Announced(Generic[K, V]):
         self._announced: dict[tuple[str, K], list[V]] = {}
 
     def put(self, participant: str, key: K, value: V) -> None:
-        """The store has this. Changes are stored in the order of their announcement."""
+        """Set a stored value. Changes are stored in the order they were announced."""
         self._stored.setdefault(participant, {})[key] = value
 
     def announce(self, participant: str, key: K, value: V) -> None:
-        """The change is on its way to the store; `withdraw` follows."""
+        """Add a change in flight; `withdraw` must follow."""
         self._announced.setdefault((participant, key), []).append(value)
 
     def withdraw(self, participant: str, key: K, value: V) -> None:
-        """An announced change is not on its way any more."""
+        """Remove an announced change that is no longer in flight."""
         announced = self._announced[participant, key]
         announced.remove(value)
         if not announced:
@@ -42,8 +41,7 @@ class _Announced(Generic[K, V]):
 
 
 class ReadMarks(_Announced[int, int]):
-    """Positions (tseq) by participant and thread number; a thread without one is unread from its
-    start."""
+    """Positions (tseq) by participant and thread number; without one the whole thread is unread."""
 
     def __init__(self, stored: Iterable[StoredMark] = ()):
         super().__init__()
@@ -56,21 +54,21 @@ class ReadMarks(_Announced[int, int]):
         return 0 if marks is None else marks.get(thread_no, 0)
 
     def wanted(self, participant: str, thread_no: int) -> int:
-        """The mark that there will be when everything announced is stored."""
+        """The marker after all announced changes."""
         announced = self._announced.get((participant, thread_no))
         return announced[-1] if announced else self.get(participant, thread_no)
 
     def is_announced(self, participant: str, thread_no: int) -> bool:
-        """Whether a mark is on its way."""
+        """Whether a change of the marker is in flight."""
         return (participant, thread_no) in self._announced
 
     def forget(self, participant: str) -> None:
-        """Take back the marks of a participant who could not be stored."""
+        """Remove the markers of a participant that could not be stored."""
         self._stored.pop(participant, None)
 
 
 class MemoryKeys(_Announced[str, bool]):
-    """Keys under which participants remember something; the values are the store's alone."""
+    """Keys of participants' memories; only the store has the values."""
 
     def __init__(self, stored: Iterable[StoredKey] = ()):
         super().__init__()
@@ -83,12 +81,12 @@ class MemoryKeys(_Announced[str, bool]):
             del self._stored[participant][key]
 
     def of(self, participant: str) -> Set[str]:
-        """The keys that the participant will have when everything announced is stored."""
-        known = dict(self._stored.get(participant, {}))
-        known |= {key: of[-1] for (who, key), of in self._announced.items() if who == participant}
-        return {key for key, there in known.items() if there}
+        """The participant's keys after all announced changes."""
+        keys = dict(self._stored.get(participant, {}))
+        keys |= {key: of[-1] for (who, key), of in self._announced.items() if who == participant}
+        return {key for key, exists in keys.items() if exists}
 
     def owners(self, prefix: str) -> list[str]:
-        """Who has a stored key that begins like this."""
+        """The participants with a stored key that starts with `prefix`."""
         every = self._stored.items()
         return [who for who, keys in every if any(key.startswith(prefix) for key in keys)]

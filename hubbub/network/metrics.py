@@ -1,6 +1,6 @@
-"""What the hub counts, as plain numbers; `exposition` makes what `/metrics` shows of them.
+"""The hub's counters, as plain numbers; `exposition` renders them for `/metrics`.
 
-Counting on the way of a message must cost nothing, so nothing here locks: the hub's loop is the
+Counting must add nothing to the cost of a message, so there are no locks: the hub's loop is the
 only writer.
 """
 
@@ -23,14 +23,14 @@ class HubMetrics:
 
     def __init__(self) -> None:
         self.labels: Mapping[str, str] = {}
-        """Of all that is shown: node and network, where one process has several hubs."""
+        """Labels of all metrics: node and network, if a process has several hubs."""
         self.sessions = 0
         self.waiting: Callable[[], int] = lambda: 0
-        """Tells how many messages and changes wait for a commit."""
+        """Returns the number of messages and changes that wait for a commit."""
         self.gateways: Callable[[], Sequence[str]] = tuple
-        """Tells the names of the gateways that are linked."""
+        """Returns the names of the linked gateways."""
         self.passed_on = 0
-        """Entries that gateways were told of, each counted once for each."""
+        """Entries forwarded to gateways, counted once per gateway."""
         self.calls = 0
         self.messages = 0
         self.deliveries = 0
@@ -43,17 +43,17 @@ class HubMetrics:
         self.tokens_in = 0
         self.tokens_out = 0
         self.commits = [0] * (len(COMMIT_BUCKETS) + 1)
-        """How many took no longer than each of `COMMIT_BUCKETS`, and longer than the one before."""
+        """Number of commits in each interval of `COMMIT_BUCKETS`."""
         self.commit_seconds = 0.0
 
     def committed(self, messages: int, seconds: float) -> None:
-        """One transaction with so many messages took `seconds`."""
+        """Count a transaction with this number of messages."""
         self.messages += messages
         self.commits[bisect_left(COMMIT_BUCKETS, seconds)] += 1
         self.commit_seconds += seconds
 
     def turn_ended(self, outcome: str, steps: Iterable[Step]) -> None:
-        """A turn is over, and this is what it has spent."""
+        """Count a turn that ended, and its tokens."""
         self.turns[outcome] += 1
         for step in steps:
             self.tokens_in += step.tokens_in

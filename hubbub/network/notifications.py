@@ -1,9 +1,8 @@
-"""What the hub itself tells of what goes on: who came and went, what arrived, who is at work, which
-channels there are.
+"""The hub's own signals: presence, delivery, activity, channels.
 
-All of it is ephemeral: who misses it learns the state when it joins. So that nobody who joins sees
-an agent at rest that has been at work for a minute, what an agent says of its activity in a thread
-is kept until it says `idle` there, or goes.
+They are ephemeral; a participant that misses one learns the state when it joins. To include agents
+that are already working, an agent's activity in a thread is stored until it signals `idle` there or
+leaves.
 """
 
 from __future__ import annotations
@@ -45,24 +44,24 @@ HUB_SIGNALS = frozenset(
         "turn_ended",
     }
 )
-"""Types of signals that readers believe, and that no participant may send."""
+"""Signal types that clients trust, and that no participant can send."""
 AHEAD_OF_MESSAGES = frozenset({"partial"})
-"""Types of signals that show what a message is going to say: they are passed on only where no mod
-may change or reject messages."""
+"""Signal types that show the text of a future message, so they are only relayed if no mod can
+change or reject messages."""
 
 SIGNAL = 0.2
-"""What a signal costs of the rate limit: four streamed texts shall leave room for calls."""
+"""A signal's cost against the rate limit: four streamed texts must leave room for calls."""
 PRESENCE_AFTER_S, PRESENCE_EACH_S = 0.05, 0.0001
-"""Comings and goings gather this long, and so much longer for each session that is told of them:
-that a thousand joins are a handful of signals, and telling takes a twentieth of a processor."""
+"""Seconds that joins and departures are collected, in total and per session to notify: a thousand
+joins cause a handful of signals, and sending them takes a twentieth of a core."""
 DELIVERED_AFTER_S = 1.0
 """Seconds between two signals about cursors."""
 CHANNEL_AFTER_S = 0.1
-"""What changes about a channel gathers this long."""
+"""Seconds that changes of channels are collected."""
 
 
 class Notifications:
-    """Gathers what happens and tells it to those who are connected."""
+    """Collects events and signals them to connected participants."""
 
     def __init__(self, state: NetworkState, fanout: Fanout, pipeline: Pipeline, clock: Clock):
         self._state, self._fanout, self._clock = state, fanout, clock
@@ -73,12 +72,12 @@ class Notifications:
         self._delivered_timer: asyncio.TimerHandle | None = None
         self._delivered_last = float("-inf")
         self._channels: dict[str, None] = {}
-        """Those that have changed, in the order in which they did."""
+        """Changed channels, in order of change."""
         self._channel_timer: asyncio.TimerHandle | None = None
         self._stopped = False
 
     def stop(self) -> None:
-        """Tell nothing more."""
+        """Send no more signals."""
         self._stopped = True
         for timer in (self._presence_timer, self._delivered_timer, self._channel_timer):
             if timer is not None:
@@ -87,25 +86,25 @@ class Notifications:
     # Presence -----------------------------------------------------------------------------
 
     def joined(self, session: Session) -> None:
-        """A session is ready: others are told, and a person is told who is at work."""
+        """Announce a ready session to others, and the working agents to a person."""
         if not session.observe and self._state.knows(session.participant):
             self._state.presence.join(session.participant)
             self._presence_changed()
         if session.is_person:
-            self._tell_activities(session)
+            self._send_activities(session)
 
     def left(self, session: Session) -> None:
-        """A session that was ready is gone."""
+        """Announce that a ready session ended."""
         participant = session.participant
         if session.observe or not self._state.knows(participant):
             return
         self._state.presence.leave(participant)
         self._presence_changed()
         if participant not in self._state.presence:
-            self._tell_work(participant, self._activities.clear(participant))
+            self._send_work_change(participant, self._activities.clear(participant))
 
     def missed(self, participants: Sequence[str]) -> None:
-        """Those of these who are not here have left while no hub could tell of it."""
+        """Announce the participants that left while no hub could report it."""
         for participant in filter(self._state.knows, participants):
             self._state.presence.missed(participant)
         self._presence_changed()
@@ -114,9 +113,9 @@ class Notifications:
         if self._presence_timer is None and not self._stopped:
             loop = asyncio.get_running_loop()
             after = PRESENCE_AFTER_S + PRESENCE_EACH_S * len(self._fanout)
-            self._presence_timer = loop.call_later(after, self._tell_presence)
+            self._presence_timer = loop.call_later(after, self._send_presence)
 
-    def _tell_presence(self) -> None:
+    def _send_presence(self) -> None:
         self._presence_timer = None
         came, went = self._state.presence.changes()
         if came or went:
@@ -130,10 +129,10 @@ class Notifications:
             )
 
     def down_changed(self, agents: Sequence[str]) -> None:
-        """These agents were given up."""
+        """Announce agents that the launcher gave up on."""
         known = [self._state.get(agent) for agent in agents]
-        told: JsonValue = [self._state.describe(p).model_dump(mode="json") for p in known if p]
-        data: JsonValue = {"online": [], "offline": [], "down": told}
+        down: JsonValue = [self._state.describe(p).model_dump(mode="json") for p in known if p]
+        data: JsonValue = {"online": [], "offline": [], "down": down}
         self._fanout.send_ephemeral_to_all(
             Signal(type="presence", sender="hub", data=data).encoded()
         )
@@ -141,16 +140,16 @@ class Notifications:
     # Delivery -----------------------------------------------------------------------------
 
     def delivered(self, cursors: Mapping[str, int]) -> None:
-        """These participants have everything up to these positions."""
+        """Announce the participants' cursors to people."""
         if not self._fanout.people:
             return
         self._delivered.update(cursors)
         if self._delivered_timer is None and not self._stopped:
             loop = asyncio.get_running_loop()
             at = max(loop.time(), self._delivered_last + DELIVERED_AFTER_S)
-            self._delivered_timer = loop.call_at(at, self._tell_delivered)
+            self._delivered_timer = loop.call_at(at, self._send_delivered)
 
-    def _tell_delivered(self) -> None:
+    def _send_delivered(self) -> None:
         self._delivered_timer = None
         self._delivered_last = asyncio.get_running_loop().time()
         moved, self._delivered = self._delivered, {}
@@ -160,15 +159,15 @@ class Notifications:
     # Channels -----------------------------------------------------------------------------
 
     def channel_changed(self, name: str) -> None:
-        """A channel is new, or has other members, and the store has it."""
+        """Announce a channel that is new or whose members changed."""
         if not self._fanout.people or self._stopped:
             return
         self._channels[name] = None
         if self._channel_timer is None:
             loop = asyncio.get_running_loop()
-            self._channel_timer = loop.call_later(CHANNEL_AFTER_S, self._tell_channels)
+            self._channel_timer = loop.call_later(CHANNEL_AFTER_S, self._send_channels)
 
-    def _tell_channels(self) -> None:
+    def _send_channels(self) -> None:
         self._channel_timer = None
         changed, self._channels = self._channels, {}
         for channel in filter(None, map(self._state.channels.get, changed)):
@@ -181,7 +180,7 @@ class Notifications:
     # Turns --------------------------------------------------------------------------------
 
     def turn_ended(self, turn: str, agent: str, thread_id: str, outcome: str) -> None:
-        """A turn is over, and the store has it: people who read its thread may wait for that."""
+        """Announce a durable end of a turn to the people who read its thread."""
         thread = self._state.threads.get(thread_id)
         if thread is None or not self._fanout.people or self._stopped:
             return
@@ -194,19 +193,19 @@ class Notifications:
     # Signals of participants --------------------------------------------------------------
 
     def relay(self, session: Session, signal: Signal) -> None:
-        """Pass an ephemeral frame on to those who read its thread, or to everybody."""
+        """Forward an ephemeral frame to the readers of its thread, or to everyone."""
         caller, state = session.caller, self._state
         if caller is None or session.observe or self._stopped:
             return
         if caller.bucket.take(self._clock.monotonic(), SIGNAL):
             return
         if signal.type in HUB_SIGNALS:
-            text = f"type: {signal.type} is for the hub to say"
+            text = f"type: only the hub can send {signal.type}"
             session.error(bad_request(text), None)
             return
         ahead = signal.type in AHEAD_OF_MESSAGES
         if ahead and self._pipeline.judges:
-            return  # no mod has seen the words yet
+            return  # no mod has seen the text yet
         if signal.thread_id is None:
             if not (ahead and state.stops.standing):
                 self._relay(session, signal, None)
@@ -214,12 +213,12 @@ class Notifications:
         canonical = thread_ids.canonical(signal.thread_id, caller.participant)
         thread = state.threads.get(canonical or "")
         if thread is None or (ahead and state.stops.of(caller.participant, thread.id)):
-            return  # who is stopped says nothing, in whatever way
+            return  # a stopped agent sends nothing of any kind
         if state.may_read(thread, caller.participant):
             self._relay(session, signal, thread)
 
     def _relay(self, session: Session, signal: Signal, thread: Thread | None) -> None:
-        told = signal.model_copy(
+        relayed = signal.model_copy(
             update={
                 "sender": session.participant,
                 "thread_id": thread.id if thread else None,
@@ -227,23 +226,23 @@ class Notifications:
             }
         )
         if thread is None:
-            self._fanout.send_ephemeral_to_all(told.encoded(), without=session.participant)
+            self._fanout.send_ephemeral_to_all(relayed.encoded(), without=session.participant)
             return
         readers = self._state.readers(thread, session.participant)
-        self._fanout.send_ephemeral_to_readers(readers, told.encoded())
+        self._fanout.send_ephemeral_to_readers(readers, relayed.encoded())
         if signal.type == "activity" and session.participant in self._state.agents:
             now = self._clock.monotonic()
             change = self._activities.note(session.participant, thread.id, signal.data, now)
-            self._tell_work(session.participant, change)
+            self._send_work_change(session.participant, change)
 
-    def _tell_work(self, agent: str, change: Change | None) -> None:
-        """An agent has begun to work somewhere, or works nowhere any more."""
+    def _send_work_change(self, agent: str, change: Change | None) -> None:
+        """Announce that an agent began to work in some thread, or is now idle in all."""
         if change is not None and self._fanout.people and not self._stopped:
             signal = Signal(type="activity", sender=agent, data={"state": change})
             self._fanout.send_ephemeral_to_people(signal.encoded())
 
-    def _tell_activities(self, session: Session) -> None:
-        """Who is at work, and at what in the threads that the session's participant reads."""
+    def _send_activities(self, session: Session) -> None:
+        """Send the working agents, and their activities in threads that the participant reads."""
         now, me = self._clock.monotonic(), session.participant
         for agent, since in self._activities.working():
             signal = Signal(
@@ -266,17 +265,17 @@ class Notifications:
                 session.write(signal.encoded())
 
 
-MOST_THREADS = 64
-"""Threads of one agent that are remembered; of more, those that it spoke of last."""
-MOST_BYTES = 1024
-"""Of what an agent says of one activity, as JSON; of more, only the state is remembered."""
+MAX_THREADS = 64
+"""Threads stored per agent; the most recent ones if there are more."""
+MAX_BYTES = 1024
+"""Bytes of an activity as JSON; of a larger one only the state is stored."""
 
 Change = Literal["working", "idle"]
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What an agent does in a thread, as it said it at `since` (monotonic seconds)."""
+    """An agent's activity in a thread, signalled at `since` (monotonic seconds)."""
 
     agent: str
     thread_id: str
@@ -292,23 +291,23 @@ class Activities:
         self._since: dict[str, float] = {}
 
     def note(self, agent: str, thread_id: str, data: JsonValue, now: float) -> Change | None:
-        """An agent says what it does in a thread.
+        """Store an agent's activity in a thread.
 
-        Returns whether it has begun to work, or has come to rest altogether; None if neither.
+        Returns `working` if it was idle in all threads before, `idle` if it is now, otherwise None.
         """
         state = _state(data)
         threads = self._active.setdefault(agent, {})
         threads.pop(thread_id, None)
         if state != "idle":
-            small = len(to_json(data)) <= MOST_BYTES
-            told: JsonValue = data if small else {"state": state[:MOST_BYTES]}
-            threads[thread_id] = Activity(agent, thread_id, told, now)
-            if len(threads) > MOST_THREADS:
+            small = len(to_json(data)) <= MAX_BYTES
+            stored: JsonValue = data if small else {"state": state[:MAX_BYTES]}
+            threads[thread_id] = Activity(agent, thread_id, stored, now)
+            if len(threads) > MAX_THREADS:
                 del threads[next(iter(threads))]
         return self._change(agent, now)
 
     def clear(self, agent: str) -> Change | None:
-        """The agent is gone, and whatever it did with it. Returns what `note` would."""
+        """Remove all activities of an agent that left. Returns as `note`."""
         self._active.pop(agent, None)
         return self._change(agent, 0.0)
 
@@ -322,7 +321,7 @@ class Activities:
         return "idle" if self._since.pop(agent, None) is not None else None
 
     def working(self) -> Iterator[tuple[str, float]]:
-        """Each agent that works somewhere, and since when."""
+        """Each working agent, and since when."""
         yield from self._since.items()
 
     def __iter__(self) -> Iterator[Activity]:
@@ -331,7 +330,7 @@ class Activities:
 
 
 def _state(data: JsonValue) -> str:
-    """What the data says that the agent is at; an agent that says nothing is idle."""
+    """The state in the data; `idle` if there is none."""
     state = data.get("state") if isinstance(data, dict) else data
     if state is None or state is False or state == "":
         return "idle"

@@ -1,4 +1,4 @@
-"""All operations of the core as they are declared: what can be asked of a hub without mods."""
+"""All operations of the core as declared: the operations of a hub without mods."""
 
 from __future__ import annotations
 
@@ -14,5 +14,4 @@ CORE_OPERATIONS: tuple[Operation, ...] = tuple(
     if isinstance(kind, type) and issubclass(kind, Service)
     for operation in kind.declared()
 )
-"""Those of the services that the hub is made of; it runs them bound to itself. Docs and checks read
-them here."""
+"""The operations of all services, unbound, for docs and checks."""

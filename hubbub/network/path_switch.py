@@ -1,7 +1,7 @@
-"""Doors on the hub's port: requests for some paths are another protocol's business.
+"""Doors on the hub's port: other protocols that serve certain paths.
 
-The first line of each request says which: all that is no door's goes to the hub as if nobody had
-looked. A hub without doors does not look.
+The first line of each request decides. Requests without a door reach the hub unchanged, and a hub
+without doors skips the check.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ __all__ = ["Door", "Doors", "PathSwitch"]
 
 Door: TypeAlias = Callable[[Callable[[], None]], asyncio.Protocol]
 Doors: TypeAlias = Mapping[str, Door]
-"""By the first part of the path (`/mcp`): makes what speaks one request of a connection. It is
-given what to call when that is answered, and another may come on the connection."""
-_MOST = 8192
-"""Bytes in which the first line must end."""
+"""By the first part of the path (`/mcp`): a factory of protocols for one request on a connection.
+Its argument is a callback for when the request is answered and the connection is ready for
+another."""
+_MAX_HEAD = 8192
+"""Maximum length of the first line, in bytes."""
 _WITHIN_S, _IDLE_S = 10.0, 75.0
-"""Seconds that it may take to come, and to begin after an answer: longer than the minute for which
-proxies hold a connection, so that it is they who close it."""
+"""Seconds for the first line to arrive, and for the next request to begin. The latter exceeds the
+minute that proxies keep a connection, so that the proxy closes it."""
 _REFUSED = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
     b"Content-Length: %d\r\nConnection: close\r\n\r\n%b\n"
@@ -30,11 +31,11 @@ _REFUSED = (
 
 
 class PathSwitch(asyncio.Protocol):
-    """One connection: until the first line of a request is there, and again after each answer of a
-    door. The hub's own requests it leaves for good.
+    """Handles a connection until the first line of a request, and again after each answer of a
+    door. The hub's own requests leave it for good.
 
-    It counts as all others do, for a door's to the end as a stranger's: who asks there says so with
-    each request.
+    A connection with requests to doors counts as unidentified to its end, as each such request
+    authenticates by itself.
     """
 
     def __init__(
@@ -44,13 +45,14 @@ class PathSwitch(asyncio.Protocol):
         count: ConnectionCount,
         idle: set[asyncio.Transport],
     ):
-        """`idle`: connections that wait for another request; they are to be closed at the end."""
+        """`idle` collects the connections that wait for another request, to be closed at the
+        end."""
         self._usual, self._doors, self._count, self._idle = usual, doors, count, idle
         self._head, self._address = b"", ""
         self._door: asyncio.Protocol | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's is no subclass of asyncio's.
+        # uvloop's transport is not a subclass of asyncio's.
         self._transport = transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if peer else ""
@@ -75,7 +77,7 @@ class PathSwitch(asyncio.Protocol):
         self._head += data
         if self._transport.is_closing():
             return
-        if b"\n" not in self._head and len(self._head) < _MOST:
+        if b"\n" not in self._head and len(self._head) < _MAX_HEAD:
             if self._transport in self._idle:
                 self._idle.discard(self._transport)
                 self._timer.cancel()
@@ -83,15 +85,15 @@ class PathSwitch(asyncio.Protocol):
             return
         self._idle.discard(self._transport)
         self._timer.cancel()
-        made = self._doors.get(self._place)
-        if made is None:  # it counts by itself from here on
+        door = self._doors.get(self._place)
+        if door is None:  # the connection counts itself from here on
             self._count.leave(self._address, stranger=True)
             usual = self._usual()
             self._transport.set_protocol(usual)
             usual.connection_made(self._transport)
             usual.data_received(self._head)
         else:
-            self._door = made(self._answered)
+            self._door = door(self._answered)
             self._door.connection_made(self._transport)
             self._door.data_received(self._head)
 

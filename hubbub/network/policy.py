@@ -1,9 +1,9 @@
-"""The policy: gates that stand between a draft and the log, asked in one order.
+"""The policy: gates between a draft and the log, called in order.
 
     submitted -> mods -> trace context -> wakes -> gate, gate, gate -> log
 
-A gate may let a message pass, reject it with an `OperationError`, take wakes from it, or add rows
-that are written with it. What it counts it takes back if the message does not reach the log.
+A gate can accept a message, reject it with an `OperationError`, withdraw wakes, or add records that
+are written with it. It rolls back what it counted if the message does not reach the log.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ __all__ = ["Gate"]
 
 
 class Gate(Protocol):
-    """One judge of messages. All of it runs in the hub's loop, between two awaits."""
+    """One check of messages. It runs in the hub's loop, without an await."""
 
     watches: object
-    """Whether, as its truth tells, it has something to say of messages that neither ask, end a
-    request nor wait for an answer; of those it always has. What opens an interaction, is none of
-    these and wakes nobody passes all gates."""
+    """Truthy if the gate checks ordinary messages. It always checks messages that open or end a
+    request or wait for an answer. Other messages that open an interaction and wake no one skip all
+    gates."""
 
     def needs(self, cause: Ancestor) -> bool:
-        """Whether something must be loaded before a message caused by this one can be judged."""
+        """Whether `load` must run before a message with this cause is checked."""
         return False
 
     async def load(self, cause: Ancestor) -> None:
-        """Load it. Raises `StoreUnavailable`."""
+        """Load data for the check. Raises `StoreUnavailable`."""
         return
 
     def judge(self, entry: Entry) -> None:
-        """Judge an entry whose decisions are made, but not its position. Raises `OperationError`;
-        then nothing of it is counted."""
+        """Check an entry that has decisions but no position yet. On `OperationError` nothing of it
+        is counted."""
         ...
 
-    def take_back(self, entry: Entry) -> None:
-        """An entry that was let pass is not in the log after all."""
+    def roll_back(self, entry: Entry) -> None:
+        """Roll back an accepted entry that did not reach the log."""
         return

@@ -1,9 +1,8 @@
-"""What the hub needs of the outside: a `Store`. (Time is
-`hubbub.clock.Clock`.)
+"""The hub's port to the outside: a `Store`. (Time is `hubbub.clock.Clock`.)
 
-The hub decides everything (positions, recipients, wakes) and hands over finished records; a store
-keeps them, in one transaction per batch, and reads them back. It decides nothing. Every store runs
-the contract suite in `hubbub.testing.store_contract`.
+The hub decides everything (positions, recipients, wakes) and passes finished records; a store
+writes them, one transaction per batch, and reads them back. Every store must pass the contract
+suite in `hubbub.testing.store_contract`.
 """
 
 from __future__ import annotations
@@ -24,35 +23,35 @@ T = TypeVar("T")
 
 
 class DuplicateCids(Exception):
-    """A (sender, cid) of the batch is in the store already. Nothing of the batch was written.
+    """The store already has a (sender, cid) of the batch. Nothing of the batch was written.
 
-    `found` has every such pair of the batch.
+    `pairs` has every such pair.
     """
 
-    def __init__(self, found: frozenset[tuple[str, str]]):
-        self.found = found
-        super().__init__(f"{len(found)} duplicate cids")
+    def __init__(self, pairs: frozenset[tuple[str, str]]):
+        self.pairs = pairs
+        super().__init__(f"{len(pairs)} duplicate cids")
 
 
 class Store(Protocol):
-    """A durable log with what belongs to it. One hub writes; reads may run beside the writes.
+    """A durable log and the state that belongs to it. One hub writes; reads can run concurrently.
 
-    Every method raises `StoreUnavailable` when the disk refuses; after that the store can be used
-    again, and nothing of the failed batch is in it.
+    Every method raises `StoreUnavailable` when the disk refuses; after that the store is usable,
+    and nothing of the failed batch is in it.
     """
 
     async def open(self) -> StoreState:
-        """Create or migrate, then read what the hub keeps in memory.
+        """Create or migrate the database, then read the hub's state.
 
-        Raises `StoreVersionError` if the database is newer than this program or is not ours, and
-        `UserError` if another hub has it open.
+        Raises `StoreVersionError` if the database is newer than this program or of another
+        application, and `UserError` if another hub has it open.
         """
         ...
 
     async def close(self) -> None: ...
 
     def problem(self) -> str:
-        """Why nothing can be written from now on, as far as a quick look tells; empty: it can."""
+        """Why nothing can be written, from a quick check; empty if there is no known problem."""
         ...
 
     async def append(self, batch: Batch) -> None:
@@ -60,28 +59,28 @@ class Store(Protocol):
 
         Deliveries belong to messages of the same batch. Raises `DuplicateCids` or
         `StoreUnavailable`, and `ValueError` for a batch that contradicts the log (a defect of the
-        caller); then nothing of it is written.
+        caller). In each case nothing of it is written.
         """
         ...
 
     async def events(
         self, participant: str, after: int, upto: int, limit: int, own: bool
     ) -> Sequence[StoredEvent]:
-        """What reaches the participant in (after, upto], in log order, at most `limit` entries.
+        """The participant's messages in (after, upto], in log order, at most `limit`.
 
-        That is: its deliveries, and the messages of the scopes it was a member of at that seq.
-        Its own messages are left out unless `own`.
+        These are its deliveries, and the messages of the scopes it was a member of at that seq. Its
+        own messages are left out unless `own`.
         """
         ...
 
     async def log(self, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
-        """Every message in (after, upto], in order (wake columns None): what an observer sees."""
+        """All messages in (after, upto], in order, for an observer (wake columns None)."""
         ...
 
     async def tails(
         self, threads: Sequence[int], upto: int, limit: int
     ) -> Mapping[int, Sequence[bytes]]:
-        """By thread number: the bodies of its last `limit` messages up to `upto`, oldest first.
+        """The bodies of the last `limit` messages up to `upto` by thread number, oldest first.
 
         Fewer if they are large, as in `thread_page`.
         """
@@ -90,7 +89,7 @@ class Store(Protocol):
     async def thread_page(self, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
         """Bodies of the last `limit` messages of a thread with tseq < `before`, oldest first.
 
-        Fewer if they are large: a page is at least one message, and about 256 KiB at most.
+        Fewer if they are large: a page has at least one message, and at most about 256 KiB.
         """
         ...
 
@@ -99,13 +98,14 @@ class Store(Protocol):
         ...
 
     async def read(self, query: Query[T]) -> T:
-        """The answer to any of `hubbub.network.queries`."""
+        """The answer to a query of `hubbub.network.queries`."""
         ...
 
     async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
-        """Bring the tables of a mod to what its scripts make of them. Raises `UserError` for a
-        script that fails or that touches what is not the mod's, for tables of a newer version of
-        the mod, and for a mod whose names are taken, also if it has no scripts: it could read and
-        write what is called so.
+        """Migrate the tables of a mod with its scripts.
+
+        Raises `UserError` for a script that fails or touches other tables, for tables of a newer
+        version of the mod, and for a mod whose table names are taken, even without scripts, as it
+        could read and write those tables.
         """
         ...

@@ -1,4 +1,4 @@
-"""What may be asked of a store beside the log itself. A query is a frozen object, and its type
+"""Queries to a store, beside reading the log itself. A query is a frozen object whose type
 parameter is the type of its answer:
 
     turn = await store.read(TurnById("bob-m7"))
@@ -63,7 +63,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Query(Struct, Generic[T_co], frozen=True):
-    """A question to a store; its fields are the arguments, in order."""
+    """A query to a store; its fields are the arguments, in order."""
 
 
 # Messages and their readers -------------------------------------------------------------------
@@ -78,17 +78,16 @@ class IsMember(Query[bool], frozen=True):
 
 
 class MembersAt(Query[Collection[str]], frozen=True):
-    """Whom a message with this scope and seq reached as members."""
+    """The participants that a message with this scope and seq reached as members."""
 
     scope: int
     seq: int
 
 
 class MentionsOf(Query[StoredMentions], frozen=True):
-    """The last `limit` messages with seq < `before` that reach the participant by name and mention
-    it.
+    """The last `limit` messages with seq < `before` that mention the participant.
 
-    Looks at a bounded part of the log in one call, and gives about 256 KiB at most.
+    One call searches a bounded part of the log and returns at most about 256 KiB.
     """
 
     participant: str
@@ -99,7 +98,7 @@ class MentionsOf(Query[StoredMentions], frozen=True):
 class InteractionMessages(Query[StoredInteraction], frozen=True):
     """The messages in (after, upto] that belong to the interaction.
 
-    Reads the log forward, a bounded part of it in one call, and gives about 256 KiB at most.
+    One call reads a bounded part of the log forward and returns at most about 256 KiB.
     """
 
     interaction: str
@@ -108,7 +107,7 @@ class InteractionMessages(Query[StoredInteraction], frozen=True):
 
 
 class SettledCall(Query[Settled | None], frozen=True):
-    """What the sender's earlier call with this cid did."""
+    """The outcome of the sender's earlier call with this cid."""
 
     sender: str
     cid: str
@@ -125,21 +124,21 @@ class PendingWakes(Query[Sequence[PendingRow]], frozen=True):
 
 
 class OpenWakes(Query[Sequence[OpenWake]], frozen=True):
-    """What `PendingWakes` has, without reading any message."""
+    """As `PendingWakes`, without reading messages."""
 
     agent: str
     upto: int
 
 
 class WakeOf(Query[StoredWake | None], frozen=True):
-    """How the message at `seq` reached the participant by name; None: it did not."""
+    """How the message at `seq` addressed the participant; None if it did not."""
 
     participant: str
     seq: int
 
 
 class WakesAt(Query[Mapping[tuple[int, str], StoredWake]], frozen=True):
-    """How these messages reached participants by name, by seq and participant, in that order."""
+    """How these messages addressed participants, sorted by seq and participant."""
 
     seqs: Sequence[int]
 
@@ -149,8 +148,8 @@ class TurnById(Query[StoredTurn | None], frozen=True):
 
 
 class LatestTurns(Query[Sequence[StoredTurn]], frozen=True):
-    """The latest turns, newest first; with `before`, of those that began before this turn (none if
-    there is no such turn). Turns keep the order in which they first began. `agent` None: of all.
+    """The latest turns in the order of their first start, newest first. `before`: only turns that
+    began before this one; none if it does not exist. `agent` None: of all agents.
     """
 
     agent: str | None
@@ -159,19 +158,19 @@ class LatestTurns(Query[Sequence[StoredTurn]], frozen=True):
 
 
 class TurnsById(Query[Sequence[StoredTurn]], frozen=True):
-    """Those of these turns that have begun, oldest first."""
+    """The turns among `ids` that have begun, oldest first."""
 
     ids: Sequence[str]
 
 
 class PromptsOf(Query[StoredPrompts], frozen=True):
-    """The prompts of a turn, put together from their parts."""
+    """The prompts of a turn, assembled from their parts."""
 
     turn: str
 
 
 class MissingParts(Query[Sequence[bytes]], frozen=True):
-    """Those of these parts of an agent's prompts that are not stored, by their digests."""
+    """The digests, of parts of an agent's prompts, that are not stored."""
 
     agent: str
     digests: Sequence[bytes]
@@ -181,15 +180,14 @@ class MissingParts(Query[Sequence[bytes]], frozen=True):
 
 
 class AccountOf(Query[StoredAccount | None], frozen=True):
-    """The account of the interaction that the message at this position opened; None: nothing was
-    ever added to it."""
+    """The account of the interaction opened at this position; None if nothing was ever added."""
 
     interaction: int
 
 
 class SpendingSince(Query[Sequence[StoredSpending]], frozen=True):
-    """The accounts of the days from `since` on (YYYY-MM-DD), latest day first; of one agent or
-    thread only, where they are given."""
+    """Daily spending from `since` (YYYY-MM-DD) on, latest day first, optionally of one agent or
+    thread."""
 
     since: str
     agent: str | None = None
@@ -197,7 +195,7 @@ class SpendingSince(Query[Sequence[StoredSpending]], frozen=True):
 
 
 class SpentInTurnsSince(Query[Sequence[SpentInTurns]], frozen=True):
-    """What turns that began at `since` or later have spent, by model and person."""
+    """The spending of turns that began at `since` or later, by model and person."""
 
     since: int
     """Seconds since 1970."""
@@ -210,21 +208,21 @@ class ApprovalById(Query[bytes | None], frozen=True):
 
 
 class LatestApprovals(Query[Sequence[bytes]], frozen=True):
-    """The latest approvals as JSON, newest first; `agent` None: of all."""
+    """The latest approvals as JSON, newest first; `agent` None: of all agents."""
 
     agent: str | None
     limit: int
 
 
 class RequestAt(Query[bytes | None], frozen=True):
-    """The request that the message at this position made, as JSON."""
+    """The request opened by the message at this position, as JSON."""
 
     seq: int
 
 
 class LatestRequests(Query[Sequence[bytes]], frozen=True):
-    """The latest requests as JSON, newest first: of whom the participant is requester or worker;
-    None: of everybody, or in any state."""
+    """The latest requests as JSON, newest first, with the participant as requester or worker. None
+    means any participant, or any state."""
 
     participant: str | None
     state: str | None
@@ -235,42 +233,42 @@ class LatestRequests(Query[Sequence[bytes]], frozen=True):
 
 
 class MemoryValue(Query[bytes | None], frozen=True):
-    """What the participant remembers under the key, as JSON."""
+    """The participant's memory under the key, as JSON."""
 
     participant: str
     key: str
 
 
 class MemoriesOf(Query[Sequence[StoredMemory]], frozen=True):
-    """All that the participant remembers, by key; values over `short` bytes are left out."""
+    """The participant's memories, by key; values over `short` bytes are left out."""
 
     participant: str
     short: int
 
 
 class TokenHashes(Query[Sequence[str]], frozen=True):
-    """SHA-256 (hex) of the participant's tokens, always as the store has them now."""
+    """SHA-256 (hex) of the participant's tokens, never from a cache."""
 
     participant: str
 
 
 class TokenOwner(Query["str | None"], frozen=True):
-    """Whose token has this SHA-256 (hex); None: nobody's."""
+    """The participant whose token has this SHA-256 (hex), if any."""
 
     sha256: str
 
 
 class TokensByParticipant(Query[Mapping[str, int]], frozen=True):
-    """How many tokens those have who have any, by name; as the store has them now."""
+    """The number of tokens of each participant that has any, never from a cache."""
 
 
 class ModsWithTables(Query[Sequence[str]], frozen=True):
-    """The mods that have tables here, whether or not they still run."""
+    """The mods with tables in the store, whether or not they still run."""
 
 
 class ModSelect(Query[Sequence[tuple[Value, ...]]], frozen=True):
     """Rows of a mod's own tables. Raises `ValueError` for a statement that fails, writes, or
-    touches what is not the mod's (a defect of the mod).
+    touches other tables (a defect of the mod).
     """
 
     mod: str

@@ -1,8 +1,8 @@
-"""How much work waits at each agent: its wakes that no turn has settled yet.
+"""The queue of each agent: its wakes that no turn has settled yet.
 
-    a wake is committed -> it waits; a turn takes it -> it is worked on; the turn ends -> it is gone
+    a wake is committed -> queued; a turn takes it -> in progress; the turn ends -> removed
 
-Kept by what the log has written, whoever asked for it: the figures are those of the store.
+Updated from committed records only, so that the counts match the store.
 """
 
 from __future__ import annotations
@@ -21,63 +21,64 @@ __all__ = ["Queues"]
 class Queues:
     """The open wakes of agents, by position.
 
-    What the log had before the hub started is added by `restore`, an agent at a time: until then
-    the depth of such an agent tells only what has come since.
+    `restore` adds the wakes from before the hub's start, one agent at a time. Until then the
+    agent's depth counts only wakes since the start.
     """
 
     def __init__(self, agents: Iterable[str] = ()):
-        """`agents`: those whose earlier wakes are still to be restored."""
+        """`agents` are those whose earlier wakes have yet to be restored."""
         self._open: dict[str, array[int]] = {}
-        """Ascending. Eight bytes for each: an agent may be away for long."""
+        """Ascending, at eight bytes each, as an agent can be away for a long time."""
         self._turns: dict[str, list[tuple[str, int]]] = {}
-        """The wakes (agent, seq) that running turns have taken."""
+        """The wakes (agent, seq) that running turns took."""
         self._taken: dict[tuple[str, int], str] = {}
-        """The turn that has taken a wake."""
+        """The turn that took each wake."""
         self._missing: dict[str, _SettledEarly] = {agent: _SettledEarly() for agent in agents}
         self._over: set[str] = set()
-        """Turns that have ended while anything was still to be restored."""
+        """Turns that ended before everything was restored."""
 
     def depth(self, agent: str, without: Collection[str] = ()) -> int:
-        """How many wakes wait at the agent, or are worked on; not those of the turns `without`."""
-        found = self._open.get(agent)
-        if found is None:
+        """How many of the agent's wakes are queued or in progress, except for the turns
+        `without`."""
+        queue = self._open.get(agent)
+        if queue is None:
             return 0
         if not without:
-            return len(found)
-        return len(found) - sum(len(self._turns.get(turn, ())) for turn in without)
+            return len(queue)
+        return len(queue) - sum(len(self._turns.get(turn, ())) for turn in without)
 
     def holds(self, agent: str, seq: int) -> bool:
-        """Whether the message at `seq` has woken the agent, who is not done with it."""
-        found = self._open.get(agent)
-        return found is not None and _has(found, seq)
+        """Whether the message at `seq` woke the agent and that wake is not settled."""
+        queue = self._open.get(agent)
+        return queue is not None and _has(queue, seq)
 
     def taken_by(self, turn: str) -> Sequence[tuple[str, int]]:
-        """The wakes (agent, seq) that a turn has taken which has not ended."""
+        """The wakes (agent, seq) that a running turn took."""
         return self._turns.get(turn, ())
 
     def woken(self, agent: str, seq: int) -> None:
-        """A message that wakes the agent is in the log: the last one so far."""
-        found = self._open.get(agent)
-        if found is None:
-            found = self._open[agent] = array("q")
-        found.append(seq)
+        """Add the wake of the last message in the log."""
+        queue = self._open.get(agent)
+        if queue is None:
+            queue = self._open[agent] = array("q")
+        queue.append(seq)
 
     def restore(self, agent: str, wakes: Iterable[OpenWake]) -> None:
-        """Add what the store had for the agent when the hub started, or a little later."""
+        """Add the wakes that the store had for the agent at the hub's start, or a little later."""
         meanwhile = self._missing.pop(agent, None) or _SettledEarly()
-        found = self._open.setdefault(agent, array("q"))
+        queue = self._open.setdefault(agent, array("q"))
         for seq, turn in wakes:
             if meanwhile.settles(seq, turn) or turn in self._over:
                 continue
-            if not _has(found, seq):
-                insort(found, seq)
+            if not _has(queue, seq):
+                insort(queue, seq)
             if turn is not None and (agent, seq) not in self._taken:
                 self._take(turn, agent, (seq,))
         if not self._missing:
             self._over.clear()
 
     def recorded(self, records: Collection[Record]) -> None:
-        """These records are durable."""
+        """Apply durable records."""
         for record in records:
             change = _CHANGES.get(type(record))
             if change is not None:
@@ -108,33 +109,33 @@ class Queues:
         meanwhile = self._missing.get(agent)
         if meanwhile is not None:
             meanwhile.settled.add(seq)
-        found = self._open.get(agent)
-        if found is not None and _has(found, seq):
-            del found[bisect_left(found, seq)]
+        queue = self._open.get(agent)
+        if queue is not None and _has(queue, seq):
+            del queue[bisect_left(queue, seq)]
 
     def _passed(self, passed: WakesSettled) -> None:
-        """Wakes that no turn has taken are settled by having been acknowledged."""
+        """Settle acknowledged wakes that no turn took."""
         agent, upto = passed.participant, passed.upto
         meanwhile = self._missing.get(agent)
         if meanwhile is not None:
             meanwhile.floor = max(upto, meanwhile.floor)
-        found = self._open.get(agent)
-        if found:
-            end = bisect_right(found, upto)
+        queue = self._open.get(agent)
+        if queue:
+            end = bisect_right(queue, upto)
             taken = self._taken
-            kept = [seq for seq in found[:end] if (agent, seq) in taken] if taken else ()
-            found[:end] = array("q", kept)
+            remaining = [seq for seq in queue[:end] if (agent, seq) in taken] if taken else ()
+            queue[:end] = array("q", remaining)
 
 
 class _SettledEarly:
-    """What was settled of an agent while its earlier wakes were not restored yet."""
+    """The wakes of an agent that were settled before its earlier wakes were restored."""
 
     __slots__ = ("floor", "settled")
 
     def __init__(self) -> None:
         self.settled: set[int] = set()
         self.floor = 0
-        """Up to here it has dealt with its wakes without a turn."""
+        """Wakes up to this position without a turn are settled."""
 
     def settles(self, seq: int, turn: str | None) -> bool:
         return seq in self.settled or (turn is None and seq <= self.floor)
@@ -145,7 +146,7 @@ def _has(ascending: array[int], seq: int) -> bool:
     return at < len(ascending) and ascending[at] == seq
 
 
-# Each is called with records of its own type: that is what the Any stands for.
+# Any, as each function takes records of its own type.
 _CHANGES: dict[type[Record], Callable[[Queues, Any], None]] = {
     TurnBegun: Queues._begun,
     WakesTaken: Queues._more,

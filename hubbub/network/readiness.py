@@ -1,4 +1,4 @@
-"""Whether what the hub is given can be stored: monitors ask, and the log has the answer."""
+"""Readiness for monitors: whether the hub can write to its log."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ __all__ = ["Readiness"]
 log = get_logger(__name__)
 
 FRESH_S = 5.0
-"""Seconds that what is known holds: who asks all the time must not make the disk work."""
+"""Seconds that a result is cached, so that frequent checks do not load the disk."""
 PATIENCE_S = 5.0
-"""Seconds that a write may take."""
+"""Timeout of a write in seconds."""
 _TRIAL = (MemoryWritten("hub", "trial", f'"{"." * 16_000}"'), MemoryDeleted("hub", "trial"))
-"""Goes the way of a large message, and leaves nothing behind."""
+"""A write as large as a large message, which leaves nothing behind."""
 
 
 class Readiness:
-    """Knows whether the log can be written, from what it did last, or by trying."""
+    """Reports whether the log can be written, from its last write or a trial write."""
 
     def __init__(self, log: Log, clock: Clock):
         self._log, self._clock = log, clock
         self._refusal = ""
-        """Why the store refused the last batch; empty since it has written one."""
+        """Why the store refused the last batch; empty after a success."""
         self._writable = True
         self._known_at = float("-inf")
         self._trying = asyncio.Lock()
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """The store has just written something."""
+        """The store wrote a batch."""
         if self._refusal:
             self._refusal = ""
-            log.info("the store writes again")
+            log.info("the store accepts writes again")
 
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:
-        """The store has just refused something."""
+        """The store refused a batch."""
         if not isinstance(error, StoreUnavailable):
             log.error("the store refused a batch", exc_info=error)
         elif str(error) != self._refusal:
-            log.error("the store refuses to write", reason=str(error))
+            log.error("the store refuses writes", reason=str(error))
         self._refusal = str(error)
         self._know(False)
 

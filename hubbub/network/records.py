@@ -1,6 +1,6 @@
-"""What the hub hands to a store: finished records, in batches.
+"""Records that the hub writes to a store, in batches.
 
-Records are tuples of what SQL is bound to. Those that a store also gives back stand in `stored`.
+Records are tuples of SQL parameters. Those that a store also returns are in `stored`.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ __all__ = [
 
 
 class MessageRow(NamedTuple):
-    """One log entry. Tuples, because thousands a second are made and bound to SQL as they are."""
+    """One log entry. A tuple, as thousands a second are built and bound to SQL as they are."""
 
     seq: int
     thread_no: int
     tseq: int
     scope: int | None
-    """`thread_no` of the root thread whose members receive it; None for a direct message, which
-    reaches participants by name only."""
+    """`thread_no` of the root thread whose members receive it; None for a direct message, which is
+    only addressed by name."""
     sender: str
     cid: str | None
     digest: int | None
-    """A checksum of what the client asked, to tell a repetition from a conflict."""
+    """A checksum of the call, to distinguish a repetition from a conflict."""
     recipient: str | None
-    """Whom it reaches by name (direct, mentioned or woken), in nearly all messages the only one;
-    `reason` and `reply` are then those of a `Delivery`. None: nobody."""
+    """The first participant addressed by name (direct, mentioned or woken), mostly the only one;
+    `reason` and `reply` are as in `Delivery`. None if there is none."""
     reason: str | None
     reply: str | None
     body: bytes
@@ -77,14 +77,14 @@ class MessageRow(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """A further participant whom a message reaches by name."""
+    """A further participant that a message addresses by name."""
 
     participant: str
     seq: int
     reason: str
     """The wake decision's reason code."""
     reply: str | None
-    """`required` or `optional` if it wakes; None if it does not. The turn it starts is called
+    """`required` or `optional` if it wakes, otherwise None. The turn it starts is named
     `<participant>-m<seq>`."""
 
 
@@ -110,7 +110,7 @@ class MemberLeft(NamedTuple):
 
 
 class MemoryWritten(NamedTuple):
-    """The participant remembers `value` (JSON) under `key`, in place of what it held."""
+    """A memory of the participant: `value` (JSON) under `key`, replacing any earlier value."""
 
     participant: str
     key: str
@@ -118,7 +118,7 @@ class MemoryWritten(NamedTuple):
 
 
 class MemoryDeleted(NamedTuple):
-    """The participant remembers nothing under `key` any more."""
+    """The participant's memory under `key` is deleted."""
 
     participant: str
     key: str
@@ -132,14 +132,15 @@ class CursorMoved(NamedTuple):
 
 
 class WakesSettled(NamedTuple):
-    """Wakes of `participant` up to `upto` need no turn: it acknowledges without recording any."""
+    """Wakes of `participant` up to `upto` need no turn, as it acknowledges without recording
+    any."""
 
     participant: str
     upto: int
 
 
 class TurnBegun(NamedTuple):
-    """A turn began, or began again: its steps stay, and `attempts` grows if another process begins.
+    """A turn began, or began again: its steps stay, and another process increases `attempts`.
 
     The wakes at `seqs` belong to it from now on.
     """
@@ -152,16 +153,16 @@ class TurnBegun(NamedTuple):
     seqs: tuple[int, ...]
     lives: TurnProcesses = NO_LIVES
     system_prompt: bytes = b""
-    """The digests of its parts (`PartStored`), `DIGEST` bytes each; empty: it has none."""
+    """The digests of its parts (`PartStored`), `DIGEST` bytes each; empty if there are none."""
     prompt: bytes = b""
 
 
 DIGEST = 16
-"""Bytes that name a part of a prompt."""
+"""Bytes of the digest of a prompt part."""
 
 
 class PartStored(NamedTuple):
-    """A part of an agent's prompts; the same once more changes nothing."""
+    """A part of an agent's prompts; storing it again changes nothing."""
 
     agent: str
     digest: bytes
@@ -169,14 +170,14 @@ class PartStored(NamedTuple):
 
 
 class TurnLeft(NamedTuple):
-    """The process `life` works on the turn no more, and has not died in it."""
+    """The process `life` stopped working on the turn without a crash."""
 
     id: str
     life: str
 
 
 class WakesTaken(NamedTuple):
-    """The wakes of `agent` at `seqs` belong to a turn that has begun before."""
+    """The wakes of `agent` at `seqs` belong to a turn that is already running."""
 
     turn: str
     agent: str
@@ -198,7 +199,7 @@ class TurnSent(NamedTuple):
 
 
 class TurnEnded(NamedTuple):
-    """The turn is over, and its wakes are settled. A second end changes nothing."""
+    """The turn ended, and its wakes are settled. A second end changes nothing."""
 
     id: str
     ended_at: float
@@ -207,7 +208,7 @@ class TurnEnded(NamedTuple):
 
 
 class CallSettled(NamedTuple):
-    """The answer to a write that is no message, kept so that its `cid` can be repeated."""
+    """The answer to a write without a message, stored so that its `cid` can be repeated."""
 
     sender: str
     cid: str
@@ -239,7 +240,7 @@ class TakeoverEnded(NamedTuple):
 
 
 class ApprovalSaved(NamedTuple):
-    """An approval as it stands now; replaces what stood under its id."""
+    """The current state of an approval; replaces the earlier one."""
 
     id: str
     agent: str
@@ -252,10 +253,10 @@ class ApprovalSaved(NamedTuple):
 
 
 class RequestSaved(NamedTuple):
-    """A request as it stands now; replaces what stood under its id."""
+    """The current state of a request; replaces the earlier one."""
 
     seq: int
-    """Of the message that asked."""
+    """Position of the task's message."""
     requester: str
     worker: str
     state: str
@@ -266,43 +267,42 @@ class RequestSaved(NamedTuple):
 
 
 class AccountChanged(NamedTuple):
-    """What was added to an interaction's account: differences, and names that are new in it."""
+    """Changes to an interaction's account: differences, and new names."""
 
     interaction: int
-    """Position of the message that opened it."""
+    """Position of its opening message."""
     wakes: int = 0
     turns: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     usd: float = 0.0
     agents: tuple[str, ...] = ()
-    """Agents that it woke for the first time."""
+    """Agents woken for the first time."""
     reached: tuple[str, ...] = ()
-    """Limits that it ran into for the first time (`LimitName`)."""
+    """Limits reached for the first time (`LimitName`)."""
 
 
 @dataclass(slots=True)
 class ModRows:
-    """What a mod writes in its own tables: all of it, or nothing where it contradicts them.
+    """A mod's writes to its own tables: all or nothing, if they conflict.
 
-    The rest of the batch is written either way.
+    The rest of the batch is written in either case.
     """
 
     mod: str
     statements: Sequence[Statement]
     settled: CallSettled | None = None
-    """Written with it, and only if it is."""
+    """Written only if the rows are."""
     refused: Exception | None = None
-    """Why it was not written; known when the batch is."""
+    """Why the rows were not written; set once the batch is."""
     asked: bool = True
-    """Whether somebody waits for it, and is told when it is refused."""
+    """Whether a caller waits for it and gets the error if it is refused."""
 
     def conflict(self) -> OperationError:
-        """Somebody else was first, or the rows contradict what is there."""
+        """The error when another write was first, or the rows violate a constraint."""
         return OperationError(
             ErrorCode.CONFLICT,
-            f"{self.mod}: this has changed meanwhile ({self.refused}); read it again, and decide "
-            "anew",
+            f"{self.mod}: this has changed meanwhile ({self.refused}); read it again and retry",
             details={"mod": self.mod},
         )
 
@@ -342,7 +342,7 @@ Record = (
 
 @dataclass(slots=True)
 class Batch:
-    """What one transaction writes: records in their order, then messages, then deliveries."""
+    """The content of one transaction: records in order, then messages, then deliveries."""
 
     records: list[Record] = field(default_factory=list)
     messages: list[MessageRow] = field(default_factory=list)

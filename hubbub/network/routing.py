@@ -1,6 +1,6 @@
-"""From what somebody says to a draft: where it stands, who reads it, whom it mentions.
+"""Routing: from an operation's arguments to a draft with its thread, readers and mentions.
 
-resolve thread -> may speak there? -> limits -> mentions -> draft
+resolve thread -> allowed to post? -> limits -> mentions -> draft
 draft -> mods -> trace context -> wakes -> entry for the log
 """
 
@@ -53,16 +53,16 @@ __all__ = ["Router", "Sender", "cause_position", "own_turn", "unknown_interactio
 
 
 class Sender(NamedTuple):
-    """In whose name something is said."""
+    """The participant that a message is sent as."""
 
     id: str
     kind: Kind
     spoken_by: str | None = None
-    """The person who speaks for the agent."""
+    """The person speaking for the agent."""
 
 
 def cause_position(cause: str, speaker: str) -> tuple[int, str | None]:
-    """The position of the message that a cause means, and the turn if it names one.
+    """The position of the message that a cause refers to, and the turn if the cause is one.
 
     A cause is a message id (m42) or a turn of the speaker itself (<speaker>-m42).
     """
@@ -72,46 +72,47 @@ def cause_position(cause: str, speaker: str) -> tuple[int, str | None]:
     own, _, last = cause.rpartition("-")
     seq = parse_message_id(last) if own == speaker else None
     if seq is None:
-        raise bad_request(f"cause: {cause[:100]!r} is neither a message (m42) nor a turn of yours")
+        raise bad_request(
+            f"cause: {cause[:100]!r} is neither a message (m42) nor one of your turns"
+        )
     return seq, cause
 
 
 def own_turn(turn: str, speaker: str, head: int) -> int:
-    """The position of the message that one of the speaker's turns is about.
+    """The position of the message that woke one of the speaker's turns.
 
-    Raises `OperationError` unless the id is of a turn that the hub, whose log ends at `head`, gave
-    to the speaker.
+    Raises `OperationError` unless this hub, whose log ends at `head`, gave the turn to the speaker.
     """
     seq, named = cause_position(turn, speaker)
     if named is None or seq > head:
-        raise bad_request(f"{turn[:100]!r} is no turn of yours; the wake names it")
+        raise bad_request(f"{turn[:100]!r} is not one of your turns; use the id from the wake")
     return seq
 
 
 def unknown_interaction(interaction: str) -> OperationError:
-    """The error for an interaction that is not there, or not the caller's to see."""
-    text = f"there is no interaction {interaction} for you"
+    """The error for an interaction that does not exist or that the caller must not see."""
+    text = f"no interaction {interaction} is visible to you"
     return OperationError(ErrorCode.UNKNOWN_INTERACTION, text)
 
 
 def unknown_turn(turn: str) -> OperationError:
-    """The error for a turn that is not there, or not the caller's to see."""
-    return OperationError(ErrorCode.UNKNOWN_TURN, f"there is no turn {turn[:100]!r} for you")
+    """The error for a turn that does not exist or that the caller must not see."""
+    return OperationError(ErrorCode.UNKNOWN_TURN, f"no turn {turn[:100]!r} is visible to you")
 
 
 class Router:
-    """Makes drafts and decides about them. Pure: what must be read is read before."""
+    """Builds drafts and decides which agents they wake. Pure: the caller reads the store first."""
 
     def __init__(self, state: NetworkState, config: NetworkConfig):
         self._state, self._limits = state, config.limits
         self._wake, self._hops = config.wake, config.budgets.hops
         self._short = config.limits.text // 4
-        """Characters that surely fit: UTF-8 needs at most four bytes for one."""
+        """Characters that always fit, at four bytes each in UTF-8."""
         self._conversations: dict[tuple[str, str], Thread] = {}
-        """By speaker and other: conversations never end, so they are looked up once."""
+        """Cache by speaker and peer; direct threads never change."""
 
     def thread(self, to: str | Sequence[str], speaker: str) -> Thread:
-        """The thread that `to` means. Direct threads are made by speaking; others must exist."""
+        """The thread for `to`. Posting creates a direct thread; any other must exist."""
         if isinstance(to, str):
             known = self._conversations.get((speaker, to))
             if known is not None:
@@ -150,13 +151,13 @@ class Router:
         text_representation: str | None = None,
         reply_to: str | None = None,
     ) -> Draft:
-        """A draft of what `sender` says in `thread`. Raises `OperationError`."""
+        """A draft of a message from `sender` in `thread`. Raises `OperationError`."""
         speaker, kind, spoken_by = sender
         text = content if isinstance(content, str) else text_representation or ""
         if text is not content or text_representation is not None or len(text) > self._short:
             self.check_size(content, text_representation)
         if thread.type == "mod":
-            raise forbidden("only the mod itself speaks in its thread")
+            raise forbidden("only the mod itself posts in its thread")
         if HUB in thread.members:
             check_readers(thread.members, self._state)
         if speech.speak_as is not None or speech.mode is not None:
@@ -188,7 +189,7 @@ class Router:
         )
 
     def check_size(self, content: JsonValue, text_representation: str | None) -> None:
-        """Raises `OperationError` for a text, or content, that is too long."""
+        """Raises `OperationError` if the text or content is too long."""
         limit = self._limits.text
         for name, value in (("text", content), ("text_representation", text_representation)):
             size = len(value.encode() if isinstance(value, str) else to_json(value))
@@ -196,15 +197,15 @@ class Router:
                 raise too_large(f"{name}: at most {limit} bytes, this has {size}")
 
     def hop_limit(self, opened_by: SenderKind) -> int:
-        """How many hops an interaction has that a sender of this kind opened."""
+        """The hop limit of an interaction opened by a sender of this kind."""
         return opening(opened_by == "human", self._hops).hop_limit
 
     def judge(self, entry: Entry, cause: Ancestor | None) -> None:
-        """Where an entry, whose thread is known, belongs, and whom it wakes by the rules. A person
-        always opens an interaction. Raises `OperationError`."""
+        """Set the entry's interaction, hop and decisions; its thread must be set. A person always
+        opens an interaction. Raises `OperationError`."""
         draft, human = entry.draft, entry.by_person
         if cause is None:
-            # Whose timer it is has set it in motion.
+            # A timer's message counts as that of the participant who set it.
             human = human or (
                 draft.purpose is not None and self._state.set_by_person(draft.timer_of)
             )
@@ -226,12 +227,12 @@ class Router:
             raise OperationError(
                 ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
             )
-        if amends is not None:  # it belongs to what caused it, and is no step in that
+        if amends is not None:  # an amendment belongs to its cause's interaction and adds no hop
             return TraceContext(cause.interaction, cause.hop, cause.hop_limit)
         return opening(True, self._hops) if entry.by_person else descend(cause)
 
     def decisions(self, entry: Entry) -> list[Decision]:
-        """Whom the entry reaches by name, and whom it wakes."""
+        """A decision for each participant that the entry addresses by name."""
         draft, thread, state = entry.draft, entry.thread, self._state
         match draft.purpose:
             case None if draft.silent:
@@ -245,25 +246,25 @@ class Router:
             case TimerMark():
                 return decide_timer(draft.recipients, draft.mentions, state.agents)
             case Amendment():
-                # Whoever says it may have other sockets, which find it by its delivery.
+                # A person's other sockets receive it through this delivery.
                 own = [Decision(draft.sender_id, Reason.OWN, None)] if entry.by_person else []
                 return [*decide_amendment(draft.recipients), *(own if thread.scope is None else [])]
             case RequestMark(kind="result" | "failed"):
-                # The worker speaks to the asker alone; the hub mentions it.
+                # A worker addresses only the asker; a notice of the hub mentions the asker.
                 to = draft.mentions if draft.sender_kind == "system" else draft.recipients
                 asker = next(iter(to), "")
                 return decide_result(draft.recipients, asker, draft.sender_kind, state.agents)
         at_limit = entry.hop >= entry.hop_limit
-        # That of an agent for which a person speaks wakes as a person's.
+        # A message on behalf of an agent wakes as a person's.
         voice = draft.sender_kind if draft.spoken_by is None else "human"
         if thread.scope is None:
             agents = state.agents
             decisions = []
-            for p in draft.recipients:  # mostly one, for which a comprehension is the dearer way
+            for p in draft.recipients:  # mostly one, for which a comprehension costs more
                 decisions.append(decide_direct(p, voice, p in agents, at_limit))
             if entry.by_person:
-                # A person may have other sockets, which find what was said by its delivery; an
-                # agent finds by it what a person has said for it.
+                # Delivers it to the person's other sockets, and to an agent what a person sent on
+                # its behalf.
                 decisions.append(own_delivery(draft.sender_id))
             return decisions
         facts = Facts(
@@ -280,16 +281,16 @@ class Router:
 
 
 def _unstamped(given: NewAttachment) -> Attachment:
-    """What a sender says of an attachment: no more than that."""
+    """An attachment with only the fields that a sender can set."""
     return Attachment(name=given.name, media_type=given.media_type, uri=given.uri, size=given.size)
 
 
 def _check_person(kind: Kind, speech: Speech, spoken_by: str | None) -> None:
-    """Raises `OperationError` for what only people may ask for."""
+    """Raises `OperationError` for options that only people can use."""
     if speech.speak_as is not None and spoken_by is None:
-        raise bad_request("speak_as: nobody can be spoken for by this")
+        raise bad_request("speak_as: not possible for this message")
     if speech.mode is not None and kind != "human" and spoken_by is None:
-        raise forbidden("mode: only people say what becomes of a turn that runs")
+        raise forbidden("mode: only people decide what happens to a running turn")
 
 
 def _is_new_conversation(thread_id: str, speaker: str) -> bool:

@@ -1,10 +1,11 @@
-"""Turns as the hub has them in memory: those that run, and those that it has ended; and when a turn
-has cost too many processes.
+"""Turns in the hub's memory: those running, and those that the hub ended; and the count of crashed
+processes per turn.
 
-    begun by a process -> held -> it ends the turn, leaves it in order (stops, or parks it), or dies
+    begun by a process -> held -> the process ends the turn, leaves it (stops, or parks it), or
+    crashes
 
-A turn that the next process begins while the last one still held it has cost a life. Who has said
-something new in the turn got further than the one before: the count begins anew.
+If a process begins a turn that the previous one still held, the previous one crashed. The count
+restarts if that process got further, that is, sent a new message in the turn.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import NamedTuple
 from hubbub.errors import OperationError
 from hubbub.protocol.codes import ErrorCode
 
-__all__ = ["MOST_DEATHS", "NO_LIVES", "EndedTurn", "RunningTurn", "RunningTurns", "TurnProcesses"]
+__all__ = ["MAX_DEATHS", "NO_LIVES", "EndedTurn", "RunningTurn", "RunningTurns", "TurnProcesses"]
 
 REMEMBERED = 4096
-"""Turns that were ended lately: whoever goes on with an older one is found out by the store."""
-MOST_DEATHS = 3
-"""Processes in a row that may die in the same turn: then it has ended."""
+"""Recently ended turns in memory; the store is checked for older ones."""
+MAX_DEATHS = 3
+"""Crashes in a row after which a turn is ended."""
 
 
 class RunningTurn(NamedTuple):
@@ -29,7 +30,7 @@ class RunningTurn(NamedTuple):
 
 
 class EndedTurn(NamedTuple):
-    """A turn that was ended in its agent's place, or a wake that will have none."""
+    """A turn that was ended on its agent's behalf, or a wake that will have no turn."""
 
     turn: str
     agent: str
@@ -40,7 +41,7 @@ class EndedTurn(NamedTuple):
 
 
 class RunningTurns:
-    """Which turns have begun, and which are over because a person or the breaker ended them."""
+    """The running turns, and those that a person or the breaker ended."""
 
     def __init__(self) -> None:
         self._running: dict[str, RunningTurn] = {}
@@ -51,7 +52,7 @@ class RunningTurns:
         return iter(tuple(self._running.items()))
 
     def get(self, turn: str) -> RunningTurn | None:
-        """Whose the turn is, if it has begun since the hub started and has not ended."""
+        """The turn, if it began since the hub started and has not ended."""
         return self._running.get(turn)
 
     def begun(self, turn: str, agent: str, thread_id: str) -> None:
@@ -59,61 +60,61 @@ class RunningTurns:
         self._begins[agent] = self.begins(agent) + 1
 
     def begins(self, agent: str) -> int:
-        """How often a turn of the agent has begun, or begun again, since the hub started."""
+        """How often turns of the agent began, or began again, since the hub started."""
         return self._begins.get(agent, 0)
 
     def ended(self, turn: str) -> None:
-        """It has ended, by whomever."""
+        """Remove a turn that ended in any way."""
         self._running.pop(turn, None)
 
     def end(self, ended: EndedTurn) -> None:
-        """It is over from now on, whatever its agent says."""
+        """Mark a turn as ended, regardless of its agent."""
         self._ended.pop(ended.turn, None)
         self._ended[ended.turn] = ended
         while len(self._ended) > REMEMBERED:
             del self._ended[next(iter(self._ended))]
 
     def spare(self, turns: Iterable[str]) -> None:
-        """These are not over after all: the disk refused."""
+        """Undo `end`, as the disk refused it."""
         for turn in turns:
             self._ended.pop(turn, None)
 
     def ended_of(self, agent: str) -> list[EndedTurn]:
-        """Those of the agent that were ended lately."""
+        """The agent's turns that were ended recently."""
         return [ended for ended in self._ended.values() if ended.agent == agent]
 
-    def why_over(self, turn: str) -> EndedTurn | None:
-        """Why the turn is over; None if nobody has ended it in its agent's place."""
+    def hub_end(self, turn: str) -> EndedTurn | None:
+        """The end of the turn, if it was ended on its agent's behalf."""
         return self._ended.get(turn)
 
     def check(self, turn: str) -> None:
-        """Raises `OperationError` if the turn was ended in its agent's place."""
+        """Raises `OperationError` if the turn was ended on its agent's behalf."""
         ended = self._ended.get(turn)
         if ended is not None:
-            raise over(ended.turn, ended.by, ended.reason)
+            raise ended_error(ended.turn, ended.by, ended.reason)
 
 
-def over(turn: str, by: str, reason: str) -> OperationError:
-    """The turn is over: what an agent is told that goes on with it."""
+def ended_error(turn: str, by: str, reason: str) -> OperationError:
+    """The error for an agent that continues a turn which was ended."""
     return OperationError(
-        ErrorCode.TURN_OVER, f"turn {turn} is over: {reason}", details={"turn": turn, "by": by}
+        ErrorCode.TURN_OVER, f"turn {turn} has ended: {reason}", details={"turn": turn, "by": by}
     )
 
 
 class TurnProcesses(NamedTuple):
-    """What is known of a turn's processes. One that does not name itself is not counted."""
+    """The processes of a turn. Processes without an id are not counted."""
 
     life: str | None = None
     """The process that began it last."""
     held: bool = False
-    """Whether that process works on it, as far as it has told."""
+    """Whether that process still works on it, by its own reports."""
     deaths: int = 0
-    """How many in a row have died in it."""
+    """How many processes in a row crashed in it."""
     said: int = 0
-    """Messages that the turn had sent when the last one began it."""
+    """Messages that the turn had sent when the last process began it."""
 
     def begun(self, life: str | None, said: int) -> TurnProcesses:
-        """The process `life` begins the turn, which has sent `said` messages so far."""
+        """The state after the process `life` begins the turn, which has sent `said` messages."""
         if life is None:
             return TurnProcesses(said=said)
         if life == self.life:
@@ -123,9 +124,9 @@ class TurnProcesses(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether the turn has cost too many."""
-        return self.deaths >= MOST_DEATHS
+        """Whether the turn crashed too many processes."""
+        return self.deaths >= MAX_DEATHS
 
 
 NO_LIVES = TurnProcesses()
-"""Of a turn that nobody has begun."""
+"""The state of a turn that never began."""

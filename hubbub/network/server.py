@@ -1,7 +1,7 @@
-"""The hub on a port: WebSocket for participants, a little HTTP beside it, and the watch over both.
+"""The hub's server: WebSocket for participants, some HTTP, and a watch over the connections.
 
-One timer a second looks after all sockets (heartbeats, peers that do not read, peers that never
-identify): a task per connection would cost more memory than the connection itself.
+One timer checks all sockets every second (heartbeats, peers that do not read, peers that never
+identify), as a task per connection would take more memory than the connection itself.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ async def serve_hub(
     pages: Pages | None = None,
     doors: Doors | None = None,
 ) -> AsyncIterator[Listening]:
-    """Serve a running hub on `listen` (default: its config's) until the context ends. Requests for
-    the paths of `doors` are theirs.
+    """Serve a running hub on `listen` (default: from its config) until the context ends. `doors`
+    get the requests for their paths.
 
-    Raises `UserError` if the address is wrong or taken, or if an open network would be reachable
+    Raises `UserError` if the address is invalid or in use, or if an open network would be reachable
     from other machines.
     """
     host, port = parse_listen(listen or hub.config.listen)
@@ -88,7 +88,7 @@ async def serve_hub(
     http = HttpSide(
         host=host,
         pages=pages,
-        trouble=lambda: _trouble(hub),
+        trouble=lambda: _not_ready(hub),
         metrics=lambda: _metrics(hub),
         names=hub.config.hosts,
     )
@@ -127,20 +127,20 @@ async def serve_hub(
 
 
 def _metrics(hub: Hub) -> bytes:
-    from hubbub.network.exposition import render  # a library that a hub seldom needs
+    from hubbub.network.exposition import render  # imports a library that is rarely needed
 
     return render(hub.kernel.metrics)
 
 
-async def _trouble(hub: Hub) -> str:
-    """Why monitors should send nobody here; empty if they may."""
+async def _not_ready(hub: Hub) -> str:
+    """Why the hub is not ready for clients; empty if it is."""
     if hub.draining:
         return "stopping"
-    return "" if await hub.readiness.writable() else "nothing can be stored at present"
+    return "" if await hub.readiness.writable() else "the store cannot be written"
 
 
 def refuse_open(host: str, *, open_to_all: bool) -> None:
-    """Raises `UserError` if other machines could reach a network where nobody needs a token."""
+    """Raises `UserError` if other machines could reach a network without tokens."""
     if open_to_all and not ListenAddress(host, 0).loopback:
         raise UserError(
             f"listen: {host} can be reached from other machines, which `auth: open` forbids; "
@@ -154,15 +154,15 @@ def _address(connection: Connection) -> str:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises `UserError` if the address is wrong or taken."""
+    """A listening socket. Raises `UserError` if the address is invalid or in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         bound = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UserError(
-                f"listen: {host}:{port} is in use, perhaps by another hub; stop that one or "
-                "set another port in the `listen` line"
+                f"listen: {host}:{port} is in use, perhaps by another hub; stop it, or set another "
+                "port in the `listen` line"
             ) from None
         raise UserError(f"listen: cannot listen on {host}:{port}: {error.strerror}") from None
     bound.setblocking(False)
@@ -170,7 +170,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def connection_class(limits: Limits) -> type[Connection]:
-    """The connection class of one server: what all its connections share is on the class."""
+    """The connection class of one server, with the state that its connections share."""
     shared = {
         "flusher": Flusher(),
         "count": ConnectionCount(limits.connections, limits.strangers),
@@ -180,26 +180,29 @@ def connection_class(limits: Limits) -> type[Connection]:
 
 
 def _connections(hub: Hub, doors: Doors | None, idle: set[asyncio.Transport]) -> type[Connection]:
-    """What makes connections: with doors, after a look at what is asked for."""
-    made = connection_class(hub.limits)
+    """The factory of connections, behind a path switch if there are doors."""
+    connection_type = connection_class(hub.limits)
     if not doors:
-        return made
+        return connection_type
 
     def switch(*args: Any, **kwargs: Any) -> PathSwitch:  # the library's own
-        return PathSwitch(partial(made, *args, **kwargs), doors, made.count, idle)
+        return PathSwitch(
+            partial(connection_type, *args, **kwargs), doors, connection_type.count, idle
+        )
 
     return cast("type[Connection]", switch)  # the library only calls it
 
 
 def quiet_logger() -> logging.Logger:
-    """The library reports each broken handshake: peers could fill the log with it."""
+    """A logger that drops the library's report of each broken handshake, as peers could flood
+    it."""
     logger = logging.getLogger("hubbub.websockets")
     logger.setLevel(logging.CRITICAL)
     return logger
 
 
 class _ConnectionWatch:
-    """What the watch remembers of one connection."""
+    """The watch's state for one connection."""
 
     __slots__ = ("accepted", "heard_at", "moved_at", "pinged_at", "session")
 
@@ -211,7 +214,7 @@ class _ConnectionWatch:
 
 
 class Sessions(Protocol):
-    """Whom a server hands its connections to."""
+    """Accepts the server's connections."""
 
     limits: Limits
     silent: Callable[[str], object]
@@ -220,14 +223,14 @@ class Sessions(Protocol):
 
 
 class Watch:
-    """Handles connections, and once a second looks whether they live."""
+    """Handles connections, and checks once a second that they are alive."""
 
     def __init__(self, sessions: Sessions, clock: Clock):
         self._sessions, self._clock = sessions, clock
         self._watched: dict[Connection, _ConnectionWatch] = {}
 
     async def handle(self, connection: ServerConnection) -> None:
-        """One connection from handshake to end."""
+        """Serve a connection from handshake to end."""
         assert isinstance(connection, Connection)
         session = self._sessions.attach(ConnectionOutlet(connection), _address(connection))
         self._watched[connection] = _ConnectionWatch(session, self._clock.monotonic())
@@ -243,16 +246,16 @@ class Watch:
             await asyncio.sleep(WATCH_EVERY_S)
             now = self._clock.monotonic()
             for connection, watched in list(self._watched.items()):
-                self._look(connection, watched, now)
+                self._check(connection, watched, now)
 
-    def _look(self, connection: Connection, watched: _ConnectionWatch, now: float) -> None:
+    def _check(self, connection: Connection, watched: _ConnectionWatch, now: float) -> None:
         if connection.protocol.state is not State.OPEN:
             return
         session, limits = watched.session, self._sessions.limits
         accepted, unsent = connection.accepted(), connection.unsent()
         if accepted > watched.accepted or unsent == 0:
             watched.moved_at = now
-        watched.accepted = accepted  # it falls while answers to pings pile up, which nobody counts
+        watched.accepted = accepted  # falls while pongs pile up, as they are not counted
         patience = limits.unsent_for if unsent <= limits.unsent else 0.0
         if now - watched.moved_at > patience:
             session.close(CloseCode.SLOW, TOO_SLOW)

@@ -1,13 +1,12 @@
-"""A service: one capability of the hub beside its kernel, with the operations that belong to it;
-and the registry of all operations, those of mods included.
+"""Services, the hub's capabilities beside its kernel, with the operations that belong to each; and
+the registry of all operations, including those of mods.
 
     class MemoryService(Service):
         @operation(permission="write", output=Done)
         def remember(self, call: Caller, args: Remember) -> Commit: ...
 
-A service is given the kernel, and the services it uses, as arguments of its constructor. What it
-must hear of it declares by overriding a hook; `hubbub.network.hub` lists the services in the order
-in which they hear.
+A service gets the kernel and the services it uses as constructor arguments. It subscribes to events
+by overriding hooks; `hubbub.network.hub` lists the services in listening order.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["Registry", "Service"]
 
 
 class Service:
-    """Base class; every hook may be left as it is."""
+    """Base class; overriding a hook is optional."""
 
     def __init__(self, kernel: Kernel):
         self.kernel, self.state, self.store = kernel, kernel.state, kernel.store
@@ -33,39 +32,39 @@ class Service:
 
     @classmethod
     def declared(cls) -> Sequence[Operation]:
-        """Its operations as they are declared, without an instance to run them."""
+        """Its operations as declared, not bound to an instance."""
         return [each for each in vars(cls).values() if isinstance(each, Operation)]
 
     def operations(self) -> Sequence[Operation]:
-        """Its operations, to be run by this instance."""
+        """Its operations, bound to this instance."""
         return [replace(each, handler=MethodType(each.handler, self)) for each in self.declared()]
 
     # Hooks ------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """The hub runs: finish what an earlier run of it began."""
+        """The hub is running: finish what an earlier run began."""
 
     def close(self) -> None:
-        """The hub stops: start nothing more."""
+        """The hub is stopping: start nothing more."""
         self.timer.stop()
 
     def look(self) -> None:
-        """Look at the time now: for clocks that are moved by hand."""
+        """Check the time now, for clocks that are moved by hand."""
         self.timer.look()
 
     def due(self, now: float) -> float | None:
-        """A moment has come that `timer` was told of. Deals with all that is due; returns the next
-        moment, by the steady clock."""
+        """Handle everything due, when a time set on `timer` is reached. Returns the next time, on
+        the steady clock."""
         return None
 
     def joined(self, session: Session) -> None:
         """The session is ready."""
 
     def left(self, session: Session) -> None:
-        """A session that was ready is gone."""
+        """A ready session ended."""
 
     def absent(self, participant: str, *, replaced: bool) -> None:
-        """The last connection of the participant is gone; `replaced`: for a newer one."""
+        """The participant's last connection ended; `replaced`: in favour of a newer one."""
 
 
 class Registry:
@@ -74,10 +73,10 @@ class Registry:
     def __init__(self) -> None:
         self.by_name: dict[str, Operation] = {}
         self.version = 0
-        """Grows whenever an operation is added or replaced."""
+        """Increases whenever an operation is added or replaced."""
 
     def add(self, operations: Iterable[Operation]) -> None:
-        """Raises ValueError for a name that is taken."""
+        """Raises ValueError if a name is taken."""
         for operation in operations:
             if operation.name in self.by_name:
                 raise ValueError(f"the operation {operation.name} is declared twice")
@@ -85,7 +84,7 @@ class Registry:
         self.version += 1
 
     def replace(self, operations: Iterable[Operation]) -> None:
-        """Run these in place of those of the same name; others of them are left out."""
+        """Replace operations of the same names; skip those without one."""
         for operation in operations:
             if operation.name in self.by_name:
                 self.by_name[operation.name] = operation

@@ -1,8 +1,8 @@
 """One connection's conversation with the hub: frames in, frames out, and a cursor into the log.
 
-A session that keeps up is `live`: what is committed is pushed to it at once. One that falls behind
-(its window of unacknowledged events is full, or it has just resumed) is a cursor that reads the log
-forward page by page until it has caught up. Both ways write the same frames.
+A session that keeps up is `live`: commits are pushed to it at once. One that falls behind (its
+window of unacknowledged events is full, or it just resumed) is a cursor that reads the log page by
+page until it has caught up. Both paths write the same frames.
 """
 
 from __future__ import annotations
@@ -43,21 +43,22 @@ from hubbub.protocol.wire import Outlet, SessionState, complaint
 __all__ = ["Session", "SessionHost"]
 
 PAGE = 32
-"""Events read from the store at a time: 2 MiB, if all are as large as the limits allow."""
-REMEMBER_SAID = 128
-"""Own messages that a socket is spared when it reads the log; a client knows them by their seq."""
-MOST_READS = 4
-"""Calls that read at the same time; more of them would pile up answers before anybody could see
-whether the peer takes them."""
-LOOK_EVERY = 64 * 1024
-"""Bytes of events after which a live session looks whether the peer keeps up."""
+"""Events read from the store at a time: 2 MiB if all are as large as the limits allow."""
+OWN_SEQS = 128
+"""Own messages that a socket is not sent again when it reads the log; the client has their seqs."""
+MAX_READS = 4
+"""Concurrent calls that read; more would pile up answers before it shows whether the peer takes
+them.
+"""
+CHECK_EVERY = 64 * 1024
+"""Bytes of events after which a live session checks whether the peer keeps up."""
 
 _READY, _CLOSED = SessionState.READY, SessionState.CLOSED
-"""By names of their own: Python 3.11 takes long to find the member of an enumeration."""
+"""Globals, as enum member access is slow in Python 3.11."""
 
 
 class SessionHost(Protocol):
-    """What a session asks of the hub that it belongs to."""
+    """The hub as a session sees it."""
 
     limits: Limits
     decoder: Decoder
@@ -70,33 +71,33 @@ class SessionHost(Protocol):
         ...
 
     def call(self, session: Session, call: Call) -> None:
-        """Run an operation and answer it."""
+        """Run an operation and send its answer."""
         ...
 
     def signal(self, session: Session, signal: Signal) -> None:
-        """Pass an ephemeral frame on."""
+        """Forward an ephemeral frame."""
         ...
 
     def identify(self, session: Session, frame: Identify) -> None:
-        """Let the peer in, or refuse it."""
+        """Admit or refuse the peer."""
         ...
 
     def acknowledged(self, session: Session, seq: int, *, wakes: bool) -> None:
-        """The session's participant has everything up to `seq`; `wakes`: among it are wakes."""
+        """The participant has everything up to `seq`, including wakes if `wakes` is true."""
         ...
 
     async def read_events(
         self, session: Session, after: int, upto: int, limit: int
     ) -> Sequence[StoredEvent]:
-        """The next events of a session that is behind."""
+        """The next events for a session that is behind."""
         ...
 
     def send_result(self, entry: Entry) -> PlainSendResult:
-        """What the sender of a committed entry is told."""
+        """The result for the sender of a committed entry."""
         ...
 
     def detach(self, session: Session) -> None:
-        """The session is over, whoever ended it."""
+        """Forget a session that has ended."""
         ...
 
 
@@ -110,12 +111,12 @@ class Session:
         "_last_wake",
         "_next_wake",
         "_outlet",
+        "_own_seqs",
         "_read",
         "_reads",
-        "_said",
         "_strange_frames",
         "_unacked",
-        "_unlooked",
+        "_unchecked",
         "address",
         "bad_frames",
         "behind",
@@ -131,65 +132,65 @@ class Session:
     )
 
     resumes = False
-    """Whether its peer has joined already, at another hub or over another link, and keeps what it
-    knows: it is sent no `ready`, and takes nobody's place who has come later."""
+    """Whether the peer already joined at another hub or over another link and keeps its state: it
+    gets no `ready` and does not replace a later connection."""
 
     def __init__(self, hub: SessionHost, outlet: Outlet, opened: float, address: str = ""):
         self._hub, self._outlet, self.opened = hub, outlet, opened
         self.address = address
-        """Where the peer is; empty in the same process."""
+        """The peer's address; empty in the same process."""
         self.state = SessionState.CONNECTED
         self.caller: Caller | None = None
         self.live = False
         self.turns = self.observe = False
         self.last = 0
-        """seq of the last event written: the next one's `prev`."""
+        """seq of the last event written, which becomes the next one's `prev`."""
         self.received = 0
-        """What the peer had of the stream on an earlier connection: it takes no room in this one.
-        It may be all that the peer waits for before it acknowledges any of it."""
+        """How much of the stream the peer received on an earlier connection. Events up to there
+        take no room in the window, as the peer may need all of them before it acknowledges any."""
         self._read = 0
-        """How far the log has been read for a session that is not live."""
+        """How far the log has been read, in a session that is not live."""
         self._unacked: deque[int] = deque()
-        self._said: deque[int] = deque(maxlen=REMEMBER_SAID)
-        """What a person has said on this socket, which the log would tell it again."""
+        self._own_seqs: deque[int] = deque(maxlen=OWN_SEQS)
+        """A person's messages from this socket, which are skipped when it reads the log."""
         self.behind: deque[Call] | None = None
-        """Calls that wait for an earlier write of this session; None if none is under way."""
-        self._unlooked = 0
-        """Bytes of events written since the last look at what is unsent."""
+        """Calls that wait for an earlier write of this session; None if no write is in progress."""
+        self._unchecked = 0
+        """Bytes of events written since the last check of the unsent bytes."""
         self._catching_up = False
         self._behind = False
-        """Whether what was missed before joining is still being sent."""
+        """Whether events missed before joining are still being sent."""
         self._next_wake = self._last_wake = 0
-        """The first wake that is not acknowledged, or what follows it; and the last one sent."""
+        """The first unacknowledged wake, or a position before it; and the last wake sent."""
         self.bad_frames = 0
-        """Those that no good frame has made up for."""
+        """Bad frames not yet offset by good ones."""
         self._strange_frames = 0
         """Frames before `ready`."""
         self._reads: asyncio.Semaphore | None = None
         self.calls_over_rate = 0
-        """Calls over the limit that none within it has made up for."""
+        """Calls over the limit, not yet offset by calls within it."""
 
     @property
     def participant(self) -> str:
-        """Who it is; empty before `identify` has succeeded."""
+        """The participant's id; empty until `identify` succeeds."""
         return self.caller.participant if self.caller else ""
 
     @property
     def is_person(self) -> bool:
-        """Whether a person has joined by it."""
+        """Whether the participant is a person."""
         return self.caller is not None and self.caller.kind == "human"
 
     # Frames in ----------------------------------------------------------------------------
 
     def receive(self, frame: bytes) -> None:
-        """One frame from the peer."""
+        """Process a frame from the peer."""
         early = self.state is not _READY
-        if early and not self._may_still(frame):
+        if early and not self._accepts_early(frame):
             return
         try:
             read = self._hub.decoder.decode(frame)
         except FrameError as error:
-            self._complain(error, error.ref)
+            self._reject(error, error.ref)
             return
         if early:
             self._take_early(read)
@@ -200,34 +201,36 @@ class Session:
         elif read.op == "signal":
             self._hub.signal(self, read)
         else:
-            self._complain(OperationError(*(complaint(self.state, read.op) or ())), None)
+            self._reject(OperationError(*(complaint(self.state, read.op) or ())), None)
 
-    def _may_still(self, frame: bytes) -> bool:
-        """Whether a frame is looked at that comes before `ready`: a stranger may send little."""
+    def _accepts_early(self, frame: bytes) -> bool:
+        """Whether to process a frame that comes before `ready`, when the limits are tight."""
         if self.state is _CLOSED:
-            return False  # it was on its way when the hub closed
+            return False  # it was in flight when the hub closed
         self._strange_frames += 1
         if self._strange_frames > STRANGER_FRAMES:
             self.close(CloseCode.BAD_FRAME, f"more than {STRANGER_FRAMES} frames before `ready`")
             return False
         if len(frame) > STRANGER_BYTES:
-            text = f"before `ready` a frame has at most {STRANGER_BYTES} bytes, not {len(frame)}"
-            self._complain(too_large(text), None)
+            text = (
+                f"before `ready` a frame has at most {STRANGER_BYTES} bytes, this has {len(frame)}"
+            )
+            self._reject(too_large(text), None)
             return False
         return True
 
     def _take_early(self, frame: Frame) -> None:
-        """A frame before `ready`: nothing but `identify` is welcome."""
+        """Process a frame before `ready`, where only `identify` is allowed."""
         wrong = complaint(self.state, frame.op)
         if wrong is not None:
-            self._complain(OperationError(*wrong), getattr(frame, "ref", None))
+            self._reject(OperationError(*wrong), getattr(frame, "ref", None))
         elif isinstance(frame, Identify):
             self.state = SessionState.IDENTIFYING
             self._hub.identify(self, frame)
 
-    def _complain(self, error: OperationError, ref: str | None) -> None:
-        """Answer a frame that is wrong in itself; a peer that sends more of them than of good ones
-        is closed in the end."""
+    def _reject(self, error: OperationError, ref: str | None) -> None:
+        """Answer an invalid frame. A peer that keeps sending more bad frames than good ones is
+        disconnected."""
         self._hub.metrics.bad_frames += 1
         self.error(error, ref)
         self.bad_frames += 1
@@ -237,7 +240,7 @@ class Session:
     def _acknowledge(self, seq: int) -> None:
         if seq > self.last:
             text = f"seq: {seq} was not sent on this stream, its last event is {self.last}"
-            self._complain(bad_request(text), None)
+            self._reject(bad_request(text), None)
             return
         unacked = self._unacked
         if self.bad_frames and unacked and unacked[0] <= seq:
@@ -256,9 +259,9 @@ class Session:
         return True
 
     async def read(self, answering: Coroutine[object, object, None]) -> None:
-        """Answer a call that reads, when it is its turn and the peer is still there."""
+        """Answer a call that reads, once a slot is free and if the peer is still connected."""
         if self._reads is None:  # most sessions never need one
-            self._reads = asyncio.Semaphore(MOST_READS)
+            self._reads = asyncio.Semaphore(MAX_READS)
         try:
             async with self._reads:
                 if self.state is _READY:
@@ -266,16 +269,16 @@ class Session:
         finally:
             answering.close()
 
-    def made_good(self) -> None:
-        """A call within the limit makes up for one over it, and for a bad frame."""
+    def count_good_call(self) -> None:
+        """Let a call within the limit offset one over it, and a bad frame."""
         if self.calls_over_rate:
             self.calls_over_rate -= 1
         if self.bad_frames:
             self.bad_frames -= 1
 
-    def over_rate(self) -> None:
-        """A call over the limit. A peer that sends very many does not listen to the errors, and is
-        closed."""
+    def count_over_rate(self) -> None:
+        """Count a call over the limit. A peer that ignores the errors and sends very many is
+        disconnected."""
         self.calls_over_rate += 1
         if self.calls_over_rate > 10 * self._hub.limits.burst:
             self.close(CloseCode.RATE, "too many calls over the limit")
@@ -298,12 +301,12 @@ class Session:
         self._outlet.write(encode_error(error, ref))
 
     def send_ephemeral(self, frame: bytes) -> None:
-        """Write an ephemeral frame, unless the peer is behind: those are dropped first."""
+        """Write an ephemeral frame, or drop it if the peer is behind."""
         if self._outlet.unsent() < self._hub.limits.unsent // 16:
             self._outlet.write(frame)
 
     def close(self, code: CloseCode, reason: str) -> None:
-        """Close the connection after what was written."""
+        """Close the connection after everything already written."""
         if self.state is not _CLOSED:
             self.state = _CLOSED
             self._hub.detach(self)
@@ -313,7 +316,7 @@ class Session:
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
         if entry.draft.sender_kind == "human":
-            self._said.append(entry.seq)
+            self._own_seqs.append(entry.seq)
         self._outlet.write(encode_result(ref, self._hub.send_result(entry), duplicate=duplicate))
 
     def repeated(self, ref: str, value: bytes) -> None:
@@ -331,7 +334,7 @@ class Session:
     # The stream ---------------------------------------------------------------------------
 
     def start(self, caller: Caller, cursor: int, *, behind: bool) -> None:
-        """Begin the stream after `cursor`. `ready` has been written, and said who is `behind`."""
+        """Begin the stream after `cursor`. `ready` has been written and announced `behind`."""
         self.caller = caller
         self.state = _READY
         self._outlet.identified()
@@ -340,12 +343,12 @@ class Session:
         self._catch_up()
 
     def offer(self, event: SharedEvent, wake: bytes) -> None:
-        """Push a committed event, or leave it to the reading forward."""
+        """Push a committed event, or stop being live and read it from the log later."""
         if not self.live:
             return
-        self._unlooked += len(event.body)
+        self._unchecked += len(event.body)
         if len(self._unacked) >= self._hub.limits.unacknowledged or (
-            self._unlooked > LOOK_EVERY and self._is_full()
+            self._unchecked > CHECK_EVERY and self._is_full()
         ):
             self.live = False
             self._read = self.last
@@ -363,12 +366,12 @@ class Session:
             self._next_wake = self._next_wake or seq
 
     def _is_full(self) -> bool:
-        """Whether the peer has so much to read that events must wait in the log."""
-        self._unlooked = 0
+        """Whether so much is unsent that events must wait in the log."""
+        self._unchecked = 0
         return self._outlet.unsent() > self._hub.limits.unsent // 2
 
     def drained(self) -> None:
-        """The peer has read what was written: go on if the stream had to wait for that."""
+        """The peer has read everything written: resume the stream if it was waiting for that."""
         if self.state is _READY and not self.live:
             self._catch_up()
 
@@ -380,7 +383,7 @@ class Session:
             self._hub.spawn(self._read_forward())
 
     def _go_live(self) -> None:
-        """All there was has been written: from here on what is committed is pushed."""
+        """The end of the log is reached: push commits from here on."""
         self.live = True
         if self._behind:
             self._behind = False
@@ -388,7 +391,7 @@ class Session:
             self._outlet.write(signal.encoded())
 
     async def _read_forward(self) -> None:
-        """Write pages of the log until the window is full or the end is reached."""
+        """Write pages of the log until the window is full or the log ends."""
         try:
             while self.state is _READY and not self.live:
                 room = min(self._hub.limits.unacknowledged - len(self._unacked), PAGE)
@@ -408,13 +411,13 @@ class Session:
                 if self._read >= self._hub.head:
                     self._go_live()
         except StoreUnavailable:
-            self.close(CloseCode.INTERNAL, "the store cannot be read; come back")
+            self.close(CloseCode.INTERNAL, "the store cannot be read; reconnect")
         finally:
             self._catching_up = False
 
     async def _read_page(self, room: int) -> tuple[Sequence[StoredEvent], int, LogDamaged | None]:
-        """At most `room` events, where reading goes on if they are fewer, and what is damaged in
-        front of that: it is passed over, or its reader would come back to it for ever."""
+        """At most `room` events, the position to continue from if there are fewer, and any damage
+        before that. Damage is skipped, or the reader would return to it forever."""
         after, head = self._read, self._hub.head
         try:
             return await self._hub.read_events(self, after, head, room), head, None
@@ -423,22 +426,22 @@ class Session:
             page = await self._hub.read_events(self, after, place - 1, room)
             return page, place, damage
 
-    def _said_itself(self, event: StoredEvent) -> bool:
-        """Whether an agent knows the message, because it is its own and nobody spoke for it."""
+    def _is_own(self, event: StoredEvent) -> bool:
+        """Whether an agent sent the message itself, with no person speaking for it."""
         if event.sender != self.participant or self.is_person:
             return False
         return b'"spoken_by"' not in event.body or "spoken_by" not in json.loads(event.body)
 
     def _write_page(self, page: Sequence[StoredEvent]) -> bool:
-        """Write events; False if the peer has enough to read before the end of the page."""
+        """Write events; False if the peer's buffer fills up before the end of the page."""
         for event in page:
-            if event.seq in self._said or self._said_itself(event):
+            if event.seq in self._own_seqs or self._is_own(event):
                 continue
-            if self._unlooked > LOOK_EVERY and self._is_full():
+            if self._unchecked > CHECK_EVERY and self._is_full():
                 return False
             wake = b""
             if event.reply is not None and event.turn is not None:
                 wake = encode_wake(event.reason or "", event.reply, event.turn)
-            self._unlooked += len(event.body)
+            self._unchecked += len(event.body)
             self._write_event(SharedEvent(event.seq, event.tseq, event.body), wake)
         return True

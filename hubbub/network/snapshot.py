@@ -1,4 +1,4 @@
-"""What a session begins with: the `ready` frame, as its participant may see the network."""
+"""The `ready` frame, which begins a session with the network as its participant can see it."""
 
 from __future__ import annotations
 
@@ -25,36 +25,37 @@ __all__ = ["Snapshots"]
 SNAPSHOT_THREADS = 50
 SNAPSHOT_MESSAGES = 10
 SNAPSHOT_BYTES = 512 * 1024
-"""Threads of large messages are fewer: `ready` must not be more than a peer can read."""
+"""With large messages there are fewer threads, so that `ready` fits what a peer can read."""
 SNAPSHOT_LIST_BYTES = 4 * 1024
-"""Of everybody, and of all channels: what is longer is asked for by those who need it."""
+"""Limit for each of the lists of participants and channels; clients request longer lists if
+needed."""
 
 
 class Snapshots:
-    """Makes `ready` frames, as bytes: message bodies go in as they are stored."""
+    """Builds `ready` frames as bytes; message bodies go in as stored."""
 
     def __init__(self, kernel: Kernel, registry: Registry):
         self._kernel, self._state, self._store = kernel, kernel.state, kernel.store
         self._registry, self._pipeline = registry, kernel.pipeline
         self._operations: dict[bool, tuple[int, bytes]] = {}
-        """For owners and for others, with the registry's version."""
+        """By whether the caller is an owner: the registry's version and the JSON."""
 
     async def prepare(self) -> None:
-        """Make what `ready` tells of the operations, one by one beside all else: the schemas of
-        many mods would take a while, for which the first to join would have to wait."""
-        made = _operation_json.cache_info
+        """Build the operations' part of `ready` in the background, one by one. The schemas of many
+        mods take a while, which the first participant to join would have to wait for."""
+        cache_info = _operation_json.cache_info
         for op in tuple(self._registry.values()):
-            before = made().misses
+            before = cache_info().misses
             _operation_json(op)
             if self._kernel.draining.is_set():
                 return
-            if made().misses > before:
+            if cache_info().misses > before:
                 await asyncio.sleep(0)
 
     async def ready(
         self, caller: Caller, frame: Identify, cursor: int, head: int, resumed: bool
     ) -> bytes:
-        """The `ready` frame as bytes; message bodies go in as they are stored."""
+        """The `ready` frame as bytes; message bodies go in as stored."""
         name = caller.participant
         pending: Sequence[PendingRow] = ()
         if frame.turns:
@@ -64,7 +65,7 @@ class Snapshots:
         threads = b"" if frame.observe else await self._threads(name, cursor)
         people, channels = self._people(), self._channels(name)
         lists = {"participants": people, "channels": channels}
-        left_out = [what for what, found in lists.items() if found is None]
+        left_out = [name for name, items in lists.items() if items is None]
         return (
             b'{"op":"ready","participant":%b,"kind":"%b","resumed":%b,"head":%d,"cursor":%d,'
             b'"threads":[%b],"pending":[%b],"participants":%b,"channels":%b,"operations":%b,'
@@ -84,7 +85,7 @@ class Snapshots:
         )
 
     def _people(self) -> bytes | None:
-        """Everybody as a JSON list; None if they are more than `ready` has room for."""
+        """All participants as a JSON list; None if `ready` has no room for them."""
         pieces: list[bytes] = []
         room = SNAPSHOT_LIST_BYTES
         for known in self._state.everybody():
@@ -95,16 +96,16 @@ class Snapshots:
         return b"[%b]" % b",".join(pieces)
 
     def _channels(self, reader: str) -> bytes | None:
-        """All channels in the same way."""
+        """All channels, likewise."""
         state = self._state
         members = sum(len(state.members.of(each.scope)) for each in state.channels.values())
         if members > SNAPSHOT_LIST_BYTES // 4:  # a name in quotes and a comma at least
             return None
-        told = to_json([state.describe_channel(c, reader) for c in state.channels.values()])
-        return told if len(told) <= SNAPSHOT_LIST_BYTES else None
+        text = to_json([state.describe_channel(c, reader) for c in state.channels.values()])
+        return text if len(text) <= SNAPSHOT_LIST_BYTES else None
 
     async def _threads(self, participant: str, cursor: int) -> bytes:
-        """The last threads of a participant as they stood at `cursor`."""
+        """The latest threads of a participant as of `cursor`."""
         state = self._state
         visible = state.threads.visible(participant, state.members.scopes(participant))
         latest = sorted(visible, key=lambda t: t.last_seq, reverse=True)[:SNAPSHOT_THREADS]
@@ -114,14 +115,14 @@ class Snapshots:
         most = SNAPSHOT_MESSAGES * 2 if pipeline.shows else SNAPSHOT_MESSAGES
         tails = await self._store.tails(numbers, cursor, most) if numbers else {}
         tails = await _shown_tails(pipeline, tails, SNAPSHOT_MESSAGES)
-        found: list[bytes] = []
+        threads: list[bytes] = []
         size = 0
         for thread in latest:
             if tails.get(thread.no) and size < SNAPSHOT_BYTES:
                 read = state.marks.get(participant, thread.no)
-                found.append(_thread_json(thread, tails[thread.no], read))
-                size += len(found[-1])
-        return b",".join(found)
+                threads.append(_thread_json(thread, tails[thread.no], read))
+                size += len(threads[-1])
+        return b",".join(threads)
 
     def _operations_for(self, caller: Caller) -> bytes:
         version = self._registry.version

@@ -1,5 +1,5 @@
-"""What is stopped: agents, threads or everything by people, threads also by the breaker; and which
-agents a person speaks for, until when. Pure memory; what is durable about it is in the store.
+"""Standing stops of agents, threads or everything by people, and of threads by the breaker; and
+standing takeovers. In memory only; the store has the durable state.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from hubbub.protocol.codes import ErrorCode
 __all__ = ["BREAKER", "StandingStops", "StandingTakeovers", "refusal"]
 
 BREAKER = "breaker"
-"""The scope of what the breaker stops."""
+"""The scope of stops by the breaker."""
 
 
 class StandingStops:
-    """Asked for every wake: nearly always nothing is stopped, and that costs two looks."""
+    """The standing stops. Checked for every wake, so the usual case of no stops is cheap."""
 
     def __init__(self, stored: Iterable[StoredStop], takeovers: StandingTakeovers | None = None):
         self._takeovers = takeovers
         self.standing: set[tuple[str, str]] = takeovers.standing if takeovers is not None else set()
-        """Scope and target of all that holds, takeovers included: empty, nothing is in the way of
-        anybody. To be looked at only."""
+        """Scope and target of everything in force, including takeovers; empty if nothing is. Read
+        only."""
         self._held: dict[tuple[str, str], StoredStop] = {}
         for stop in stored:
             self.put(stop)
 
     def __iter__(self) -> Iterator[StoredStop]:
-        """Those that hold, in the order in which they came."""
+        """The stops in force, in the order they were set."""
         return iter(tuple(self._held.values()))
 
     def put(self, stop: StoredStop) -> None:
-        """In place of one of the same scope and target."""
+        """Set a stop, replacing one of the same scope and target."""
         self._held[stop.scope, stop.target] = stop
         self.standing.add((stop.scope, stop.target))
 
@@ -49,109 +49,108 @@ class StandingStops:
         self._held.pop((scope, target), None)
 
     def of(self, agent: str, thread_id: str) -> Reason | None:
-        """Why nothing may be done by the agent in the thread; None if nothing is in the way."""
+        """Why the agent must not act in the thread; None if it can."""
         if self._held:
-            found = self._stopped(agent, thread_id)
-            if found is not None:
-                return Reason.BREAKER_OPEN if found.scope == BREAKER else Reason.STOPPED
+            stop = self._stopped(agent, thread_id)
+            if stop is not None:
+                return Reason.BREAKER_OPEN if stop.scope == BREAKER else Reason.STOPPED
         if self._takeovers and self._takeovers.holder(agent) is not None:
             return Reason.TAKEN_OVER
         return None
 
     def refuse(self, agent: str, thread_id: str) -> None:
-        """Raises `OperationError` if nothing may be done by the agent in the thread."""
-        found = self._stopped(agent, thread_id)
-        if found is not None:
-            raise refusal(found)
+        """Raises `OperationError` if the agent must not act in the thread."""
+        stop = self._stopped(agent, thread_id)
+        if stop is not None:
+            raise refusal(stop)
         holder = self._takeovers.holder(agent) if self._takeovers else None
         if holder is not None:
             raise OperationError(
                 ErrorCode.TAKEN_OVER,
-                f"{holder} speaks for {agent} at present; nothing is to be done until "
-                "it is handed back",
+                f"{holder} has taken over {agent}; do nothing until it is handed back",
                 details={"by": holder},
             )
 
     def stopper(self, stop: StoredStop) -> Callable[[str, str, str], bool]:
-        """Whether this stop is in the way of an agent in a thread, whichever turn it is."""
+        """A filter for the turns that this stop applies to, by agent, thread and turn."""
         alone = StandingStops([stop])
         return lambda agent, thread_id, turn: alone.of(agent, thread_id) is not None
 
     def _stopped(self, agent: str, thread_id: str) -> StoredStop | None:
         held = self._held
-        found = held.get(("all", "")) or held.get(("agent", agent))
+        stop = held.get(("all", "")) or held.get(("agent", agent))
         up: str | None = thread_id
-        # A stop of a thread is one of all replies under it, or the storm would go on there.
-        while found is None and up is not None:
-            found = held.get(("thread", up)) or held.get((BREAKER, up))
+        # A stopped thread includes all replies under it, or the loop would continue there.
+        while stop is None and up is not None:
+            stop = held.get(("thread", up)) or held.get((BREAKER, up))
             up = thread_ids.parent(up)
-        return found
+        return stop
 
 
 def refusal(stop: StoredStop) -> OperationError:
-    """What is told to an agent that goes on all the same."""
+    """The error for an agent that acts despite a stop."""
     what = {"all": "everything", "agent": f"{stop.target}"}.get(stop.scope, "this thread")
     if stop.scope == BREAKER:
-        text = f"the breaker has stopped this thread: {stop.turns} turns began in a short time"
+        text = f"the breaker stopped this thread: {stop.turns} turns began in a short time"
     else:
-        text = f"{stop.by} has stopped {what}" + (f": {stop.reason}" if stop.reason else "")
+        text = f"{stop.by} stopped {what}" + (f": {stop.reason}" if stop.reason else "")
     details: dict[str, object] = {"scope": stop.scope, "target": stop.target, "by": stop.by}
     return OperationError(ErrorCode.STOPPED, text, details=details)
 
 
 class StandingTakeovers:
-    """Takeovers by agent. One that is past its time counts for nothing, whoever notices first."""
+    """Takeovers by agent. An expired one has no effect, even before it is removed."""
 
     def __init__(self, stored: Iterable[StoredTakeover], clock: SteadyClock):
         self._clock = clock
         self._held: dict[str, StoredTakeover] = {}
         self.standing: set[tuple[str, str]] = set()
-        """As in `StandingStops`, which shares it; those included whose time has passed."""
+        """Shared with `StandingStops`; includes expired takeovers."""
         self._ends: dict[str, float] = {}
-        """When they end, by the clock: the dates that they bear may come sooner or later."""
+        """When they end on the steady clock, which can differ from their dates."""
         for takeover in stored:
             self.put(takeover)
 
     def __bool__(self) -> bool:
-        """Whether there may be any."""
+        """Whether there are any, expired ones included."""
         return bool(self._held)
 
     def __iter__(self) -> Iterator[StoredTakeover]:
-        """Those whose time has not passed."""
+        """The takeovers that have not expired."""
         return iter([takeover for takeover in self._held.values() if not self._is_over(takeover)])
 
     def get(self, agent: str) -> StoredTakeover | None:
-        """That of the agent, if its time has not passed."""
+        """The agent's takeover, unless it expired."""
         takeover = self._held.get(agent)
         return None if takeover is None or self._is_over(takeover) else takeover
 
     def holder(self, agent: str) -> str | None:
-        """The person who speaks for the agent."""
+        """The person who took over the agent."""
         takeover = self.get(agent)
         return takeover.by if takeover is not None else None
 
     def held_by(self, person: str) -> list[str]:
-        """The agents that the person speaks for."""
+        """The agents that the person took over."""
         return [takeover.agent for takeover in self if takeover.by == person]
 
     def put(self, takeover: StoredTakeover) -> None:
-        """In place of an earlier one on the agent."""
+        """Set a takeover, replacing an earlier one of the agent."""
         self._held[takeover.agent] = takeover
         self.standing.add(("takeover", takeover.agent))
         self._ends[takeover.agent] = self._clock.moment(takeover.until)
 
     def drop(self, agent: str) -> None:
-        """Forget that of the agent, whether its time has passed or not."""
+        """Remove the agent's takeover, expired or not."""
         self._ends.pop(agent, None)
         self.standing.discard(("takeover", agent))
         self._held.pop(agent, None)
 
     def expired(self) -> list[StoredTakeover]:
-        """Those whose time has passed and which nobody has ended."""
+        """Takeovers that expired and were not removed yet."""
         return [takeover for takeover in self._held.values() if self._is_over(takeover)]
 
     def next_end(self) -> float | None:
-        """When the next one ends, by the clock that was given."""
+        """When the next one ends, on the steady clock."""
         return min(self._ends.values(), default=None)
 
     def _is_over(self, takeover: StoredTakeover) -> bool:

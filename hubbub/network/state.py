@@ -1,4 +1,4 @@
-"""What the hub keeps in memory of a network: participants, channels, threads, memberships."""
+"""The network's state in memory: participants, channels, threads, memberships."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["ChannelState", "NetworkState", "ParticipantState", "Presence"]
 
 @dataclass(slots=True)
 class ParticipantState:
-    """A participant of the network, present or not."""
+    """A participant of the network, connected or not."""
 
     id: str
     kind: Kind
@@ -47,11 +47,11 @@ class Presence:
 
     def __init__(self) -> None:
         self.online: dict[str, int] = {}
-        """Who is connected, with how many sockets."""
-        self._told: set[str] = set()
+        """The connected participants, with their number of sockets."""
+        self._announced: set[str] = set()
         self._touched: set[str] = set()
         self.changed: Callable[[list[str], list[str]], object] = lambda came, went: None
-        """Is told what `changes` has found."""
+        """Called with the result of `changes`."""
 
     def __contains__(self, participant: str) -> bool:
         return participant in self.online
@@ -60,12 +60,12 @@ class Presence:
         return len(self.online)
 
     def join(self, participant: str) -> None:
-        """One more socket of the participant is ready."""
+        """Count a ready socket of the participant."""
         self.online[participant] = self.online.get(participant, 0) + 1
         self._touched.add(participant)
 
     def leave(self, participant: str) -> None:
-        """One of its sockets is gone."""
+        """Count down when one of its sockets ends."""
         left = self.online[participant] - 1
         if left:
             self.online[participant] = left
@@ -74,31 +74,32 @@ class Presence:
         self._touched.add(participant)
 
     def missed(self, participant: str) -> None:
-        """It was shown as connected; if it is not, it has left, and no hub has told of that."""
+        """Report a participant that was shown as connected as gone, unless it is connected."""
         if participant not in self.online:
-            self._told.add(participant)
+            self._announced.add(participant)
             self._touched.add(participant)
 
     def changes(self) -> tuple[list[str], list[str]]:
-        """Who came and who went since the last call. Who went and came back did neither."""
-        came = sorted(p for p in self._touched if p in self.online and p not in self._told)
-        went = sorted(p for p in self._touched if p not in self.online and p in self._told)
-        self._told.update(came)
-        self._told.difference_update(went)
+        """Participants that came and went since the last call, without those that went and came
+        back."""
+        came = sorted(p for p in self._touched if p in self.online and p not in self._announced)
+        went = sorted(p for p in self._touched if p not in self.online and p in self._announced)
+        self._announced.update(came)
+        self._announced.difference_update(went)
         self._touched.clear()
         self.changed(came, went)
         return came, went
 
 
 class NetworkState:
-    """Built from the store at start; changed only after the store has committed the change."""
+    """Built from the store at start; changed only after the store commits the change."""
 
     def __init__(self, stored: StoreState, clock: SteadyClock):
         self.epoch = stored.epoch
         self.run = stored.runs[-1].id if stored.runs else ""
         ends = [run.since for run in stored.runs[1:]]
         self._ends = dict(zip((run.id for run in stored.runs), ends, strict=False))
-        """Where the log ended when each of the hub's earlier runs was over."""
+        """Where the log ended at the end of each earlier run of the hub."""
         self._known = {
             row.id: ParticipantState(row.id, _kind(row.kind), row.card, row.cursor)
             for row in stored.participants
@@ -117,11 +118,11 @@ class NetworkState:
         self.stops = StandingStops(stored.stops, self.takeovers)
         self.turns = RunningTurns()
         self.revocations: Counter[str] = Counter()
-        """How often a participant's tokens were revoked since the hub started."""
+        """How often each participant's tokens were revoked since the hub started."""
         self.down: dict[str, str] = {}
-        """Agents that were given up by their launcher, and why."""
+        """Agents that the launcher gave up on, and why."""
         self.making: set[str] = set()
-        """Names of channels that are on their way to the store."""
+        """Names of channels that are being stored."""
         self.broadcast = self.threads.ensure(thread_ids.BROADCAST)
         self.channels = {
             row.name: ChannelState(
@@ -133,8 +134,8 @@ class NetworkState:
     # Participants -------------------------------------------------------------------------
 
     def end_of(self, run: str | None, head: int) -> int:
-        """How far what a client saw in a run of the hub belongs to this log; -1: not at all. Who
-        names no run is believed up to the `head`."""
+        """The position up to which what a client saw in `run` belongs to this log; -1 for none. A
+        client that names no run is trusted up to `head`."""
         return head if run is None or run == self.run else self._ends.get(run, -1)
 
     def knows(self, participant: str) -> bool:
@@ -157,7 +158,7 @@ class NetworkState:
             self.agents.discard(known.id)
 
     def forget(self, participant: str) -> None:
-        """Take back a participant who could not be stored."""
+        """Remove a participant that could not be stored."""
         self._known.pop(participant, None)
         self.agents.discard(participant)
         self.marks.forget(participant)
@@ -165,12 +166,12 @@ class NetworkState:
             self.members.leave(participant, scope)
 
     def describe(self, known: ParticipantState) -> Participant:
-        told = _described(known.id, known.kind, known.id in self.presence, known.card)
+        described = _described(known.id, known.kind, known.id in self.presence, known.card)
         down = self.down.get(known.id)
-        return told if down is None else told.model_copy(update={"down": down})
+        return described if down is None else described.model_copy(update={"down": down})
 
     def described(self, known: ParticipantState) -> bytes:
-        """The same as JSON."""
+        """`describe` as JSON."""
         if known.id in self.down:
             return self.describe(known).model_dump_json().encode()
         present = "true" if known.id in self.presence else "false"
@@ -181,21 +182,21 @@ class NetworkState:
     # Channels -----------------------------------------------------------------------------
 
     def channel(self, name: str) -> ChannelState:
-        """The channel called `name` (`channel_general` and `#general` mean general).
+        """The channel named `name`, where `channel_general` and `#general` also mean general.
 
         Raises `OperationError`.
         """
         bare = name.removeprefix("#").removeprefix("channel_").removeprefix("channel.")
-        found = self.channels.get(name) or self.channels.get(bare)
-        if found is None and bare in self.making:
+        channel = self.channels.get(name) or self.channels.get(bare)
+        if channel is None and bare in self.making:
             text = f"the channel {bare!r} is being created; try again"
             raise OperationError(ErrorCode.UNKNOWN_CHANNEL, text, temporary=True)
-        if found is None:
+        if channel is None:
             hint = nearest(bare, self.channels)
             raise OperationError(
-                ErrorCode.UNKNOWN_CHANNEL, f"there is no channel {bare[:64]!r}{hint}"
+                ErrorCode.UNKNOWN_CHANNEL, f"no channel is named {bare[:64]!r}{hint}"
             )
-        return found
+        return channel
 
     def describe_channel(self, channel: ChannelState, reader: str) -> Channel:
         members = self.members.of(channel.scope)
@@ -209,44 +210,45 @@ class NetworkState:
     # Threads ------------------------------------------------------------------------------
 
     def may_read(self, thread: Thread, participant: str) -> bool:
-        """Whether the participant sees the thread: its direct ones, and those of its scopes."""
+        """Whether the participant reads the thread: one of its direct threads or scopes."""
         if thread.scope is None:
             return participant in thread.members
         return participant in self.members.of(thread.scope)
 
     def is_talk_of_agents(self, thread: Thread) -> bool:
-        """Whether the thread is a direct one, or replies in one, in which no person takes part."""
+        """Whether the thread is direct, or replies in one, and has no person in it."""
         return thread.scope is None and not any(map(self.is_person, thread.members))
 
     def is_person(self, participant: str) -> bool:
-        """Whether it is no agent, as far as is known."""
+        """Whether the participant is a person; an unknown one counts as such."""
         known = self._known.get(participant)
         return known is None or known.kind == "human"
 
     def set_by_person(self, timer_of: str | None) -> bool:
-        """Whether it is the timer of a person, or of who runs the network; None: it is no timer."""
+        """Whether the timer's owner is a person or the operator; `timer_of` is None without one."""
         return timer_of is not None and self.is_person(timer_of)
 
     def readers(self, thread: Thread, without: str) -> Set[str]:
-        """Who receives what is said in the thread, the speaker left out."""
+        """The recipients of messages in the thread, without the speaker."""
         audience = thread.members if thread.scope is None else self.members.of(thread.scope)
         return audience - {without}
 
     def thread_for(self, thread_id: str, participant: str) -> Thread:
-        """The thread if it exists and the participant may read it. Raises `OperationError`.
+        """The thread, if it exists and the participant reads it. Raises `OperationError`.
 
-        Both failures read the same: who may not see a thread does not learn that it exists.
+        Both failures have the same text, so as not to reveal that a thread exists.
         """
         thread = self.threads.get(thread_id)
         if thread is None or not self.may_read(thread, participant):
             shown = thread_ids.relative(thread_id, participant)
             raise OperationError(
-                ErrorCode.UNKNOWN_THREAD, f"you are in no thread {shown[:200]!r}; see list_threads"
+                ErrorCode.UNKNOWN_THREAD,
+                f"you are not in a thread {shown[:200]!r}; see list_threads",
             )
         return thread
 
 
-@lru_cache(maxsize=8192)  # reading a card takes most of the time of listing a thousand
+@lru_cache(maxsize=8192)  # parsing cards dominates the time to list a thousand participants
 def _described(id: str, kind: Kind, present: bool, card: str) -> Participant:
     return Participant(id=id, kind=kind, present=present, card=Card.model_validate_json(card))
 
@@ -255,4 +257,4 @@ def _kind(text: str) -> Kind:
     match text:
         case "agent" | "human" | "service":
             return text
-    raise ValueError(f"the store has a participant of the unknown kind {text!r}")
+    raise ValueError(f"the store has a participant of unknown kind {text!r}")

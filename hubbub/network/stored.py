@@ -1,4 +1,4 @@
-"""What a store gives back, and what of that is written in the same form."""
+"""Rows that a store returns, including those that are written in the same form."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class StoredThread(NamedTuple):
 
 
 class StoredChannel(NamedTuple):
-    """Also written, when a channel is made."""
+    """Also written, when a channel is created."""
 
     name: str
     description: str
 
 
 class StoredMember(NamedTuple):
-    """A membership that has not ended: messages with `scope` reach the participant from `since` on,
-    those with seq > `since`. Also written, when it begins."""
+    """A current membership: messages with `scope` and seq > `since` reach the participant. Also
+    written, when it begins."""
 
     participant: str
     scope: int
@@ -69,7 +69,7 @@ class StoredMember(NamedTuple):
 
 
 class StoredMark(NamedTuple):
-    """How far a participant has read a thread. Written in place of the mark before."""
+    """How far a participant has read a thread. Writing it replaces the earlier mark."""
 
     participant: str
     thread_no: int
@@ -77,22 +77,22 @@ class StoredMark(NamedTuple):
 
 
 class StoredKey(NamedTuple):
-    """A participant remembers something under the key."""
+    """A key of a participant's memory."""
 
     participant: str
     key: str
 
 
 class StoredRun(NamedTuple):
-    """A hub was started on the log, whose end was at `since`."""
+    """A run of a hub, started when the log ended at `since`."""
 
     id: str
     since: int
 
 
 class StoredStop(NamedTuple):
-    """A person has stopped an agent, a thread or everything, or the breaker a thread. Written in
-    place of an earlier one of the same scope and target."""
+    """A stop of an agent, a thread or everything by a person, or of a thread by the breaker.
+    Writing it replaces an earlier one of the same scope and target."""
 
     scope: str
     """`agent`, `thread`, `all` or `breaker`."""
@@ -102,11 +102,11 @@ class StoredStop(NamedTuple):
     reason: str
     at: float
     turns: int = 0
-    """Of the breaker: turns that had begun within its time."""
+    """For the breaker: turns that began within its window."""
 
 
 class StoredTakeover(NamedTuple):
-    """A person speaks for the agent until then (seconds since the epoch)."""
+    """A person speaks for the agent until `until` (seconds since the epoch)."""
 
     agent: str
     by: str
@@ -114,7 +114,7 @@ class StoredTakeover(NamedTuple):
 
 
 class StoredAccount(NamedTuple):
-    """An interaction's account, as the sums of what was added to it."""
+    """An interaction's account, as sums of all changes."""
 
     wakes: int
     turns: int
@@ -126,7 +126,7 @@ class StoredAccount(NamedTuple):
 
 
 class SpentInTurns(NamedTuple):
-    """What turns spent that one model answered and one participant's message set in motion."""
+    """The spending of turns with one model, in interactions opened by one participant."""
 
     model: str
     person: str
@@ -137,7 +137,7 @@ class SpentInTurns(NamedTuple):
 
 
 class StoredSpending(NamedTuple):
-    """A day's account of an agent in a thread; written: what is added to it."""
+    """The spending of an agent in a thread on one day; as a record, the amount to add."""
 
     day: str
     """YYYY-MM-DD, UTC."""
@@ -152,10 +152,10 @@ class StoredSpending(NamedTuple):
 
 @dataclass(frozen=True)
 class StoreState:
-    """What the hub keeps in memory, read once at start."""
+    """The state that the hub keeps in memory, read once at start."""
 
     epoch: str
-    """A ULID made with the database: the log's incarnation."""
+    """A ULID created with the database, which identifies the log."""
     head: int
     participants: Sequence[StoredParticipant]
     threads: Sequence[StoredThread]
@@ -166,14 +166,14 @@ class StoreState:
     stops: Sequence[StoredStop] = ()
     takeovers: Sequence[StoredTakeover] = ()
     approvals: Sequence[bytes] = ()
-    """Those that are pending, or decided and not used while their turn has not ended (`Approval` as
-    JSON), oldest first."""
+    """Approvals that are pending, or decided but unused while their turn has not ended (`Approval`
+    as JSON), oldest first."""
     requests: Sequence[bytes] = ()
-    """Those that are open (`Request` as JSON), oldest first."""
+    """Open requests (`Request` as JSON), oldest first."""
     runs: Sequence[StoredRun] = ()
-    """When hubs were started on this log, oldest first; the last is this one."""
+    """All runs of hubs on this log, oldest first; the last is the current one."""
     latest_day: str = ""
-    """The latest day of the accounts (YYYY-MM-DD); empty: there is none."""
+    """The latest day with spending (YYYY-MM-DD); empty if there is none."""
 
 
 class StoredEvent(NamedTuple):
@@ -197,15 +197,15 @@ class PendingRow(NamedTuple):
     reply: str
     turn: str
     started: str | None
-    """The turn that had begun with it."""
+    """The turn that began with it."""
 
 
 class OpenWake(NamedTuple):
-    """A wake that is not settled, by its position alone."""
+    """A wake that is not settled, without its message."""
 
     seq: int
     started: str | None
-    """The turn that had begun with it."""
+    """The turn that began with it."""
 
 
 class StoredWake(NamedTuple):
@@ -215,35 +215,35 @@ class StoredWake(NamedTuple):
     state: str | None
     """`pending`, `running` or `ended`; None if it does not wake."""
     taken: str | None = None
-    """The turn that has taken it; another than `turn` when several wakes became one turn."""
+    """The turn that took it, which differs from `turn` if several wakes became one turn."""
 
 
 class StoredMentions(NamedTuple):
     bodies: Sequence[bytes]
     """Newest first."""
     upto: int
-    """What lies before this seq has not been looked at; 1 if that is nothing."""
+    """Messages before this seq were not searched; 1 if all were."""
 
 
 class StoredInteraction(NamedTuple):
-    found: Sequence[tuple[int, bytes]]
+    rows: Sequence[tuple[int, bytes]]
     """`thread_no` and body of each message of the interaction, oldest first."""
     upto: int
-    """What comes after this seq has not been looked at."""
+    """Messages after this seq were not searched."""
 
 
 class StoredMemory(NamedTuple):
-    """What a participant remembers under a key."""
+    """A participant's memory under a key."""
 
     key: str
     size: int
     """Bytes of the value."""
     value: bytes | None
-    """As JSON; None where it is longer than was asked for."""
+    """As JSON; None if it is longer than requested."""
 
 
 class Settled(NamedTuple):
-    """What an earlier call with a cid did: wrote the message at `seq`, or answered `value`."""
+    """The outcome of an earlier call with a cid: the message at `seq`, or the answer `value`."""
 
     digest: int
     seq: int | None
@@ -251,7 +251,7 @@ class Settled(NamedTuple):
 
 
 class StoredPrompts(NamedTuple):
-    """Of a turn; None: it has none."""
+    """The prompts of a turn; None if it has none."""
 
     system: str | None
     user: str | None

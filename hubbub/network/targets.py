@@ -1,4 +1,4 @@
-"""Where a message goes: targets and mentions, resolved against a directory. Pure."""
+"""Targets and mentions of a message, resolved against a directory. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class Directory(Protocol):
-    """What the router must know of the network."""
+    """The participants, as the router sees them."""
 
     def knows(self, participant: str) -> bool: ...
 
@@ -34,23 +34,23 @@ class Directory(Protocol):
 HUB = "hub"
 """The sender of notices."""
 _NO_PARTICIPANT = (
-    "hub is the network itself: its notices need no answer, and nobody would read one. "
-    "Write to a participant (list_participants names them), or to nobody"
+    "hub is the network itself: its notices need no answer, and no one would read one. "
+    "Write to a participant (see list_participants), or don't reply"
 )
-MOST_COMPARED = 200
-"""Names that a misspelled one is compared with: each takes the hub some 40 us."""
+MAX_COMPARED = 200
+"""Names that a misspelled one is compared with; each comparison takes about 40 us."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean x?`, or nothing when no name is near; of the hub, that it is nobody."""
+    """A hint to append to an error: `; did you mean x?`, or nothing if no name is similar."""
     return f"; {_NO_PARTICIPANT}" if name == HUB else did_you_mean(name, known)
 
 
 def resolve_target(to: str | Sequence[str], me: str, directory: Directory) -> str:
-    """The canonical id of the thread that `to` means for `me`.
+    """The canonical id of the thread that `to` refers to, seen from `me`.
 
     `to` is a participant, several (a group of at most 8 with the sender), or a thread id in either
-    form. Whether `me` may speak in that thread is not checked here. Raises `OperationError`.
+    form. Does not check whether `me` may post in that thread. Raises `OperationError`.
     """
     if isinstance(to, str):
         if to != me and directory.knows(to):
@@ -64,7 +64,7 @@ def resolve_target(to: str | Sequence[str], me: str, directory: Directory) -> st
         others = to
     group = set(others) - {me}
     if not group:
-        raise bad_request("to: nobody sends messages to itself alone")
+        raise bad_request("to: you cannot send a message only to yourself")
     for other in sorted(group):
         _check_known(other, directory)
     if len(group) >= thread_ids.MAX_GROUP:
@@ -79,7 +79,7 @@ def _check_members(thread: str, directory: Directory) -> None:
 
 
 def check_readers(members: Collection[str], directory: Directory) -> None:
-    """Raises `OperationError` for a thread of the hub: nobody reads what is said there."""
+    """Raises `OperationError` for a thread with the hub, whose messages no one reads."""
     if HUB in members:
         _check_known(HUB, directory)
 
@@ -89,12 +89,12 @@ def _check_known(participant: str, directory: Directory) -> None:
         hint = nearest(participant, directory.participants())
         shown = shortened(participant, 64)
         raise OperationError(
-            ErrorCode.UNKNOWN_PARTICIPANT, f"there is no participant {shown!r}{hint}"
+            ErrorCode.UNKNOWN_PARTICIPANT, f"no participant is named {shown!r}{hint}"
         )
 
 
 class Mentions(NamedTuple):
-    """Whom a message mentions, and the @names that belong to nobody who would read it."""
+    """The participants that a message mentions, and the @names that match no reader."""
 
     ids: tuple[str, ...]
     unresolved: tuple[str, ...]
@@ -107,31 +107,31 @@ _NAME = re.compile(r"(?<![\w@./-])@([A-Za-z0-9_-]{1,64})")
 def find_mentions(text: str, explicit: Sequence[str], readers: Collection[str]) -> Mentions:
     """The mentions in `text`, outside code, and the `explicit` ones (ids).
 
-    `readers` are those who would receive the message, the sender left out. An explicit id that is
-    none of them is an `OperationError`; an `@name` that is none of them is `unresolved`.
+    `readers` are the recipients without the sender. An explicit id that is not a reader raises
+    `OperationError`; an `@name` that is not a reader is `unresolved`.
     """
-    found: dict[str, None] = {}
+    ids: dict[str, None] = {}
     unresolved: dict[str, None] = {}
     for name in explicit:
         if name not in readers:
             hint = nearest(name, readers)
             raise OperationError(
                 ErrorCode.UNKNOWN_PARTICIPANT,
-                f"mentions: {name[:64]!r} is nobody who reads this thread{hint}",
+                f"mentions: {name[:64]!r} does not read this thread{hint}",
             )
-        found[name] = None
+        ids[name] = None
     if "@" in text:
         for name in _NAME.findall(_CODE.sub(" ", text)):
             whole = _reader(name, readers)
             if whole is not None:
-                found[whole] = None
+                ids[whole] = None
             else:
                 unresolved[name] = None
-    return Mentions(tuple(found), tuple(unresolved))
+    return Mentions(tuple(ids), tuple(unresolved))
 
 
 def _reader(name: str, readers: Collection[str]) -> str | None:
-    """The reader called `name`; punctuation that ids may contain is forgiven at its end."""
+    """The reader named `name`, ignoring trailing punctuation that ids can contain."""
     while name:
         if name in readers:
             return name

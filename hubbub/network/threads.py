@@ -1,4 +1,4 @@
-"""Threads and memberships as the hub holds them in memory: numbering, and who receives what."""
+"""Threads and memberships in the hub's memory: numbering, and who receives which messages."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ ThreadMarks = tuple[int, int, str | None, bool]
 
 
 class _Others(dict[str, tuple[str, ...]]):
-    """Made when they are first asked for; after that, looking costs a message nothing."""
+    """Computed on first access, so that later messages pay only a lookup."""
 
     def __init__(self, members: frozenset[str]):
         self._members = members
 
     def __missing__(self, speaker: str) -> tuple[str, ...]:
-        found = self[speaker] = tuple(sorted(self._members - {speaker}))
-        return found
+        others = self[speaker] = tuple(sorted(self._members - {speaker}))
+        return others
 
 
 class Thread:
-    """One thread. Its numbers move when a batch is numbered and go back if the commit fails."""
+    """One thread. Its numbers advance when a batch is numbered, and revert if the commit fails."""
 
     __slots__ = (
         "id",
@@ -49,16 +49,16 @@ class Thread:
         self.members = frozenset(thread_ids.members_of(id))
         """The participants of a direct thread."""
         self.others: Mapping[str, tuple[str, ...]] = _Others(self.members)
-        """By speaker: the other participants of a direct thread, sorted; nobody for other kinds."""
+        """The other participants of a direct thread, sorted, by speaker; empty for other kinds."""
         self.scope = scope
-        """Number of the root thread whose members receive what is said here; None: direct."""
+        """Number of the root thread whose members receive its messages; None if direct."""
         self.tseq = 0
         self.last_seq = 0
         self.is_reply = thread_ids.parent(id) is not None
         self.last_agent: str | None = None
-        """The agent that spoke last here."""
+        """The last agent to post in the thread."""
         self.remembered = True
-        """False for a thread from an earlier run: who spoke last must be read before it matters."""
+        """Whether `last_agent` is loaded; False for a thread from an earlier run."""
         self.stored = stored
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class Threads:
 
     def __init__(self) -> None:
         self.by_id: dict[str, Thread] = {}
-        """To be looked at only."""
+        """Read only."""
         self._by_no: dict[int, Thread] = {}
         self._direct: dict[str, set[Thread]] = {}
         self._in_scope: dict[int, set[Thread]] = {}
@@ -86,14 +86,14 @@ class Threads:
         return self._by_no[no]
 
     def restore(self, no: int, thread_id: str, tseq: int, last_seq: int) -> Thread:
-        """A thread as the store has it. Roots must come before their reply threads."""
+        """Add a stored thread. Roots must come before their reply threads."""
         thread = self._add(no, thread_id, stored=True)
         thread.tseq, thread.last_seq = tseq, last_seq
         thread.remembered = False
         return thread
 
     def ensure(self, thread_id: str) -> Thread:
-        """The thread, new if need be; the roots of a reply thread are made with it."""
+        """The thread, created if necessary along with its root."""
         thread = self.by_id.get(thread_id)
         if thread is None:
             root = thread_ids.root(thread_id)
@@ -108,7 +108,7 @@ class Threads:
         scope = None if direct else (no if root == thread_id else self.by_id[root].no)
         thread = Thread(no, thread_id, scope, stored=stored)
         self.by_id[thread_id] = self._by_no[no] = thread
-        # The store may have gaps: a thread whose only message was refused is never stored.
+        # Numbers can have gaps: a thread whose only message was refused is never stored.
         self._last_no = max(self._last_no, no)
         for member in thread.members:
             self._direct.setdefault(member, set()).add(thread)
@@ -121,20 +121,20 @@ class Threads:
         return self._in_scope.get(scope, ())
 
     def visible(self, participant: str, scopes: Iterable[int]) -> Iterator[Thread]:
-        """The threads that a participant with these memberships may read."""
+        """The threads that a participant with these memberships can read."""
         yield from self._direct.get(participant, ())
         for scope in scopes:
             yield from self.in_scope(scope)
 
 
 class Members:
-    """Who receives the messages of which scope, and since which seq."""
+    """The members of each scope, with the seq from which they receive its messages."""
 
     def __init__(self) -> None:
         self._since: dict[int, dict[str, int]] = {}
         self._scopes: dict[str, set[int]] = {}
         self.changed: Callable[[str, int, bool], object] = lambda participant, scope, joined: None
-        """Is told who is a member of which scope from now on, or no more."""
+        """Called with participant, scope, and whether it joined or left."""
 
     def join(self, participant: str, scope: int, since: int) -> None:
         self._since.setdefault(scope, {}).setdefault(participant, since)
@@ -151,7 +151,7 @@ class Members:
         return self._since.get(scope, {}).keys()
 
     def since(self, participant: str, scope: int) -> int | None:
-        """Messages after this seq reach the participant; None: it is no member."""
+        """Messages after this seq reach the participant; None if it is not a member."""
         return self._since.get(scope, {}).get(participant)
 
     def scopes(self, participant: str) -> Set[int]:

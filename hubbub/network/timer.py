@@ -1,7 +1,7 @@
-"""One alarm for many moments: called when the earliest of them has come.
+"""One timer for many deadlines, which fires at the earliest.
 
-Whoever keeps things that end by themselves (approvals, requests, takeovers) has one of these, names
-each moment with `at`, and looks through what it keeps when it is called.
+Services whose items expire (approvals, requests, takeovers) have one each. They set every deadline
+with `at`, and check their items when called.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from hubbub.clock import Clock
 __all__ = ["Timer"]
 
 LOOK_EVERY_S = 60.0
-"""The time of day is looked at this often at least: a machine may sleep, and its clock be set."""
+"""Longest time between checks of the clock, as a machine can sleep or its clock can be set."""
 AGAIN_S = 1.0
-"""Seconds until the next call when what was due is due still, because the disk refused it."""
+"""Seconds until the next call if something is still due because the disk refused it."""
 
 
 class Timer:
-    """Calls `due(now)` in the loop when the earliest moment has come, never from within `at`.
+    """Calls `due(now)` in the loop at the earliest deadline, never from within `at`.
 
-    Moments are those of `clock.now()` (seconds since 1970). `due` deals with all that is due by
-    `now` and returns the next moment, or None if there is none; it may call `at` too.
+    Deadlines are times of `clock.now()` (seconds since 1970). `due` handles everything due by `now`
+    and returns the next deadline, or None; it can also call `at`.
     """
 
     def __init__(self, clock: Clock, due: Callable[[float], float | None]):
@@ -33,18 +33,18 @@ class Timer:
         self._stopped = False
 
     def at(self, moment: float) -> None:
-        """Be called at that moment as well; one that has passed means as soon as possible."""
+        """Add a deadline; one in the past fires as soon as possible."""
         if self._next is None or moment < self._next:
             self._next = moment
             self._arm()
 
     def look(self) -> None:
-        """Look at the time now: the clock may have been set, or is one that is moved by hand."""
+        """Check the time now, as the clock may have been set or moved by hand."""
         if not self._stopped:
             self._ring()
 
     def stop(self) -> None:
-        """Call no more."""
+        """Make no more calls."""
         self._stopped = True
         if self._handle is not None:
             self._handle.cancel()

@@ -1,4 +1,4 @@
-"""Trace context: which interaction a message belongs to, and how far it is from what opened it."""
+"""Trace context: the interaction of a message, and its distance from the opening message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ __all__ = ["Ancestor", "TraceContext", "descend", "opening"]
 
 
 class TraceContext(NamedTuple):
-    """`interaction` is None for a message that opens one: it is named after its own position."""
+    """`interaction` is None for the opening message, whose position gives the interaction its
+    id."""
 
     interaction: str | None
     hop: int
@@ -20,7 +21,7 @@ class TraceContext(NamedTuple):
 
 
 class Ancestor(NamedTuple):
-    """What must be known of a message that is named as a cause."""
+    """The data of a message that is named as a cause."""
 
     thread_no: int
     sender: str
@@ -35,18 +36,19 @@ class Ancestor(NamedTuple):
 def opening(human: bool, hops: int) -> TraceContext:
     """The trace context of a message without a cause.
 
-    An agent that speaks up by itself opens an interaction with half the hops: nobody waits for it.
+    An interaction that an agent opens unprompted has half the hops, as no one waits for it.
     """
     return TraceContext(None, 0, hops if human else max(1, hops // 2))
 
 
 def descend(cause: Ancestor) -> TraceContext:
-    """That of a message caused by `cause`. Raises `OperationError` past the hop limit."""
+    """The trace context of a message caused by `cause`. Raises `OperationError` past the hop
+    limit."""
     if cause.hop >= cause.hop_limit:
         raise OperationError(
             ErrorCode.HOP_LIMIT,
             f"interaction {cause.interaction} has used its {cause.hop_limit} hops; "
-            "a person may go on by sending a new message",
+            "a person can continue with a new message",
             details={"interaction_id": cause.interaction, "hops": cause.hop_limit},
         )
     return TraceContext(cause.interaction, cause.hop + 1, cause.hop_limit)

@@ -1,9 +1,9 @@
-"""Who wakes: the hub's decision for a message and each of its recipients, as a pure function.
+"""Wakes: for each message and recipient, does the recipient wake? A pure function.
 
-`RULES` is the table that it decides by; docs/explanation/wakes.md is generated from it. What the
-rules let wake may be kept from it all the same, by limits and by people: `KEPT_BACK`.
+`RULES` is the table it decides by; docs/explanation/wakes.md is generated from it. Limits and
+people can still suppress a wake that the rules allow: `SUPPRESSIONS`.
 
-A service counts as an agent: programs open small interactions. An agent for which a person speaks
+A service counts as an agent: programs open small interactions. An agent that a person speaks for
 counts as a person.
 """
 
@@ -19,9 +19,9 @@ from hubbub.config.models import WakePolicy
 from hubbub.protocol.messages import MessageType, ReplyNeed, SenderKind
 
 __all__ = [
-    "KEPT_BACK",
     "RULES",
     "SENTENCES",
+    "SUPPRESSIONS",
     "Decision",
     "Facts",
     "Reason",
@@ -41,7 +41,7 @@ __all__ = [
 
 
 class Reason(StrEnum):
-    """Why a message wakes a recipient, or does not."""
+    """Why a message wakes a recipient or does not."""
 
     DIRECT = "direct"
     MENTION = "mention"
@@ -51,7 +51,7 @@ class Reason(StrEnum):
     RESULT = "result"
     TIMER = "timer"
     HOP_LIMIT = "hop_limit"
-    # What keeps a message from waking whom the rules would wake.
+    # Suppress a wake that the rules allow.
     BUDGET_WAKES = "budget_wakes"
     BUDGET_FAN_OUT = "budget_fan_out"
     BUDGET_AGENTS = "budget_agents"
@@ -66,7 +66,7 @@ class Reason(StrEnum):
     BREAKER_OPEN = "breaker_open"
     TAKEN_OVER = "taken_over"
     MUTED = "muted"
-    # The remaining ones need no record: they follow from the message.
+    # Not recorded, as they follow from the message.
     OWN = "own"
     SYSTEM = "system"
     NOT_RECEIVED = "not_received"
@@ -80,38 +80,38 @@ class Reason(StrEnum):
 SENTENCES: dict[Reason, str] = {
     Reason.DIRECT: "it is a direct message to the agent",
     Reason.MENTION: "it mentions the agent",
-    Reason.LAST_SPEAKER: "it follows what the agent said last in this thread and mentions nobody",
+    Reason.LAST_SPEAKER: "the agent posted last in this reply thread, and it mentions no one else",
     Reason.BROADCAST: "it is a broadcast, and the network's policy lets it wake every agent",
     Reason.NOT_AN_AGENT: "only agents are woken",
-    Reason.HOP_LIMIT: "its interaction has reached its hop limit: it arrives, but wakes nobody",
-    Reason.RESULT: "it ends a request of the agent's",
-    Reason.TIMER: "a timer has come that was set for the agent",
-    Reason.BUDGET_WAKES: "its interaction has started as many turns as it may",
-    Reason.BUDGET_FAN_OUT: "one message wakes no more agents than that",
-    Reason.BUDGET_AGENTS: "its interaction has woken as many different agents as it may",
-    Reason.BUDGET_WALL_CLOCK: "its interaction has gone on for as long as it may",
-    Reason.BUDGET_TOKENS: "its interaction has used its tokens",
-    Reason.BUDGET_USD: "its interaction has used its money",
-    Reason.DAILY_AGENT: "the agent has spent what it may spend in a day",
-    Reason.DAILY_THREAD: "what may be spent in this thread in a day is spent",
-    Reason.DAILY_NETWORK: "what the network may spend in a day is spent",
-    Reason.LOOP_LIMIT: "the two agents have woken each other often, and no person spoke between",
-    Reason.STOPPED: "a person has stopped the agent, the thread or everything",
+    Reason.HOP_LIMIT: "its interaction reached its hop limit: it is delivered but wakes no one",
+    Reason.RESULT: "it completes a request that the agent made",
+    Reason.TIMER: "a timer set for the agent fired",
+    Reason.BUDGET_WAKES: "its interaction reached its limit of turns",
+    Reason.BUDGET_FAN_OUT: "the message reached the limit of agents that one message wakes",
+    Reason.BUDGET_AGENTS: "its interaction reached its limit of different agents",
+    Reason.BUDGET_WALL_CLOCK: "its interaction ran out of time",
+    Reason.BUDGET_TOKENS: "its interaction used up its tokens",
+    Reason.BUDGET_USD: "its interaction used up its money",
+    Reason.DAILY_AGENT: "the agent's daily budget is used up",
+    Reason.DAILY_THREAD: "the thread's daily budget is used up",
+    Reason.DAILY_NETWORK: "the network's daily budget is used up",
+    Reason.LOOP_LIMIT: "the two agents keep waking each other, with no person in between",
+    Reason.STOPPED: "a person stopped the agent, the thread or everything",
     Reason.BREAKER_OPEN: "too many turns began in this thread; a person must release it",
-    Reason.TAKEN_OVER: "a person speaks for the agent at present",
-    Reason.MUTED: "the agent has muted the thread, and the message does not mention it",
+    Reason.TAKEN_OVER: "a person has taken over the agent",
+    Reason.MUTED: "the agent muted the thread, and the message does not mention it",
     Reason.AMENDMENT: "it edits or deletes an earlier message",
-    Reason.IMPORTED: "it comes from a transcript: it was said long ago, and elsewhere",
-    Reason.SILENT: "its sender wants it to wake nobody",
-    Reason.OWN: "nobody is woken by a message of its own",
-    Reason.SYSTEM: "notices of the hub wake nobody",
+    Reason.IMPORTED: "it was imported from a transcript",
+    Reason.SILENT: "its sender asked that it wake no one",
+    Reason.OWN: "a message does not wake its own sender",
+    Reason.SYSTEM: "notices of the hub wake no one",
     Reason.NOT_RECEIVED: "the message did not reach the agent",
-    Reason.NOT_MENTIONED: "it does not mention the agent, and does not address it otherwise",
-    Reason.BROADCAST_POLICY: "by the network's policy such a broadcast wakes only whom it mentions",
+    Reason.NOT_MENTIONED: "it neither mentions the agent nor addresses it in any other way",
+    Reason.BROADCAST_POLICY: "by the network's policy, this broadcast wakes only those it mentions",
 }
 
 
-KEPT_BACK: Mapping[Reason, str] = {
+SUPPRESSIONS: Mapping[Reason, str] = {
     Reason.HOP_LIMIT: "network.budgets.hops",
     Reason.MUTED: "mute_thread",
     Reason.STOPPED: "hubbub stop",
@@ -128,33 +128,33 @@ KEPT_BACK: Mapping[Reason, str] = {
     Reason.DAILY_AGENT: "network.daily.agent",
     Reason.LOOP_LIMIT: "network.wake.loop_limit",
 }
-"""What keeps a message from waking whom the rules would wake, in the order in which it is looked
-at; and the setting or the command that it comes from."""
+"""What suppresses a wake that the rules allow, in the order checked, and the setting or command
+behind it."""
 
 
 class WakeContext(StrEnum):
-    """Where a message stands, as far as that matters for who wakes."""
+    """The kind of message or thread, as far as it matters for wakes."""
 
     DIRECT = "direct"
     CHANNEL = "in a channel"
     REPLIES = "in a reply thread"
     BROADCAST = "broadcast"
-    RESULT = "result of a request, or its failure"
+    RESULT = "result or failure of a request"
     NOTICE = "notice of the hub"
     AMENDMENT = "edit or deletion of an earlier message"
-    TIMER = "timer that has come"
+    TIMER = "timer that fired"
     IMPORTED = "imported from a transcript"
-    SILENT = "`silent`, wherever it stands"
+    SILENT = "`silent`, in any thread"
 
 
 class Whom(StrEnum):
     RECIPIENTS = "the agents among its recipients"
-    MENTIONED = "the agents that it mentions"
-    LAST_SPEAKER = "the agents that it mentions; if nobody, the agent that spoke last there"
+    MENTIONED = "the agents it mentions"
+    LAST_SPEAKER = "the agents it mentions; if none, the last agent to post there"
     EVERYBODY = "every agent"
-    ASKER = "the agent that asked"
-    NAMED = "the agents for which it was set"
-    NOBODY = "nobody"
+    ASKER = "the agent that made the request"
+    NAMED = "the agents it was set for"
+    NOBODY = "no one"
 
 
 class WakeRule(NamedTuple):
@@ -162,13 +162,13 @@ class WakeRule(NamedTuple):
 
     place: WakeContext
     by_person: bool | None
-    """Whether a person says it, or an agent or a service; None: anybody."""
+    """Whether the sender is a person rather than an agent or a service; None: any sender."""
     whom: Whom
     reply: ReplyNeed | None
     mentioned: ReplyNeed | None = None
-    """What is asked of those it mentions, where that is another thing."""
+    """The reply asked of mentioned agents, if it differs."""
     policy: str | None = None
-    """The value of `network.wake.broadcast` for which this is the rule; None: always."""
+    """The value of `network.wake.broadcast` that the rule applies to; None: any."""
 
 
 RULES = (
@@ -191,10 +191,10 @@ RULES = (
     WakeRule(WakeContext.IMPORTED, None, Whom.NOBODY, None),
     WakeRule(WakeContext.SILENT, None, Whom.NOBODY, None),
 )
-"""Who wakes."""
+"""Which agents wake."""
 
 _RULES = {(rule.place, rule.by_person, rule.policy): rule for rule in RULES}
-# Looked up for very many messages: a member of an enumeration takes Python 3.11 as long as a call.
+# These lookups are hot: in Python 3.11 an enum member access costs as much as a call.
 _REPLY: Mapping[bool, ReplyNeed] = {
     person: _RULES[WakeContext.DIRECT, person, None].reply or "optional" for person in (True, False)
 }
@@ -209,7 +209,7 @@ _EVERYBODY, _LAST_SPEAKER = Whom.EVERYBODY, Whom.LAST_SPEAKER
 
 
 class Decision(NamedTuple):
-    """What a message means for one participant; `reply` is None if it does not wake."""
+    """What a message means for one participant; `reply` is None unless it wakes."""
 
     participant: str
     reason: Reason
@@ -217,33 +217,33 @@ class Decision(NamedTuple):
 
 
 _decision = lru_cache(maxsize=4096)(Decision)
-"""The same few are made over and over: to this agent, for that reason."""
+"""Cached, as the same few decisions recur."""
 
 
 @dataclass(slots=True)
 class Facts:
-    """What the decision depends on. Participants are given without the sender."""
+    """The inputs of a decision. Sets of participants exclude the sender."""
 
     type: MessageType
     sender_kind: SenderKind
     agents: Set[str]
     """All agents of the network."""
     recipients: Iterable[str] = ()
-    """Of a direct message."""
+    """The recipients of a direct message."""
     audience: Set[str] = frozenset()
-    """Who receives the message as a member of its channel, or of the network."""
+    """Those who receive the message as members of its channel, or of the network."""
     mentions: Iterable[str] = ()
     """Mentioned participants who receive the message."""
     in_reply_thread: bool = False
     last_agent: str | None = None
-    """The agent that spoke last in the thread."""
+    """The last agent to post in the thread."""
     at_hop_limit: bool = False
 
 
 def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
-    """One decision for each participant whom the message reaches by name.
+    """One decision for each participant that the message addresses by name.
 
-    Members whom the message does not name have none: `explain_absence` says why.
+    Other members have none; `explain_absence` gives the reason.
     """
     if facts.type == "direct":
         kind, agents, at_limit = facts.sender_kind, facts.agents, facts.at_hop_limit
@@ -259,7 +259,7 @@ def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
         if last is not None and last in facts.agents and last in facts.audience:
             named[last] = _decision(last, Reason.LAST_SPEAKER, rule.reply)
     return [
-        _temper(
+        _final(
             decision, facts.sender_kind, decision.participant in facts.agents, facts.at_hop_limit
         )
         for decision in named.values()
@@ -279,62 +279,61 @@ def _rule(facts: Facts, policy: WakePolicy) -> WakeRule:
 def decide_direct(
     recipient: str, sender_kind: SenderKind, agent: bool, at_hop_limit: bool
 ) -> Decision:
-    """`decide` for one recipient of a direct message, which needs no more than this; `agent`:
-    whether it is one."""
+    """`decide` for one recipient of a direct message. `agent`: whether the recipient is one."""
     decision = Decision(recipient, Reason.DIRECT, _REPLY[sender_kind == "human"])
-    return _temper(decision, sender_kind, agent, at_hop_limit)
+    return _final(decision, sender_kind, agent, at_hop_limit)
 
 
 @lru_cache(maxsize=4096)
 def own_delivery(participant: str) -> Decision:
-    """That of a message to who says it: for other sockets of its own."""
+    """The decision that delivers a message to its sender's other sockets."""
     return _decision(participant, Reason.OWN, None)
 
 
 def decide_result(
     recipients: Iterable[str], asker: str, sender_kind: SenderKind, agents: Set[str]
 ) -> list[Decision]:
-    """Decisions for a direct message that ends a request of `asker`: nothing but that wakes, and
-    not even the hop limit is in its way."""
+    """Decisions for a direct message that completes a request of `asker`. It wakes only the asker,
+    and the hop limit does not apply."""
     return [
         _decision(p, Reason.RESULT, "optional")
         if p == asker and p in agents
-        else _temper(_decision(p, Reason.DIRECT, "optional"), sender_kind, p in agents, False)
+        else _final(_decision(p, Reason.DIRECT, "optional"), sender_kind, p in agents, False)
         for p in recipients
     ]
 
 
 def decide_amendment(recipients: Iterable[str]) -> list[Decision]:
-    """Decisions for an edit or a deletion: it reaches whom the message reached, and wakes nobody,
-    not even those whom the new text mentions."""
+    """Decisions for an edit or a deletion. It reaches the recipients of the original and wakes no
+    one, not even participants that the new text mentions."""
     return [_decision(p, Reason.AMENDMENT, None) for p in recipients]
 
 
 def decide_timer(
     recipients: Iterable[str], named: Iterable[str], agents: Set[str]
 ) -> list[Decision]:
-    """Decisions for what a timer says: it wakes those agents among whom it names."""
-    found = {p: _decision(p, Reason.SYSTEM, None) for p in recipients}
+    """Decisions for the message of a timer: it wakes the agents it names."""
+    decisions = {p: _decision(p, Reason.SYSTEM, None) for p in recipients}
     for p in named:
-        found[p] = (
+        decisions[p] = (
             _decision(p, Reason.TIMER, "optional")
             if p in agents
             else _decision(p, Reason.NOT_AN_AGENT, None)
         )
-    return list(found.values())
+    return list(decisions.values())
 
 
 def decide_imported(recipients: Iterable[str]) -> list[Decision]:
-    """Decisions for a message of a transcript: it is there, and wakes nobody."""
+    """Decisions for a message imported from a transcript: it wakes no one."""
     return [_decision(p, Reason.IMPORTED, None) for p in recipients]
 
 
 def decide_silent(recipients: Iterable[str]) -> list[Decision]:
-    """Decisions for a message that is to wake nobody."""
+    """Decisions for a message whose sender asked that it wake no one."""
     return [_decision(p, Reason.SILENT, None) for p in recipients]
 
 
-def _temper(
+def _final(
     decision: Decision, sender_kind: SenderKind, agent: bool, at_hop_limit: bool
 ) -> Decision:
     if sender_kind == "system":
@@ -356,7 +355,7 @@ def explain_absence(
     imported: bool = False,
     timer: bool = False,
 ) -> Reason:
-    """Why a message that has no decision for an agent did not wake it."""
+    """Why a message without a decision for an agent did not wake it."""
     if own:
         return Reason.OWN
     if not received:

@@ -1,5 +1,5 @@
-"""Everything between an operation's answer and the log: mods, trace context, wakes, gates,
-idempotent cids."""
+"""The path from an operation's result to the log: mods, trace context, wakes, gates, idempotent
+cids."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ __all__ = ["Writes"]
 
 log = get_logger(__name__)
 
-AGAIN_S = 1.0
-"""Seconds until what the hub does by itself, and the disk has refused, is tried again."""
-RECALL = 50
-"""Messages of a thread that are searched for the agent that spoke last."""
+RETRY_S = 1.0
+"""Seconds until the hub retries a write of its own that the disk refused."""
+LAST_AGENT_WINDOW = 50
+"""Messages of a thread that are searched for its last agent."""
 
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine in the hub's task group."""
@@ -51,9 +51,9 @@ class Writes:
     """Hands entries and records to the log, each at most once per (sender, cid)."""
 
     gates: Sequence[Gate] = ()
-    """The policy: who judges a message, in this order."""
+    """The policy: the gates that check each message, in order."""
     rows: tuple[RowsOf, ...] = ()
-    """What is written with every message, imported ones included."""
+    """Builders of records written with every message, imported ones included."""
 
     def __init__(
         self,
@@ -71,16 +71,15 @@ class Writes:
         self.causes = Ancestors(store, log, state, router)
         self._pending: dict[tuple[str, str], Entry] = {}
         self._settling: dict[tuple[str, str], asyncio.Event] = {}
-        """Calls that are no message and whose answer is on its way to the store, by (sender, cid).
-        """
+        """Calls without a message whose answer is being stored, by (sender, cid)."""
 
     # Messages -----------------------------------------------------------------------------
 
     def submit(self, entry: Entry) -> Coroutine[Any, Any, None] | None:
-        """Bring an entry into the log; its waiter is answered after the commit, or told why not.
+        """Write an entry to the log; its waiter is answered after the commit, or with the error.
 
-        Returns what is left to do when something must be read from the store before (the cause, who
-        spoke last), or a mod takes long. Raises `OperationError` for what can be refused at once.
+        Returns the remaining work if it needs the store first (for the cause or the last speaker)
+        or a slow mod. Raises `OperationError` for an entry that can be refused at once.
         """
         if entry.cid is not None and self._join_pending(entry):
             return None
@@ -92,8 +91,8 @@ class Writes:
         return self._judge(entry)
 
     async def _submit_later(self, entry: Entry, *, refers: bool) -> None:
-        """Let the mods take their time with the draft, and go on with it. `refers`: they look up
-        what it refers to before they judge it."""
+        """Run slow mods on the draft, then submit it. `refers`: mods look up its references
+        first."""
         try:
             if refers:
                 entry.draft = await self._pipeline.referred(entry.draft)
@@ -108,7 +107,7 @@ class Writes:
             await later
 
     def _join_pending(self, entry: Entry) -> bool:
-        """Whether the same write is on its way already; then the waiter waits for it too."""
+        """Whether the same write is already in flight; if so, the waiter joins it."""
         if entry.cid is None:
             return False
         key = entry.draft.sender_id, entry.cid
@@ -121,25 +120,28 @@ class Writes:
         return True
 
     def _judge(self, entry: Entry) -> Coroutine[Any, Any, None] | None:
-        """What is left to do now that the mods have judged the draft. Raises `OperationError`."""
+        """Check a draft that has passed the mods. Returns the remaining work, if any. Raises
+        `OperationError`."""
         draft, cause, seq = entry.draft, None, None
         if draft.cause_id is not None:
             seq, entry.turn = cause_position(draft.cause_id, draft.sender_id)
             if isinstance(draft.purpose, RequestMark) and draft.purpose.ends:
-                # What ends a request is a word about that, by whatever way the worker came to it.
+                # The end of a request is caused by the request, whatever led the worker to it.
                 seq = parse_message_id(draft.purpose.id) or seq
             cause = self.causes.recent(seq)
             if cause is not None and not entry.by_person and self._must_load(cause):
                 cause = None
         threads, thread_id = self._state.threads, draft.thread_id
         entry.thread = threads.by_id.get(thread_id) or threads.ensure(thread_id)
-        if (seq is not None and cause is None) or (entry.thread.is_reply and self._asks(entry)):
+        if (seq is not None and cause is None) or (
+            entry.thread.is_reply and self._needs_last_agent(entry)
+        ):
             return self._judge_later(entry, seq)
         self._enter(entry, cause)
         return None
 
     def _refuse(self, entry: Entry, error: OperationError | StoreUnavailable) -> None:
-        """Tell who asks, unless the entry repeats a write that succeeded before."""
+        """Fail the entry, unless it repeats a write that succeeded before."""
         if entry.cid is None or isinstance(error, StoreUnavailable) or error.temporary:
             entry.fail(error)
             return
@@ -152,8 +154,8 @@ class Writes:
     async def _judge_later(self, entry: Entry, seq: int | None) -> None:
         draft = entry.draft
         try:
-            if self._asks(entry):
-                await self._remember(entry.thread)
+            if self._needs_last_agent(entry):
+                await self._load_last_agent(entry.thread)
             cause = await self.causes.ancestor(seq) if seq is not None else None
             if seq is not None and cause is None:
                 raise OperationError(
@@ -183,7 +185,7 @@ class Writes:
                 passed += 1
         except BaseException:
             for gate in self.gates[:passed]:
-                gate.take_back(entry)
+                gate.roll_back(entry)
             raise
         if entry.turn is not None:
             entry.rows = (*entry.rows, _turn_sent)
@@ -196,12 +198,12 @@ class Writes:
         self._log.append(entry)
 
     async def restore(self, entry: Entry, interaction: str | None, hop: int) -> None:
-        """Bring a message of a transcript into the log, as it was said: it wakes nobody, is charged
-        to nobody, and neither asks nor ends anything. `interaction` is None if it opened its own.
+        """Write a message of a transcript to the log unchanged: it wakes no agent, costs no budget,
+        and neither opens nor ends a request. `interaction` is None if it opened its own.
 
-        Mods judge it as any other, gates do not. Raises `OperationError`.
+        It passes the mods but no gates. Raises `OperationError`.
         """
-        assert isinstance(entry.draft.purpose, TranscriptMark), "it says when it was said"
+        assert isinstance(entry.draft.purpose, TranscriptMark), "the mark has the original time"
         if self._join_pending(entry):
             return
         draft = entry.draft = await self._pipeline.run_in_thread(entry.draft)
@@ -219,20 +221,20 @@ class Writes:
             self._state.stops.refuse(draft.sender_id, draft.thread_id)
         if draft.cause_id is None:
             return
-        # Who names the message that woke it means the turn that it was woken for.
-        ended = self._state.turns.why_over(turn or f"{draft.sender_id}-{draft.cause_id}")
+        # A cause that is the waking message stands for the turn it woke.
+        ended = self._state.turns.hub_end(turn or f"{draft.sender_id}-{draft.cause_id}")
         if ended is not None:
-            text = f"{ended.reason}; turn {ended.turn} says no more"
+            text = f"{ended.reason}; turn {ended.turn} can send no more"
             raise OperationError(ended.code, text, details={"by": ended.by})
 
-    def _asks(self, entry: Entry) -> bool:
-        """Whether the entry may wake who spoke last in its thread, and that is not known yet."""
+    def _needs_last_agent(self, entry: Entry) -> bool:
+        """Whether the entry can wake its thread's last agent, and that is not loaded yet."""
         draft, thread = entry.draft, entry.thread
         speaks = entry.by_person and not draft.mentions and draft.amends is None
         return speaks and thread.is_reply and not thread.remembered
 
-    async def _remember(self, thread: Thread) -> None:
-        bodies = list(await self._store.thread_page(thread.no, None, RECALL))
+    async def _load_last_agent(self, thread: Thread) -> None:
+        bodies = list(await self._store.thread_page(thread.no, None, LAST_AGENT_WINDOW))
         under = await self._store.message(int(thread.id.rpartition(".t")[2]))
         for body in [*([under] if under else []), *bodies]:
             message = json.loads(body)
@@ -242,23 +244,23 @@ class Writes:
         thread.remembered = True
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """Entries are durable, and no longer on their way."""
+        """Forget committed entries: the store knows their cids."""
         for entry in entries:
             if entry.cid is not None:
                 del self._pending[entry.draft.sender_id, entry.cid]
 
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:
-        """The entries are no longer on their way, and not in the log."""
+        """Forget entries that were not written, and undo what the gates did for them."""
         for entry in entries:
             if entry.cid is not None:
                 self._pending.pop((entry.draft.sender_id, entry.cid), None)
             if not isinstance(entry.draft.purpose, TranscriptMark):
                 for gate in self.gates:
-                    gate.take_back(entry)
+                    gate.roll_back(entry)
 
     def repeated(self, entry: Entry) -> None:
-        """The entry's cid is in the store already: answer what it was answered then."""
-        self.refused([entry], OperationError(ErrorCode.CID_CONFLICT, "it was written before"))
+        """Repeat the first answer to an entry whose cid is already in the store."""
+        self.refused([entry], OperationError(ErrorCode.CID_CONFLICT, "already written"))
         self._metrics.duplicates += 1
         sender, cid = entry.draft.sender_id, entry.cid or ""
         for waiter, ref in ((entry.waiter, entry.ref), *entry.also):
@@ -273,11 +275,11 @@ class Writes:
         ref: str,
         otherwise: Exception | None = None,
     ) -> None:
-        """Answer with the first result of (sender, cid); `otherwise` if there is none.
+        """Answer with the first result of (sender, cid), or with `otherwise` if there is none.
 
-        A first write that is on its way is waited for.
+        Waits for a first write that is still in flight.
         """
-        over = self._over(sender, cid)
+        over = self._in_flight_end(sender, cid)
 
         async def answer() -> None:
             none = otherwise or StoreUnavailable("the first result is not readable")
@@ -299,8 +301,8 @@ class Writes:
 
         self._spawn(answer())
 
-    def _over(self, sender: str, cid: str) -> asyncio.Event | None:
-        """Set when the write with this cid that is on its way is over; None if there is none."""
+    def _in_flight_end(self, sender: str, cid: str) -> asyncio.Event | None:
+        """An event set when the in-flight write with this cid ends; None if there is none."""
         entry = self._pending.get((sender, cid))
         if entry is None:
             return self._settling.get((sender, cid))
@@ -316,10 +318,10 @@ class Writes:
         done: Callable[[BaseModel | Exception], None] = lambda answer: None,
         settle: tuple[str, str, int] | None = None,
     ) -> None:
-        """Write records, then call `done` with the answer or with what went wrong.
+        """Write records, then call `done` with the answer or the error.
 
-        `settle` is (sender, cid, digest) of a call whose answer must be kept. Raises
-        `OperationError` while another write with this cid is on its way.
+        `settle` is (sender, cid, digest) of a call whose answer must be stored. Raises
+        `OperationError` while another write with this cid is in flight.
         """
         pair = settle[:2] if settle else None
         if pair is not None:
@@ -328,19 +330,19 @@ class Writes:
                     commit.released()
                 raise _in_use(pair[1])
             self._settling[pair] = asyncio.Event()
-        made: list[Record] = []
+        written: list[Record] = []
 
         def records(head: int) -> Sequence[Record]:
-            made[:] = commit.records(head) if callable(commit.records) else commit.records
+            written[:] = commit.records(head) if callable(commit.records) else commit.records
             if settle is not None and isinstance(commit.answer, BaseModel):
                 first = commit.answer.model_dump_json(exclude_none=True)
-                _settle(made, CallSettled(*settle, first))
-            return made
+                _settle(written, CallSettled(*settle, first))
+            return written
 
         def over(error: Exception | None) -> None:
             if pair is not None:
                 self._settling.pop(pair).set()
-            contradicted = next((r for r in made if isinstance(r, ModRows) and r.refused), None)
+            contradicted = next((r for r in written if isinstance(r, ModRows) and r.refused), None)
             if error is None and contradicted is not None:
                 error = commit.conflict or contradicted.conflict()
             if error is None and commit.applied:
@@ -358,39 +360,40 @@ class Writes:
         self._log.change(Change(records, over, pair))
 
     async def write(self, commit: Commit[Record]) -> BaseModel:
-        """Write a commit; returns its answer, or raises why there is none."""
+        """Write a commit and return its answer, or raise its error."""
         answer: asyncio.Future[BaseModel] = asyncio.get_running_loop().create_future()
-
         self.commit(commit, partial(settle, answer))
         return await answer
 
     def announce(
         self, draft: Draft, once: str | None = None, unless: Callable[[], bool] = bool
     ) -> None:
-        """Bring a message into the log that tells what has happened, often from within a commit:
-        one that a mod rejects, or that is broken, undoes nothing and stops nothing."""
+        """Post a message about something that happened, often from within a commit. If a mod
+        rejects it or it is broken, that is logged and undoes nothing."""
         try:
-            self.say(draft, once, unless)
+            self.post(draft, once, unless)
         except OperationError as error:
             text, code = str(error), error.code
             log.warning("a message was refused", thread=draft.thread_id, code=code, error=text)
-        except Exception:  # a mod may raise anything
+        except Exception:  # a mod can raise anything
             log.exception("a message could not be posted", thread=draft.thread_id)
 
-    def say(self, draft: Draft, once: str | None = None, unless: Callable[[], bool] = bool) -> None:
-        """Bring a message into the log that nobody waits for; one with a cid, `once`, is said again
-        when the disk has refused it, `unless` it is not true any more. Raises `OperationError`."""
+    def post(
+        self, draft: Draft, once: str | None = None, unless: Callable[[], bool] = bool
+    ) -> None:
+        """Post a message that no caller waits for. With a cid (`once`) it is retried when the disk
+        refuses it, until `unless` is true. Raises `OperationError`."""
 
         def done(outcome: int | Exception) -> None:
             if once and isinstance(outcome, StoreUnavailable):
                 loop = asyncio.get_running_loop()
-                loop.call_later(AGAIN_S, self._again, draft, once, unless)
+                loop.call_later(RETRY_S, self._retry, draft, once, unless)
 
         later = self.submit(Entry(draft, CallbackWaiter(done), cid=once, digest=0))
         if later is not None:
             self._spawn(later)
 
-    def _again(self, draft: Draft, once: str, unless: Callable[[], bool]) -> None:
+    def _retry(self, draft: Draft, once: str, unless: Callable[[], bool]) -> None:
         if not (self._log.stopped or unless()):
             self.announce(draft, once, unless)
 
@@ -404,9 +407,9 @@ class Writes:
         to: Iterable[str],
         unless: Callable[[], bool] = bool,
     ) -> None:
-        """Post a notice of the hub, once: it wakes nobody. `once` is its cid, `unless` as in `say`.
+        """Post a notice of the hub, which wakes no agent. `once` is its cid, `unless` as in `post`.
 
-        It mentions those of `to`, whom it concerns, who still read the thread.
+        It mentions the participants of `to` that still read the thread.
         """
         thread = self._state.threads.ensure(thread_id)
         draft = Draft(
@@ -426,11 +429,11 @@ def _turn_sent(entry: Entry) -> Sequence[Record]:
     return [TurnSent(entry.turn or "", entry.seq)]
 
 
-def _settle(made: list[Record], settled: CallSettled) -> None:
-    """Keep the answer with the records; with rows of a mod only if those are written."""
-    rows = next((record for record in made if isinstance(record, ModRows)), None)
+def _settle(written: list[Record], settled: CallSettled) -> None:
+    """Store the answer with the records; beside rows of a mod, only if those are written."""
+    rows = next((record for record in written if isinstance(record, ModRows)), None)
     if rows is None:
-        made.append(settled)
+        written.append(settled)
     else:
         rows.settled = settled
 
@@ -443,18 +446,18 @@ async def _answer(
         answer: BaseModel | Exception = await make()
     except (OperationError, StoreUnavailable) as error:
         answer = error
-    except Exception as error:  # it is written all the same, and whoever asked waits
-        log.exception("an answer could not be made")
+    except Exception as error:  # the write stands, and the caller waits for an answer
+        log.exception("an answer could not be built")
         answer = error
     done(answer)
 
 
 def _in_use(cid: str) -> OperationError:
-    return OperationError(ErrorCode.CID_CONFLICT, f"cid {cid} is being used for another write")
+    return OperationError(ErrorCode.CID_CONFLICT, f"cid {cid} is in use by another write")
 
 
 async def first_result(store: Store, settled: Settled) -> bytes:
-    """What the first call with this cid was answered, as JSON."""
+    """The answer to the first call with this cid, as JSON."""
     if settled.seq is None:
         return settled.value or b"null"
     body = await store.message(settled.seq)
@@ -468,7 +471,7 @@ async def first_result(store: Store, settled: Settled) -> bytes:
 
 
 def conflict(cid: str, first: bytes) -> OperationError:
-    """The error for a cid that was used for something else."""
+    """The error for a cid that another call used before."""
     return OperationError(
         ErrorCode.CID_CONFLICT,
         f"cid {cid} was used before with another body",

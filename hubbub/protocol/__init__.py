@@ -1,7 +1,7 @@
-"""The wire, without any I/O. Imports only what stands beside it, such as `errors`.
+"""The wire protocol, without I/O. Imports only basic modules such as `errors`.
 
-messages, operations, turns, control, spending, agents, admin, memory   what is sent and asked
-frames, codes, frame_errors                                             what travels, and what fails
+messages, operations, turns, control, spending, agents, admin, memory   data, inputs and outputs
+frames, codes, frame_errors                                             frames and errors
 codec, plain, rules                                                     bytes to models and back
-wire, thread_ids                                                        states of a session; ids
+wire, thread_ids                                                        session states; ids
 """

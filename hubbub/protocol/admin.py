@@ -1,4 +1,4 @@
-"""What owners ask of a hub: tokens, its state, its mods, and the processes of its agents."""
+"""Administration by owners: tokens, the hub's status, its mods, and agents' processes."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class AgentProcess(Model):
 
     agent: str
     state: Literal["running", "restarting", "stopped", "given_up"]
-    """Restarting: it has ended and is started again after a pause. Given up: it ended too often."""
+    """Restarting: it ended and starts again after a pause. Given up: it ended too often."""
     pid: int | None = None
     since: datetime | None = None
-    """When the process began."""
+    """When the process started."""
     deaths: int = 0
-    """How often it has ended by itself."""
+    """How often it ended by itself."""
     code: int | None = None
-    """The exit code of the last one that ended, or minus the signal that ended it."""
+    """The last exit code, or minus the signal that ended it."""
     together: tuple[str, ...] = ()
-    """Other agents that live in the same process, and share its fate."""
+    """Other agents in the same process."""
 
 
 class AgentProcesses(Model):
@@ -65,7 +65,7 @@ class AgentProcesses(Model):
 
 
 class AgentLog(Model):
-    """The last of what an agent's process has written."""
+    """The last lines of an agent's process."""
 
     agent: str
     lines: tuple[str, ...]
@@ -88,7 +88,7 @@ class TokenCount(Model):
 
 class TokenCounts(Model):
     participants: tuple[TokenCount, ...]
-    """Those who have any, by name."""
+    """Participants with tokens, by name."""
 
 
 class ReadStatus(Input):
@@ -96,7 +96,7 @@ class ReadStatus(Input):
 
 
 class NetworkStatus(Model):
-    """How the hub is doing."""
+    """The hub's status."""
 
     network: str
     epoch: str
@@ -104,7 +104,7 @@ class NetworkStatus(Model):
     """The last position of the log."""
     sessions: int
     present: int
-    """Participants who are connected."""
+    """Connected participants."""
     participants: int
     threads: int
     channels: int
@@ -112,32 +112,32 @@ class NetworkStatus(Model):
     """Messages and changes waiting for the next commit."""
     draining: bool
     down: tuple[Participant, ...] = ()
-    """Agents that do not run and will not by themselves."""
+    """Agents that are down and do not restart automatically."""
 
 
 class ListMods(Input):
-    """Nothing to say."""
+    """No arguments."""
 
 
 class ConfigureMod(Input):
     name: Name
     """The mod; see list_mods."""
     settings: Mapping[str, JsonValue]
-    """All of its settings, as they would stand in the YAML; what is left out has its default."""
+    """All of its settings, as in the YAML; omitted ones have their defaults."""
 
 
 class ModState(Model):
-    """A mod that runs. Its settings are not shown: there may be secrets in them."""
+    """A running mod. Its settings are not shown, as they can contain secrets."""
 
     name: str
     about: str
     """What it does."""
     operations: tuple[str, ...]
-    """Names of the operations that it adds."""
+    """Names of its operations."""
     failures: int
-    """How often it has failed since the network started."""
+    """Failures since the network started."""
 
 
 class ModStates(Model):
     mods: tuple[ModState, ...]
-    """In the order in which messages pass them."""
+    """In the order that messages pass through them."""

@@ -1,5 +1,5 @@
-"""Agents that owners make while a network runs, what owners ask its models, trials of turns, and
-branches: what would have come of a message, had the network been another one.
+"""Agents that owners create while a network runs, questions to its models, trials of turns, and
+branches: the course of a message under different settings.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AgentRollout(Input):
     """Another instruction or model for a share of an agent's threads."""
 
     share: Annotated[float, Field(ge=0, le=1)]
-    """How many threads get it: 0.2 is a fifth. A thread that has it keeps it as the share grows."""
+    """The share of threads that get it, such as 0.2. Threads keep it when the share grows."""
     instruction: Text | None = None
     """Null: as in all threads."""
     model: Name | None = None
@@ -70,46 +70,46 @@ class AgentRollout(Input):
 
 
 class AgentFields(Input):
-    """What owners may say about an agent. What is null or left out is as the config's defaults
-    have it."""
+    """An agent's settings by owners. Fields that are null or left out have the config's
+    defaults."""
 
     description: Text | None = None
-    """What others see about it."""
+    """The description that others see."""
     instruction: Text | None = None
     """The system prompt."""
     model: Name | None = None
     """A name from the network's `models`."""
     tools: Names | None = None
-    """Tools that it may call, by name; left out: all that are allowed here."""
+    """Names of the tools it can call; left out: all that are allowed."""
     channels: Names | None = None
-    """Channels that it joins besides those that everybody joins."""
+    """Channels it joins in addition to those that everyone joins."""
     permission_mode: PermissionMode | None = None
-    """read_only: it changes nothing; ask: a person approves each change; full: they are made."""
+    """read_only: it changes nothing; ask: a person approves each change; full: no approval."""
     daily_usd: float | None = None
-    """US dollars that it may spend in a day."""
+    """Daily limit in US dollars."""
     daily_tokens: int | None = None
-    """Tokens that it may read and write in a day."""
+    """Daily limit of tokens, read and written."""
     max_steps: int | None = None
-    """The most steps in a turn."""
+    """The maximum number of steps in a turn."""
     rollout: AgentRollout | None = None
-    """What only a share of the threads has so far; null: all have the same."""
+    """Settings for a share of the threads; null: all threads have the same."""
 
 
 class NewAgent(AgentFields):
     agent: Name
-    """What it is to be called."""
+    """Its name."""
 
 
 class CheckAgent(AgentFields):
     agent: Name
     new: bool = True
-    """Whether there is to be no agent of this name yet."""
+    """Whether the agent must not exist yet."""
 
 
 class EditAgent(AgentFields):
     agent: Name
     version: int | None = None
-    """The version that was read; refused if there is a newer one."""
+    """The version the edit is based on; refused if there is a newer one."""
 
 
 class ReadAgent(Input):
@@ -123,18 +123,18 @@ class RemoveAgent(Input):
 class RollBackAgent(Input):
     agent: Name
     to: Annotated[int, Field(ge=1)]
-    """The version that holds again."""
+    """The version to restore."""
 
 
 class AgentVersion(Model):
-    """How an agent was defined from a moment on."""
+    """One version of an agent's definition."""
 
     version: int
     at: AwareDatetime | None = None
     by: str | None = None
-    """None: its file was changed by hand."""
+    """None if its file was edited by hand."""
     fields: AgentFields | None = None
-    """None: it was removed."""
+    """None if it was removed."""
 
 
 class AgentDefinition(Model):
@@ -142,11 +142,11 @@ class AgentDefinition(Model):
     fields: AgentFields
     version: int
     versions: tuple[AgentVersion, ...]
-    """All of them, the latest first."""
+    """All versions, latest first."""
     file: str
-    """The name of the file that it stands in."""
+    """The name of its file."""
     removable: bool
-    """Whether it can be removed: not from a file that people wrote."""
+    """Whether it can be removed, which is not possible in a file written by hand."""
 
 
 class AgentSaved(Model):
@@ -156,13 +156,13 @@ class AgentSaved(Model):
 
 class AgentProblem(Model):
     field: str
-    """Its name in `AgentFields`, or `agent`; empty: the whole."""
+    """The field of `AgentFields`, or `agent`; empty for the whole definition."""
     message: str
 
 
 class AgentProblems(Model):
     problems: tuple[AgentProblem, ...]
-    """Empty: it can be saved."""
+    """Empty if it can be saved."""
 
 
 class ReadAgentChoices(Input):
@@ -177,7 +177,7 @@ class ToolChoice(Model):
 
 
 class AgentChoices(Model):
-    """Among what owners choose when they make an agent."""
+    """The choices of owners when they create an agent."""
 
     models: tuple[str, ...]
     tools: tuple[ToolChoice, ...]
@@ -185,22 +185,22 @@ class AgentChoices(Model):
     everybody: tuple[str, ...]
     """Channels that every agent joins."""
     agents: tuple[str, ...]
-    """Those that can be changed and removed."""
+    """Agents that can be changed and removed."""
     refused: str | None = None
-    """Why no agent can be made here."""
+    """Why no agent can be created, if so."""
 
 
 class DescribeAgent(Input):
     sentence: Annotated[str, Field(min_length=1, max_length=4096)]
-    """What it is to do, for example "a reviewer who reads diffs and is blunt"."""
+    """What it should do, for example "a reviewer who reads diffs and is blunt"."""
 
 
 class AgentDraft(Model):
     agent: str
-    """A name that is free."""
+    """An available name."""
     fields: AgentFields
     note: str | None = None
-    """Why the sentence became the instruction as it is."""
+    """Why the sentence was used as the instruction, if it was."""
 
 
 class ListModels(Input):
@@ -215,9 +215,9 @@ class ModelChoice(Model):
     endpoint: str
     """Its host."""
     usd_in: float | None = None
-    """US dollars for a million tokens that it reads; null: no price is known."""
+    """US dollars per million tokens read; null if unknown."""
     usd_out: float | None = None
-    """For a million tokens that it writes."""
+    """US dollars per million tokens written; null if unknown."""
     context_window: int | None = None
 
 
@@ -226,7 +226,7 @@ class Models(Model):
 
 
 class PromptMessage(Model):
-    """A turn of a conversation with a model."""
+    """A message of a conversation with a model."""
 
     role: Literal["user", "assistant"]
     text: Text
@@ -253,23 +253,23 @@ class TryTurn(Input):
     turn: TurnRef
     """The id of the recorded turn."""
     system_prompt: str | None = None
-    """In place of the recorded system message, all of it; left out: that one."""
+    """Replaces the whole recorded system message; left out: the recorded one."""
     model: Name | None = None
-    """Its name in the network's `models`; left out: the one that the agent uses."""
+    """A name from the network's `models`; left out: the agent's model."""
 
 
 class TriedTurn(Model):
-    """How a model would begin a recorded turn now."""
+    """The first step that a model would now take in a recorded turn."""
 
     turn: str
     model: str
     """The model's name at its endpoint, as in a turn's record."""
     step: Step
-    """As it would be recorded; none of its calls was carried out."""
+    """As it would be recorded; none of its calls was run."""
 
 
 class Trial(Model):
-    """What the hub asks of the agent that ran the turn: the data of the signal `try_turn`."""
+    """The data of the signal `try_turn` to the agent that ran the turn."""
 
     request: str
     """To be repeated in `turn_tried`."""
@@ -277,16 +277,16 @@ class Trial(Model):
     system_prompt: str | None = None
     model: str | None = None
     within_s: float
-    """Seconds after which the answer comes too late."""
+    """Seconds after which the answer is too late."""
 
 
 class TurnTried(Input):
     request: Name
-    """That of the signal."""
+    """From the signal."""
     model: Label = ""
-    """With `step`: the name of the model that was asked, at its endpoint."""
+    """With `step`: the model's name at its endpoint."""
     step: Step | None = None
-    """What the model has answered."""
+    """The model's answer."""
     error: Annotated[str | None, Field(min_length=1)] = None
     """Why there is no answer."""
 
@@ -301,17 +301,17 @@ ShortText = Annotated[str, Field(max_length=16_384)]
 
 
 class AgentChange(Model):
-    """Of an agent in a branch; what is left out stays."""
+    """A change to an agent in a branch; omitted fields stay."""
 
     agent: Name
     instruction: ShortText | None = None
-    """In place of its own."""
+    """Replaces its instruction."""
     model: Name | None = None
-    """Another of the config's models."""
+    """A name from the config's models."""
 
 
 class GivenResult(Model):
-    """What a tool answers where that is not on record."""
+    """A tool's result, if none was recorded."""
 
     tool: Name
     text: ShortText
@@ -319,9 +319,9 @@ class GivenResult(Model):
 
 class Branch(Input):
     message: MessageRef
-    """What it begins with; of an answer, the message that it answers."""
+    """The message to begin with; for an answer, the message that it answers."""
     changes: Annotated[tuple[AgentChange, ...], Field(max_length=16)] = ()
-    """Without any, all models are asked again."""
+    """Without changes all models are asked again."""
     results: Annotated[tuple[GivenResult, ...], Field(max_length=64)] = ()
 
 
@@ -332,29 +332,29 @@ class BranchedText(Model):
 
 
 class BranchSide(Model):
-    """What came of the message."""
+    """The course of the message on one side."""
 
     messages: int
     turns: int
     tokens_in: int
     tokens_out: int
     cost_usd: float | None = None
-    """None: it is not known."""
+    """None if unknown."""
     seconds: float
-    """From the begin of the first turn to the end of the last."""
+    """From the start of the first turn to the end of the last."""
     said: tuple[BranchedText, ...] = ()
     """In order."""
 
 
 class LackingResult(Model):
-    """A call that has no result: tools that reach out of the network are not carried out."""
+    """A call without a result, as tools with outside effects are not run."""
 
     tool: str
     arguments: dict[str, JsonValue]
 
 
 class Branched(Model):
-    """Two courses of the network from one message on."""
+    """The course of a message in the network and in the branch."""
 
     message: str
     """Id of the message that both begin with."""
@@ -363,7 +363,7 @@ class Branched(Model):
     now: BranchSide
     """In the branch."""
     lacking: LackingResult | None = None
-    """Why the branch broke off."""
+    """Why the branch stopped early, if it did."""
 
 
 class MakeCase(Input):
@@ -372,4 +372,4 @@ class MakeCase(Input):
 
 class CaseYaml(Model):
     yaml: str
-    """For a file of cases, as `hubbub test` reads it."""
+    """For a file of cases for `hubbub test`."""

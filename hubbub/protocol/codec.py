@@ -1,12 +1,12 @@
-"""Frames as bytes: strict reading, and writing around what is there already.
+"""Frames as bytes: strict decoding, and encoding that reuses existing bytes.
 
-Plain frames are read without a model (`hubbub.protocol.plain`), all others straight into models.
-What JSON parsers forgive (a key given twice, NaN, 1e999, NUL) is refused here; the second look that
-this needs is skipped for frames that provably have none of it.
+Plain frames are read without a model (`hubbub.protocol.plain`), all others directly into models.
+Things that JSON parsers accept (a repeated key, NaN, 1e999, NUL) are refused; the second pass for
+that is skipped for frames that provably have none of them.
 
-Writing never encodes a message twice: results and events are made of the bytes of `encode_message`,
-an event with a few more around them per recipient. The models of
-`hubbub.protocol.frames` say what these bytes mean; property tests hold the two together.
+A message is encoded only once: results and events contain the bytes of `encode_message`, and events
+a few more per recipient. The models of `hubbub.protocol.frames` define the format; property tests
+keep the two consistent.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ encode_json = Encoder(enc_hook=lambda model: model.model_dump(mode="json")).enco
 
 Args = TypeVar("Args", bound=Input)
 
-MOST_CONTAINERS = 16 * 1024
-"""Objects and lists of a frame: each takes longer to make than a hundred bytes of text."""
+MAX_CONTAINERS = 16 * 1024
+"""Objects and lists in a frame; each one costs more than a hundred bytes of text."""
 
 
 class TypedCall(Model, Generic[Args]):
@@ -84,7 +84,7 @@ class TypedCall(Model, Generic[Args]):
 _Model = TypedCall[Input] | Ack | Signal | Identify
 Call = TypedCall[Input] | PlainCall
 Frame = _Model | PlainCall | PlainAck
-"""What clients send."""
+"""The frames that clients send."""
 
 
 # Reading -------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ class Decoder:
         self._plain = PlainReader(inputs).read
 
     def decode(self, data: bytes) -> Frame:
-        """The frame in `data`. Raises `FrameError` that names the field."""
+        """The frame in `data`. Raises `FrameError` with the field's name."""
         if len(data) > self._max_bytes:
             text = f"a frame has at most {self._max_bytes} bytes, this one {len(data)}"
             raise FrameError(ErrorCode.TOO_LARGE, text, _first_ref(data))
@@ -109,8 +109,8 @@ class Decoder:
         return self._decode(data)
 
     def _decode(self, data: bytes) -> _Model:
-        if len(data) > MOST_CONTAINERS and _containers(data) > MOST_CONTAINERS:
-            text = f"a frame has at most {MOST_CONTAINERS} objects and lists in all"
+        if len(data) > MAX_CONTAINERS and _containers(data) > MAX_CONTAINERS:
+            text = f"a frame has at most {MAX_CONTAINERS} objects and lists in all"
             raise FrameError(ErrorCode.TOO_LARGE, text, _first_ref(data))
         frame = self._read(data)
         if frame.op == "ack":
@@ -118,8 +118,8 @@ class Decoder:
                 return frame
         elif frame.op == "call":
             keys = len(frame.__pydantic_fields_set__) + len(frame.args.__pydantic_fields_set__)
-            # Every key has a colon: with no colon to spare there is no key given twice, no unknown
-            # field and no object inside; and a flat input has no number that could overflow.
+            # Every key has a colon. With no extra colon there is no repeated key, unknown field or
+            # nested object, and a flat input has no number that could overflow.
             if (
                 _is_flat(type(frame.args))
                 and (data.count(b":") == keys or _keys(data) == keys)
@@ -134,8 +134,8 @@ class Decoder:
         return frame
 
     def _read(self, data: bytes) -> _Model:
-        """The frame as the model of its kind reads it. That model is built when the first such
-        frame comes: those of all operations would take longer than a hub's start."""
+        """The frame as its model. The model is built on first use, as building those of all
+        operations would take longer than the hub's start."""
         try:
             head = _head(data)
         except (MsgspecError, UnicodeError, RecursionError):
@@ -162,10 +162,11 @@ class Decoder:
         return self._unknown(frame.get("op"), frame.get("name"), frame.get("ref"))
 
     def _look_twice(self, data: bytes) -> dict[str, object]:
-        """Refuse what the validator forgives. Returns the frame as plain JSON."""
+        """Refuse input that the validator accepts but should not. Returns the frame as plain
+        JSON."""
         try:
             value = json.loads(
-                data.decode(),  # given bytes, it would guess at UTF-16 and the like
+                data.decode(),  # given bytes, it would also accept UTF-16
                 **STRICT,
             )
         except RecursionError:
@@ -189,13 +190,13 @@ class Decoder:
         ref = usable_ref(frame.get("ref"))
         errors = error.errors(include_url=False)
         first = errors[0]
-        if first["type"] == "missing":  # a misspelled argument is one missing and one too many
+        if first["type"] == "missing":  # a misspelled argument is one missing and one extra
             first = next((e for e in errors if e["type"] == "extra_forbidden"), first)
         place = place_of(first, frame)
         return FrameError(ErrorCode.BAD_REQUEST, sentence_of(first, place), ref, place)
 
     def _unknown(self, op: object, name: object, given: object) -> FrameError:
-        """There is no such kind of frame, or no such operation."""
+        """The error for an unknown `op` or operation."""
         ref = usable_ref(given)
         if op != "call":
             given_op = shown(op)
@@ -203,8 +204,8 @@ class Decoder:
             return FrameError(ErrorCode.BAD_FRAME, text, ref, "op")
         if not isinstance(name, str):
             return FrameError(ErrorCode.BAD_REQUEST, "name: expected text", ref, "name")
-        hint = did_you_mean(name, sorted(self._inputs), "; `ready` lists what there is")
-        text = f"there is no operation {shown(name)}{hint}"
+        hint = did_you_mean(name, sorted(self._inputs), "; `ready` lists the operations")
+        text = f"no operation is named {shown(name)}{hint}"
         return FrameError(ErrorCode.UNKNOWN_OPERATION, text, ref, "name")
 
 
@@ -225,16 +226,16 @@ _OTHERS: Mapping[str, type[Ack | Signal | Identify]] = {
 def _call_model(name: str, model: type[Input]) -> type[TypedCall[Input]]:
     return create_model(
         f"Call_{name}",
-        __base__=TypedCall[model],  # type: ignore[valid-type]  # a type made at run time
+        __base__=TypedCall[model],  # type: ignore[valid-type]  # a type created at run time
         name=(Literal[name], ...),  # type: ignore[arg-type]
         args=(model, Field(default_factory=dict, validate_default=True)),
     )
 
 
-@lru_cache(maxsize=512)  # asked for each call that is not plain
+@lru_cache(maxsize=512)  # used for each call that is not plain
 def _is_flat(model: type[BaseModel]) -> bool:
-    """Whether nothing in it can hide 1e999 or NaN, since no field takes free JSON or a fraction,
-    and none must be an object, whose keys are not those that are counted."""
+    """Whether no field can contain 1e999 or NaN, as none takes arbitrary JSON or a fraction, and
+    none must be an object, whose keys are not counted."""
     schema = model.model_json_schema()
     objects = {f"#/$defs/{n}" for n, d in schema.get("$defs", {}).items() if "properties" in d}
     return all(
@@ -249,7 +250,7 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"\s*(:?)', re.DOTALL)
 
 
 def _keys(data: bytes) -> int:
-    """How many keys all objects of a JSON text have together: strings that a colon follows."""
+    """The total number of keys in a JSON text: strings followed by a colon."""
     return _STRING.findall(data).count(b":")
 
 
@@ -257,15 +258,15 @@ _BEGIN = re.compile(rb'\s*\{\s*"op"\s*:\s*"call"\s*,\s*"ref"\s*:\s*"([^"\\]{1,64
 
 
 def _first_ref(data: bytes) -> str | None:
-    """The ref of a call that is not read, where it stands in front: somebody waits for it."""
-    found = _BEGIN.match(data)
-    return usable_ref(found[1].decode(errors="replace")) if found else None
+    """The ref of a call that is not decoded, if it is at the front, as its caller waits for it."""
+    match = _BEGIN.match(data)
+    return usable_ref(match[1].decode(errors="replace")) if match else None
 
 
 def _containers(data: bytes) -> int:
-    """How many objects and lists there are, at most."""
+    """An upper bound for the number of objects and lists."""
     count = data.count(b"[") + data.count(b"{")
-    if count <= MOST_CONTAINERS:  # texts have brackets, too
+    if count <= MAX_CONTAINERS:  # texts have brackets, too
         return count
     plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     bare = b"".join(plain.split(b'"')[::2])
@@ -276,7 +277,7 @@ def _containers(data: bytes) -> int:
 
 
 class _StoredMessage(Struct, omit_defaults=True):
-    """A `Message` as it is written: encoding a struct is one step, whatever it holds."""
+    """A `Message` for encoding, which takes one step for a struct."""
 
     id: str
     seq: int
@@ -294,7 +295,7 @@ class _StoredMessage(Struct, omit_defaults=True):
     cause_id: str | None = None
     reply_to: str | None = None
     text_representation: str | None = None
-    # What few messages have.
+    # Rarely set.
     quote: Raw | None = None
     attachments: Raw | None = None
     outside: bool = False
@@ -359,14 +360,14 @@ def _add_purpose(message: _StoredMessage, purpose: Purpose) -> None:
 
 
 def encode_wake(reason: str, reply: str, turn: str) -> bytes:
-    """The part of an event that is its recipient's wake."""
-    # Without `!s` a member of an enumeration takes as long as all the rest.
+    """The wake part of an event."""
+    # Without `!s`, formatting an enum member takes as long as everything else.
     return f',"wake":{{"reason":"{reason!s}","reply":"{reply}","turn":"{turn}"}}'.encode()
 
 
 class SharedEvent(Struct):
-    """A message for all who should have it. Recipients of the same message before it, as in a
-    channel, get the same frame."""
+    """A message for all its recipients. Those with the same previous event, as in a channel, share
+    one frame."""
 
     seq: int
     tseq: int
@@ -376,7 +377,7 @@ class SharedEvent(Struct):
     _frame: bytes = b""
 
     def frame(self, prev: int, wake: bytes = b"") -> bytes:
-        """The `event` frame of a recipient whose last event was at `prev`."""
+        """The `event` frame for a recipient whose last event was at `prev`."""
         if prev != self._prev or wake != self._wake:
             self._prev, self._wake = prev, wake
             self._frame = b'{"op":"event","prev":%d,"seq":%d,"tseq":%d,"message":%b%b}' % (
@@ -390,7 +391,7 @@ class SharedEvent(Struct):
 
 
 class PlainSendResult(Struct, omit_defaults=True):
-    """A `SendResult` as it is written, around the message as JSON."""
+    """A `SendResult` for encoding, with the message as JSON."""
 
     id: str
     seq: int
@@ -413,9 +414,9 @@ class _PlainResult(Struct, tag_field="op", tag="result", omit_defaults=True):
 
 
 def encode_result(ref: str, value: bytes | PlainSendResult, *, duplicate: bool = False) -> bytes:
-    """A `result` frame around a value, which may be JSON already."""
-    made = Raw(value) if isinstance(value, bytes) else value
-    return encode_json(_PlainResult(ref, made, duplicate))
+    """A `result` frame with a value, which can already be JSON."""
+    encoded = Raw(value) if isinstance(value, bytes) else value
+    return encode_json(_PlainResult(ref, encoded, duplicate))
 
 
 def encode_error(error: OperationError, ref: str | None = None) -> bytes:

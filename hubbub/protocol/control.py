@@ -1,7 +1,7 @@
-"""People in charge: stops, the breaker, take-over, approvals and requests, as they travel.
+"""Control by people: stops, the breaker, takeovers, approvals and requests, as wire data.
 
-Inputs and outputs of the operations that bound what agents do. The descriptions are what people's
-clients and models read.
+Inputs and outputs of the operations that control agents. People's clients and models read the
+descriptions.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ StopScope = Literal["turn", "thread", "agent", "all"]
 class Stop(Input):
     scope: StopScope
     target: ThreadRef | None = None
-    """The turn's id, the thread's id or the agent's id; nothing for `all`."""
+    """The id of the turn, thread or agent; left out for `all`."""
     reason: Reason = ""
 
 
 class Resume(Input):
     scope: Literal["thread", "agent", "all"]
     target: ThreadRef | None = None
-    """The thread's or the agent's id; nothing for `all`."""
+    """The id of the thread or agent; left out for `all`."""
 
 
 class Stopped(Model):
-    """Something that a person has stopped. A stop of a turn is over at once and is not listed."""
+    """A stop by a person. A stop of a turn takes effect once and is not listed."""
 
     scope: StopScope
     target: str | None = None
@@ -78,9 +78,9 @@ class Stopped(Model):
     reason: str = ""
     at: AwareDatetime
     turns: int = 0
-    """Of the answer to `stop`: running turns that it ended."""
+    """In the answer to `stop`: the number of running turns it ended."""
     wakes: int = 0
-    """Of the answer to `stop`: wakes that had waited and are dropped."""
+    """In the answer to `stop`: the number of pending wakes it dropped."""
 
 
 class ListStops(Input):
@@ -103,12 +103,12 @@ class ReleaseBreaker(Input):
 
 
 class BreakerState(Model):
-    """A thread in which too many turns began in a short time; no more do until it is released."""
+    """A thread where too many turns began in a short time; none begin until it is released."""
 
     thread_id: str
     at: AwareDatetime
     turns: int
-    """Turns that had begun within the breaker's time."""
+    """Turns that began within the breaker's window."""
     within_s: float
 
 
@@ -116,7 +116,7 @@ class Breakers(Model):
     breakers: tuple[BreakerState, ...]
 
 
-# Take-over --------------------------------------------------------------------------------
+# Takeovers --------------------------------------------------------------------------------
 
 
 class TakeOver(Input):
@@ -130,7 +130,7 @@ class HandBack(Input):
 
 
 class Takeover(Model):
-    """A person speaks for an agent: it is parked, and nothing wakes it."""
+    """A person speaks for an agent, which nothing wakes meanwhile."""
 
     agent: str
     by: str
@@ -148,24 +148,24 @@ class Takeovers(Model):
 # Approvals --------------------------------------------------------------------------------
 
 ApprovalState = Literal["pending", "approved", "denied", "expired", "cancelled", "started"]
-"""`started`: approved, and its call runs or has run; it can be used no second time."""
+"""`started`: approved, and its call is running or has run; it cannot be used again."""
 
 
 class RequestApproval(Input):
     turn: TurnRef
-    """The turn that asks: one of the caller's own."""
+    """One of the caller's turns."""
     call: Annotated[str, Field(min_length=1, max_length=200)]
-    """The call within the turn (its step and id). Asking for the same call again gives the same
-    approval, as it stands by then."""
+    """The call within the turn (its step and id). Asking for the same call again returns the same
+    approval in its current state."""
     tool: Annotated[str, Field(min_length=1, max_length=200)]
     description: Annotated[str, Field(max_length=4000)] = ""
     """What the tool does."""
     arguments: dict[str, JsonValue]
-    """Exactly those with which it is to run."""
+    """The exact arguments to run with."""
     schema_: Annotated[dict[str, JsonValue] | None, Field(alias="schema")] = None
-    """The JSON Schema of its arguments, for people who change them."""
+    """The JSON Schema of its arguments, to check changes by people."""
     reason: Reason = ""
-    """Why a person must be asked."""
+    """Why approval is needed."""
 
 
 class ReadApproval(Input):
@@ -181,16 +181,16 @@ class ListApprovals(Input):
 class Approve(Input):
     id: Annotated[str, Field(min_length=1, max_length=300)]
     hash: Annotated[str, Field(min_length=8, max_length=64)] | None = None
-    """That of the arguments which were looked at; another one is refused."""
+    """The hash of the arguments you reviewed; refused if it does not match."""
     arguments: dict[str, JsonValue] | None = None
-    """In place of those that were asked for; left out: as asked."""
+    """Replaces the requested arguments; left out: as requested."""
     reason: Reason = ""
 
 
 class Deny(Input):
     id: Annotated[str, Field(min_length=1, max_length=300)]
     reason: Reason = ""
-    """The agent is notified."""
+    """The agent receives it."""
 
 
 class StartApproved(Input):
@@ -198,7 +198,7 @@ class StartApproved(Input):
 
 
 class Approval(Model):
-    """A tool call that waits for a person, or was decided: also its audit record."""
+    """A tool call that waits for a decision, or was decided; also its audit record."""
 
     model_config = ConfigDict(serialize_by_alias=True)
 
@@ -206,37 +206,37 @@ class Approval(Model):
     agent: str
     turn: str
     thread_id: str
-    """Where the turn works."""
+    """The turn's thread."""
     call: str
     tool: str
     description: str = ""
     arguments: dict[str, JsonValue]
-    """As the agent asked."""
+    """As requested by the agent."""
     hash: str
-    """SHA-256 (hex) of the arguments as asked, in canonical JSON (sorted keys, no spaces)."""
+    """SHA-256 (hex) of the requested arguments, in canonical JSON (sorted keys, no spaces)."""
     schema_: Annotated[dict[str, JsonValue] | None, Field(alias="schema")] = None
     reason: str = ""
-    """Why a person must be asked."""
+    """Why approval is needed."""
     approvers: tuple[str, ...] = ()
-    """Who may decide; empty: the owners."""
+    """The people who can decide; empty for the owners."""
     may_decide: bool = False
-    """Whether the reader may."""
+    """Whether the reader can decide."""
     asked_at: AwareDatetime
     expires_at: AwareDatetime
-    """Not decided by then is a no."""
+    """Without a decision by then it counts as denied."""
     state: ApprovalState
     decided_by: str | None = None
     decided_at: AwareDatetime | None = None
     verdict: str = ""
-    """The reason that was given with the decision."""
+    """The reason for the decision."""
     final: dict[str, JsonValue] | None = None
-    """Of an approved one: the arguments to run with."""
+    """If approved: the arguments to run with."""
     started_at: AwareDatetime | None = None
 
 
 class Approvals(Model):
     approvals: tuple[Approval, ...]
-    """Newest first; those that the reader may decide, or may otherwise see."""
+    """Newest first; those visible to the reader."""
     more: bool = False
 
 
@@ -247,33 +247,33 @@ RequestState = Literal["open", "result", "failed"]
 
 class Delegate(Speech):
     to: Id
-    """The agent that is to do it."""
+    """The agent to do it."""
     task: Text
-    """What it is to do, with all that it needs to know."""
+    """What to do, with everything it needs to know."""
     deadline_s: Annotated[float, Field(gt=0, le=7 * 24 * 3600)] = DEFAULT_DEADLINE_S
-    """Seconds after which it has failed (`timeout`)."""
+    """Seconds after which it fails (`timeout`)."""
 
 
 class Report(Speech):
     request: Annotated[str, Field(min_length=1, max_length=64)]
-    """The request's id: that of the message which asked (m42)."""
+    """The request's id: the message with the task (m42)."""
     status: Literal["result", "failed", "question"]
     text: Text
-    """The result, what went wrong, or what you must know to go on."""
+    """The result, the failure, or the question you need answered to continue."""
 
 
 class ListRequests(Input):
     id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    """Only this one (m42), in whatever state; left out: the newest."""
+    """Only this one (m42), in any state; left out: the newest."""
     state: Literal["open", "all"] = "open"
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 class Request(Model):
-    """Work that one participant has asked of another: it ends exactly once."""
+    """Work that one participant asks of another; it ends exactly once."""
 
     id: str
-    """That of the message which asked."""
+    """The id of the message with the task."""
     requester: str
     worker: str
     thread_id: str
@@ -282,18 +282,18 @@ class Request(Model):
     deadline: AwareDatetime
     state: RequestState
     outcome: str = ""
-    """Of a failed one: a code such as `timeout`, `stopped`, `no_report`, `reported`."""
+    """For a failed request: a code such as `timeout`, `stopped`, `no_report`, `reported`."""
     answer: str | None = None
     """Id of the message that ended it."""
     question: str | None = None
-    """Id of the message by which the worker has last asked back."""
+    """Id of the worker's last question."""
     reply: str | None = None
-    """Id of the requester's message that replies to it; None: the worker waits for that."""
+    """Id of the requester's reply to the question; None while the worker waits for it."""
 
 
 class Requests(Model):
     requests: tuple[Request, ...]
-    """Newest first; those that the reader takes part in, all for an owner."""
+    """Newest first; those that the reader takes part in, or all for an owner."""
 
 
 class StopWaiting(Input):
@@ -302,7 +302,7 @@ class StopWaiting(Input):
 
 
 class ObservedMessage(Model):
-    """What a person who speaks for an agent observes: a message that reached the agent."""
+    """A message that reached an agent, for the person who took it over."""
 
     agent: str
     message: Message

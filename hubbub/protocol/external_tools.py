@@ -1,12 +1,12 @@
-"""Tools of who asks: a direct message brings them, the turn that it starts may call them, and who
-asks runs them.
+"""External tools: a direct message provides them, the turn it starts can call them, and the
+message's sender runs them.
 
-    question   content {"text", "external_tools": [...]}     the turn may use these tools
+    question   content {"text", "external_tools": [...]}     the turn can use these tools
     call       content {"external_call": {...}}              the turn ends, and waits
-    results    content {"external_results": [...]}           the next turn goes on with them
+    results    content {"external_results": [...]}           the next turn continues with them
 
-All of it stands in the log as messages, so nothing else has to be kept while a call is out, and
-results that come twice mean the same. A message's `text_representation` says it to people.
+Everything is in the log as messages, so no other state is needed while a call is open, and repeated
+results have no effect. People see each message's `text_representation`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = [
     "tools_in",
 ]
 
-MOST_TOOLS = 128
+MAX_TOOLS = 128
 
 
 class ExternalTool(Model):
-    """A tool that its owner runs."""
+    """A tool that the question's sender runs."""
 
     name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
     description: str = ""
@@ -42,33 +42,33 @@ class ExternalTool(Model):
 
 
 class ExternalCall(Model):
-    """A call that who asked shall run."""
+    """A call for the question's sender to run."""
 
     id: Annotated[str, Field(max_length=200)]
-    """Names the call in its result: the `cid` of the message that hands it over."""
+    """Identifies the call in its result: the `cid` of the message with the call."""
     name: str
-    """The tool, as its owner calls it."""
+    """The tool's name."""
     arguments: dict[str, JsonValue]
 
 
 class ExternalResult(Model):
-    """What came of a call."""
+    """The result of a call."""
 
     id: str
     output: str
 
 
 class _Content(Model):
-    external_tools: Annotated[tuple[ExternalTool, ...], Field(max_length=MOST_TOOLS)] = ()
+    external_tools: Annotated[tuple[ExternalTool, ...], Field(max_length=MAX_TOOLS)] = ()
     external_call: ExternalCall | None = None
-    external_results: Annotated[tuple[ExternalResult, ...], Field(max_length=MOST_TOOLS)] = ()
+    external_results: Annotated[tuple[ExternalResult, ...], Field(max_length=MAX_TOOLS)] = ()
 
 
 _NOTHING = _Content()
 
 
 def _read(message: Message) -> _Content:
-    """What a direct message brings; nothing where that is not well-formed."""
+    """The external tools, call and results in a direct message; nothing if they are malformed."""
     content = message.content
     if message.type != "direct" or not isinstance(content, dict):
         return _NOTHING
@@ -81,21 +81,21 @@ def _read(message: Message) -> _Content:
 
 
 def tools_in(messages: Iterable[Message]) -> Sequence[ExternalTool]:
-    """The tools that these messages bring; of several with one name the last."""
-    found = {tool.name: tool for message in messages for tool in _read(message).external_tools}
-    return list(found.values())
+    """The tools in these messages; the last one for each name."""
+    tools = {tool.name: tool for message in messages for tool in _read(message).external_tools}
+    return list(tools.values())
 
 
 def call_in(message: Message) -> ExternalCall | None:
-    """The call that the message asks for."""
+    """The call in the message, if any."""
     return _read(message).external_call
 
 
 def results_in(messages: Iterable[Message]) -> Mapping[str, str]:
-    """What came of calls, by their ids, as these messages (oldest first) say."""
+    """The results in these messages (oldest first), by call id."""
     return {r.id: r.output for message in messages for r in _read(message).external_results}
 
 
 def call_text(call: ExternalCall) -> str:
-    """How a call reads."""
+    """The text of a call for people."""
     return f"Run your tool {call.name}: {json.dumps(call.arguments, ensure_ascii=False)}"

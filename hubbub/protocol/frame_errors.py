@@ -1,4 +1,4 @@
-"""What is wrong with a frame, in words: which field, and what to do about it."""
+"""Error texts for invalid frames: which field is wrong, and the remedy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class FrameError(OperationError):
-    """A frame that is refused. `ref` is that of the call, where one could be read."""
+    """A frame is refused. `ref` is that of the call, if one could be read."""
 
     def __init__(self, code: str, message: str, ref: str | None = None, field: str | None = None):
         super().__init__(code, message, details={"field": field} if field else None)
@@ -32,7 +32,7 @@ class FrameError(OperationError):
 
 
 def usable_ref(ref: object) -> str | None:
-    """A call's ref, if what stands there can be sent back."""
+    """A call's ref, if it is valid to send back."""
     return ref if isinstance(ref, str) and 0 < len(ref) <= 64 and not flaw_of(ref) else None
 
 
@@ -70,7 +70,7 @@ def _check_text(text: str) -> None:
 
 
 def flaw_of(text: str) -> str | None:
-    """What makes the text impossible to pass on; None if nothing does."""
+    """Why the text cannot be forwarded; None if it can."""
     if "\0" in text:
         return "the character NUL (\\u0000)"
     try:
@@ -81,10 +81,10 @@ def flaw_of(text: str) -> str | None:
 
 
 def place_of(error: ErrorDetails, frame: object) -> str:
-    """The field's path without the tags that tell types apart."""
+    """The field's path without the tags of union types."""
     path: list[str] = []
     loc = error["loc"]
-    value: Any = frame  # JSON, and looked at before it is indexed
+    value: Any = frame  # JSON, checked before it is indexed
     for part in loc:
         if _holds(value, part):
             value = value[part]
@@ -108,10 +108,10 @@ def sentence_of(error: ErrorDetails, place: str) -> str:
 
 
 def said_by(error: ValueError) -> str:
-    said = str(error)
-    if said.startswith("Exceeds the limit"):  # it goes on with a remedy for programmers
+    text = str(error)
+    if text.startswith("Exceeds the limit"):  # the rest is a remedy for programmers
         return "a number has too many digits"
-    return said
+    return text
 
 
 def shown(value: object) -> str:

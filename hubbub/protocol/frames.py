@@ -45,33 +45,34 @@ __all__ = [
 
 VERSION = "hubbub.v1"
 MAX_SEQ = 2**62
-"""No log gets longer."""
+"""Longer than any log."""
 STRANGER_BYTES = 16 * 1024
-"""Of a frame before `ready`."""
+"""Limit for a frame before `ready`."""
 STRANGER_FRAMES = 10
-"""Frames that are answered before `ready`."""
+"""Limit for the number of frames before `ready`."""
 
 Ref = Annotated[str, Field(min_length=1, max_length=64)]
 Cid = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")]
 
 
 class Cursor(Model):
-    """A position in one incarnation of the log."""
+    """A position in a log."""
 
     epoch: Annotated[str, Field(max_length=64)]
-    """Which incarnation."""
+    """Identifies the log."""
     seq: int = Field(ge=0, le=MAX_SEQ)
     """The position."""
     run: Annotated[str, Field(max_length=64)] | None = None
-    """`hello.run` of the connection on which the client came there. It tells a log that was put
-    back to an older state, and has grown again, from the one that the client knows."""
+    """`hello.run` of the connection on which the client reached the position. It distinguishes a
+    log that was restored to an older state, and has grown again, from the one that the client
+    saw."""
     received: int | None = Field(default=None, ge=0, le=MAX_SEQ)
-    """The last event that the client has seen, if it was beyond the position: what comes again
-    takes no room among the unacknowledged."""
+    """The last event that the client received, if beyond the position: repeated events do not count
+    as unacknowledged."""
 
 
 class LimitsInfo(Model):
-    """What the hub accepts, as `hello` says."""
+    """The hub's limits, in `hello`."""
 
     frame_bytes: int
     json_depth: int
@@ -88,17 +89,17 @@ class Hello(Model):
 
     op: Literal["hello"] = "hello"
     versions: tuple[str, ...] = (VERSION,)
-    """Those that the hub speaks."""
+    """Supported versions."""
     network: str
     """Its name."""
     epoch: str
-    """The log's incarnation."""
+    """Identifies the log."""
     run: str | None = None
-    """This run of the hub: goes into cursors."""
+    """This run of the hub, for use in cursors."""
     heartbeat_s: float
     """Seconds of silence after which the hub sends a ping."""
     limits: LimitsInfo
-    """What the hub accepts."""
+    """The hub's limits."""
 
 
 class Identify(Model):
@@ -108,24 +109,25 @@ class Identify(Model):
     version: Annotated[str, Field(max_length=64)]
     """hubbub.v1"""
     participant: Id
-    """Who joins."""
+    """The participant that joins."""
     kind: Kind
-    """What it is; a participant keeps its kind."""
+    """Its kind, which cannot change."""
     token: Annotated[str, Field(max_length=512)] | None = None
-    """What proves it, where the network wants that."""
+    """Proof of identity, if the network requires it."""
     card: Card | None = None
-    """What others see of the participant; left out: as before."""
+    """The participant's card for others; left out: as before."""
     cursor: Cursor | None = None
-    """The last event that is safely with the client; left out, the hub's own cursor counts."""
+    """The last event that the client has safely; left out: the hub's own cursor."""
     turns: bool = False
-    """Whether the client records its turns (`begin_turn`, `end_turn`): then a wake stays pending
-    until its turn has ended; otherwise the acknowledgement of the event settles it."""
+    """Whether the client records its turns (`begin_turn`, `end_turn`). Then a wake stays pending
+    until its turn ends; otherwise the acknowledgement of the event settles it."""
     latest: bool = False
-    """Without a cursor that can be resumed, start at the head of the log instead of the hub's own
-    cursor: `ready.threads` is the present state, and nothing is caught up with."""
+    """Without a valid cursor, start at the head of the log instead of the hub's own cursor:
+    `ready.threads` has the current state, and earlier events are not sent."""
     observe: bool = False
-    """Stream the whole log instead of one's own messages (admin only). An observer is nobody's
-    recipient: not listed, not present, never woken. Without a cursor it starts at the head."""
+    """Stream the whole log instead of only the participant's messages (admin only). An observer
+    receives no messages itself: it is not listed, not present, never woken. Without a cursor it
+    starts at the head."""
 
 
 class Ready(Model):
@@ -133,31 +135,31 @@ class Ready(Model):
 
     op: Literal["ready"] = "ready"
     participant: str
-    """Who has joined."""
+    """The participant that joined."""
     kind: Kind
     resumed: bool
-    """False: forget what you know, this is a fresh start."""
+    """False: discard your state and start over."""
     head: int
     """The last position of the log."""
     cursor: int
     """Where the stream starts: the first event's `prev`."""
     threads: tuple[ThreadSummary, ...] = ()
-    """The threads of the participant as they stood at `cursor`, most recently active first."""
+    """The participant's threads as of `cursor`, most recently active first."""
     pending: tuple[PendingWake, ...] = ()
     """Wakes up to `cursor` whose turns have not ended."""
     participants: tuple[Participant, ...] = ()
-    """Everybody."""
+    """All participants."""
     channels: tuple[Channel, ...] = ()
     """All channels."""
     operations: tuple[OperationInfo, ...] = ()
-    """What may be called, without JSON Schemas."""
+    """The operations you can call, without JSON Schemas."""
     left_out: tuple[Literal["participants", "channels"], ...] = ()
-    """Lists that are empty here because the network is large: `list_participants` and
-    `list_channels` have them."""
+    """Lists that are empty because the network is large: use `list_participants` and
+    `list_channels`."""
 
 
 class Call(Model):
-    """client: ask for an operation. Several may be in flight."""
+    """client: call an operation. Several calls can be in flight."""
 
     op: Literal["call"] = "call"
     ref: Ref
@@ -167,7 +169,7 @@ class Call(Model):
     args: dict[str, JsonValue] = Field(default_factory=dict)
     """Its arguments."""
     cid: Cid | None = None
-    """Makes a write idempotent: the same sender and cid gives the first result again."""
+    """Makes a write idempotent: the same sender and cid returns the first result."""
 
 
 class Result(Model):
@@ -175,11 +177,11 @@ class Result(Model):
 
     op: Literal["result"] = "result"
     ref: str
-    """That of the call."""
+    """From the call."""
     value: JsonValue = None
-    """As the operation says."""
+    """The operation's output."""
     duplicate: bool = False
-    """The call was done before; this is what it was answered then."""
+    """The call is a repetition; this is its first result."""
 
 
 class ErrorFrame(Model):
@@ -187,11 +189,11 @@ class ErrorFrame(Model):
 
     op: Literal["error"] = "error"
     ref: str | None = None
-    """The call that was refused; left out: a frame that was none."""
+    """The refused call; left out if the frame was not a call."""
     code: str
     """For programs."""
     message: str
-    """For people and models: what is wrong and what to do."""
+    """For people and models: the problem and the remedy."""
     temporary: bool = False
     """The same call may succeed later."""
     retry_after_s: float | None = None
@@ -207,106 +209,105 @@ class Event(Model):
     seq: int
     """Its position in the log: what to acknowledge."""
     prev: int
-    """`seq` of the event before it on this stream: a client can prove that nothing is missing."""
+    """`seq` of the previous event on this stream, to verify that nothing is missing."""
     tseq: int
     """Its position in the thread."""
     message: Message
-    """What was said."""
+    """The message."""
     wake: Wake | None = None
-    """The hub wants a turn of this participant."""
+    """Present if the message starts a turn of this participant."""
 
 
 class Ack(Model):
-    """client: everything up to `seq` is safely with me."""
+    """client: everything up to `seq` is safe with the client."""
 
     op: Literal["ack"] = "ack"
     seq: int = Field(ge=0, le=MAX_SEQ)
 
 
 class Signal(Model):
-    """both: ephemeral news (typing, activity, presence, partial text); never stored, dropped first.
+    """both: ephemeral signals (typing, activity, presence, partial text); never stored, dropped
+    first.
 
-    The hub adds `sender` to what it passes on, and says these itself:
+    The hub adds `sender` to signals that it forwards, and sends these itself:
 
-    `presence`: everybody is told who came (data: `online`, a list of participants) and who went
-    (`offline`, a list of ids).
+    `presence`, to everyone: participants that came (data: `online`, a list of participants) and
+    went (`offline`, a list of ids).
 
-    `moving`: the hub that owns the network is changing, and the gateway that holds this socket
-    waits for the next one (data: `state`, `moving` or `moved`). Calls in between are answered then.
+    `moving`: the hub that owns the network is changing, and the gateway of this socket waits for
+    the next one (data: `state`, `moving` or `moved`). Calls in between are answered after that.
 
-    `caught_up`: after a `ready` whose cursor was behind its head, all that was missed has been
+    `caught_up`: after a `ready` whose cursor was behind its head, all missed events have been
     sent.
 
-    `read`: the other connections of a participant (`sender`) are told how far it has read the
-    thread (data: `upto`, a `tseq`; it may have moved back).
+    `read`, to a participant's other connections: how far the participant (`sender`) has read the
+    thread (data: `upto`, a `tseq`, which can move back).
 
-    `delivered`: people are told, about once a second, whose cursors have moved (data: `seq` by
-    participant; it has everything up to there).
+    `delivered`, to people, about once a second: cursors that moved (data: `seq` by participant,
+    which has everything up to there).
 
-    `channel`: people are told that a channel is new or has other members (data: `name`,
-    `description`, `members`), at most once in 0.1 s for each channel.
+    `channel`, to people: a channel is new or its members changed (data: `name`, `description`,
+    `members`), at most once in 0.1 s per channel.
 
-    `try_turn`: an agent that records its turns is asked to put the question of one to its model
-    once more (data: `request`, `turn`, `within_s`, and `system_prompt` and `model` in place of the
-    recorded ones), and to answer with `turn_tried`. Nothing else may come of it.
+    `try_turn`, to an agent that records its turns: ask the model for the first step of a recorded
+    turn again (data: `request`, `turn`, `within_s`, and `system_prompt` and `model` in place of
+    the recorded ones), and answer with `turn_tried`. It must have no other effect.
 
-    `stop_turns`: an agent is told that turns of its have been ended (data: `turns`, their ids,
-    `code` such as `stopped` or `taken_over`, `by` and `reason`): whatever runs for them is
-    cancelled.
+    `stop_turns`, to an agent: some of its turns were ended (data: `turns`, their ids, `code` such
+    as `stopped` or `taken_over`, `by` and `reason`); it cancels its work on them.
 
-    `stops`: people are told what is stopped (data: `stops`, as `list_stops` tells them, and
-    `breakers`, as `list_breakers` does) whenever that changes, and when they join while there is
-    anything.
+    `stops`, to people: the standing stops (data: `stops`, as from `list_stops`, and `breakers`, as
+    from `list_breakers`), on every change, and on joining if there are any.
 
-    `takeovers`: people are told who speaks for which agent (data: `takeovers`), in the same way.
+    `takeovers`, to people: the current takeovers (data: `takeovers`), likewise.
 
-    `overheard`: who speaks for an agent is told what reaches it (data: an `ObservedMessage`).
+    `overheard`, to the person who took over an agent: a message that reached the agent (data: an
+    `ObservedMessage`).
 
-    `approval`: those who may decide it, owners and its agent are told of an approval that is asked
-    for or has changed (data: an `Approval`); who may decide is told those that are pending when it
-    joins.
+    `approval`, to its approvers, owners and its agent: an approval is new or has changed (data: an
+    `Approval`); approvers also get the pending ones when they join.
 
-    `activity` without a thread: people are told that an agent (`sender`) has begun to work
-    somewhere, or no longer works anywhere (data: `state`, `working` or `idle`).
+    `activity` without a thread, to people: an agent (`sender`) began to work in some thread, or is
+    idle in all (data: `state`, `working` or `idle`).
 
-    `turn_ended`: people who read the thread of a turn are told that it is over (data: `turn`,
-    `agent`, `outcome`), however it ended.
+    `turn_ended`, to people who read the turn's thread: the turn ended (data: `turn`, `agent`,
+    `outcome`), in any way.
 
-    Participants say whatever others understand; these have a meaning for everybody:
+    Participants can send any type that others understand; these have a common meaning:
 
-    `typing` in a thread: a person is writing there. It is over when the message comes, or after
-    some seconds in which it was not said again.
+    `typing` in a thread: a person is writing there. It ends with the message, or after some
+    seconds without a repetition.
 
-    `activity` in a thread: what an agent does there. Data: `state`, and with it `turn`, the id that
-    the wake gave it, and `step`, the number of the step, from 1. `thinking`: the model is asked, or
-    a handler runs. `calling`: tools run; `tool` names them. `waiting`: for somebody's answer; `for`
-    names whom. `idle`: the turn is over, however it ended. The hub tells it again, with `age_s`, to
-    a person who joins; an agent that has lost its connection says it once more.
+    `activity` in a thread: what an agent is doing there. Data: `state`, and with it `turn`, the id
+    from the wake, and `step`, the number of the step, from 1. `thinking`: the model is working, or
+    a handler is running. `calling`: tools are running; `tool` names them. `waiting`: for an
+    answer; `for` names the participant. `idle`: the turn ended, in any way. The hub repeats it,
+    with `age_s`, to a person who joins; an agent that lost its connection sends it again.
 
-    `partial`: an agent tells a thread what it is about to say there (data: `turn`, `step`, `text`
-    so far, `to` if it names one), until the message itself comes or its `activity` is `idle`. Where
-    a mod judges messages, the hub passes none of them on: no mod has seen what they say.
+    `partial`: the text that an agent is about to send to a thread (data: `turn`, `step`, `text` so
+    far, `to` if it names one), until the message itself or its `activity` `idle`. If a mod checks
+    messages, the hub forwards none of these, as no mod has seen their text.
     """
 
     op: Literal["signal"] = "signal"
     type: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.]{0,31}$")]
     """For example typing or activity."""
     thread_id: ThreadRef | None = None
-    """Where; left out: everybody gets it."""
+    """The thread; left out: for everyone."""
     sender: Name | None = None
     """Added by the hub."""
     data: JsonValue = None
-    """Whatever belongs to the type."""
+    """Depends on the type."""
     age_s: float | None = None
-    """Added by the hub to what it tells again: the seconds since it was said."""
+    """Added by the hub to repeated signals: seconds since the original."""
 
     def encoded(self) -> bytes:
-        """As it travels."""
+        """The frame as bytes."""
         return self.model_dump_json(exclude_none=True).encode()
 
 
 class Reconnect(Model):
-    """hub: draining; come back, with jitter."""
+    """hub: draining; reconnect, with jitter."""
 
     op: Literal["reconnect"] = "reconnect"
     after_s: float
@@ -319,4 +320,4 @@ HubFrame = Hello | Ready | Result | ErrorFrame | Event | Signal | Reconnect
 hub_frames: TypeAdapter[HubFrame] = TypeAdapter(
     Annotated[HubFrame, Field(discriminator="op")], config=ConfigDict(defer_build=True)
 )
-"""Validates what a hub sends; clients read frames with `hub_frames.validate_json`."""
+"""Validates frames of a hub; clients read them with `hub_frames.validate_json`."""

@@ -1,4 +1,4 @@
-"""Inputs and outputs of the operations with which a participant remembers."""
+"""Inputs and outputs of the operations for a participant's memories."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 class Remember(Input):
     key: Key
-    """What you will ask for it by: letters, digits, `_`, `.` and `-`."""
+    """The key to recall it by: letters, digits, `_`, `.` and `-`."""
     value: JsonValue
-    """A text or any JSON, of at most 16 KiB."""
+    """A text or any JSON, up to 16 KiB."""
 
 
 class Forget(Input):
@@ -32,13 +32,13 @@ class Recall(Input):
 
 
 class MemoryEntry(Model):
-    """A key of the caller."""
+    """One of the caller's keys."""
 
     key: str
     size: int
     """Bytes of the value as JSON."""
     value: JsonValue = None
-    """Left out where it has more than 256 bytes."""
+    """Left out if it has more than 256 bytes."""
 
     @property
     def long(self) -> bool:
@@ -47,12 +47,12 @@ class MemoryEntry(Model):
 
     @classmethod
     def of(cls, key: str, size: int, value: bytes | None) -> Self:
-        """`value` is JSON, None where it is too long."""
+        """`value` is JSON; None if it is too long."""
         return cls(key=key, size=size, value=None if value is None else from_json(value))
 
 
 class Recalled(Model):
-    """What the caller remembers: a value, or its keys."""
+    """The caller's memories: a value, or the keys."""
 
     key: str | None = None
     value: JsonValue = None

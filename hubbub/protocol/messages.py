@@ -1,6 +1,6 @@
-"""What stands in the log, and what people and agents see of each other.
+"""Log entries, and the data that people and agents see of each other.
 
-Everything here is immutable data that travels as JSON; `docs/reference/protocol.md` is generated
+Everything in this module is immutable data, sent as JSON; `docs/reference/protocol.md` is generated
 from these models.
 """
 
@@ -59,8 +59,7 @@ __all__ = [
 
 Id = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
-"""What names a participant, channel or the like: the hub says what is wrong with one that is none.
-"""
+"""The name of a participant, channel and so on, which the hub validates."""
 MessageRef = Annotated[str, Field(min_length=1, max_length=64)]
 ThreadRef = Annotated[str, Field(min_length=1, max_length=MAX_LENGTH)]
 """A thread's id in either form."""
@@ -74,93 +73,94 @@ Permission = Literal["read", "write", "admin"]
 
 
 class Model(Documented):
-    """Base of all wire data: immutable, fields that are not known are ignored."""
+    """Base of all wire data: immutable, unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class NewAttachment(Model):
-    """Something that belongs to a message and is stored elsewhere, as its sender names it."""
+    """A sender's reference to something that belongs to a message and is stored elsewhere."""
 
     name: Annotated[str, Field(max_length=255)]
     media_type: Annotated[str, Field(max_length=127)] = "application/octet-stream"
     uri: Annotated[str, Field(max_length=2048)]
-    """Where it is to be had. `file:f12` is a file of this network, which the mod `files` keeps."""
+    """Its location. `file:f12` is a file of this network, stored by the mod `files`."""
     size: int | None = None
     """Bytes."""
 
 
 class Attachment(NewAttachment):
-    """Something that belongs to a message. Of a file of this network all that it says is true."""
+    """Something that belongs to a message. For a file of this network all fields are verified."""
 
-    # Without limits: what a log has is read, whatever limits held when it was written.
+    # Without limits, so that every log can be read, whatever limits applied when it was written.
     name: str
     media_type: str = "application/octet-stream"
     uri: str
-    """Where it is to be had. `file:f12` is a file of this network, which the mod `files` keeps."""
+    """Its location. `file:f12` is a file of this network, stored by the mod `files`."""
     excerpt: str | None = None
-    """How the text of the file begins; None: nothing is known of it."""
+    """The beginning of the file's text, if known."""
     gone: bool | None = None
-    """Whether the file was deleted since. Not in the log: it is set where messages are shown."""
+    """Whether the file was deleted since. Not in the log; set when messages are shown."""
 
 
 class Quote(Model):
-    """A piece of an earlier message that this one speaks of."""
+    """A part of an earlier message that this one refers to."""
 
     message_id: str
     text: str = ""
-    """The words that are quoted. The mod `threads` fills in the beginning where there are none, and
-    refuses words that do not stand in the message."""
+    """The quoted text. If it is empty, the mod `threads` fills in the beginning; it refuses text
+    that is not in the message."""
 
 
 class NewQuote(Quote):
-    """A quote as its sender names it."""
+    """A quote as given by its sender."""
 
     message_id: MessageRef
 
 
 class Amendment(Model):
-    """What a message is that changes an earlier one of the same thread: by itself it says nothing.
+    """Marks a message that changes an earlier one of the same thread, and is not a message by
+    itself.
 
-    Of several, the last one in the log counts; what was deleted stays so.
+    Of several changes the last one in the log applies; a deleted message stays deleted.
     """
 
     message_id: str
-    """The message that is changed."""
+    """The changed message."""
     kind: Literal["edited", "deleted"]
-    """edited: `content` and `text_representation` of this message take the place of the other's.
-    deleted: nothing does, and this message has no content."""
+    """edited: `content` and `text_representation` of this message replace those of the other.
+    deleted: the other message is removed, and this one has no content."""
 
 
 DEFAULT_DEADLINE_S: float = 600
-"""Seconds after which work that was handed on has failed, unless its asker says otherwise."""
+"""Seconds after which delegated work fails, by default."""
 
 
 class RequestMark(Model):
-    """What a message means for a request: it asks, or ends what was asked. Between the two the
-    worker may ask back (`question`), and who has asked replies."""
+    """A message's role in a request: it opens or ends one. In between the worker can ask a
+    `question`, and the requester replies."""
 
     id: str
-    """The request: the id of the message that asked; empty in that message itself."""
+    """The request: the id of the message that opened it; empty in that message itself."""
     kind: Literal["task", "question", "reply", "result", "failed"]
     outcome: str = ""
-    """Of a failed one: a code such as `timeout`, `stopped`, `no_report`, `reported`."""
+    """For a failed request: a code such as `timeout`, `stopped`, `no_report`, `reported`."""
     deadline: AwareDatetime | None = None
-    """Of a task."""
+    """For a task."""
 
     @property
     def ends(self) -> bool:
-        """Whether the request is over by it."""
+        """Whether the message ends the request."""
         return self.kind in ("result", "failed")
 
 
 class Message(Model):
-    """One immutable entry of the log. The hub stamps all that could be forged."""
+    """One immutable entry of the log. The hub sets every field that could be forged."""
 
     id: str
     """`m<seq>`."""
     seq: int
-    """Position in the network's log: the total order."""
+    """Position in the network's log, which is the total order."""
     thread_id: str
     """Canonical id of the thread."""
     tseq: int
@@ -173,38 +173,38 @@ class Message(Model):
     content: JsonValue
     """Text, or any other JSON value."""
     text_representation: str | None = None
-    """What a reader is shown in place of JSON content."""
+    """The text to show in place of JSON content."""
     reply_to: str | None = None
-    """The message under which this one stands."""
+    """The message that this one is a reply under."""
     quote: Quote | None = None
     mentions: tuple[str, ...] = ()
     """Ids of the participants that the message mentions."""
     attachments: tuple[Attachment, ...] = ()
     interaction_id: str
-    """What set this message in motion: `i<seq>` of the message that opened the interaction."""
+    """The interaction: `i<seq>` of the message that opened it."""
     cause_id: str | None = None
-    """The message or turn that made the sender speak."""
+    """The message or turn that caused this message."""
     hop: int
     """Distance from the opening message of the interaction, which has 0."""
     spoken_by: str | None = None
-    """The person who spoke for the agent that is the sender; None: it spoke itself."""
+    """The person who sent it on behalf of the agent; None if the sender sent it itself."""
     outside: bool = False
     """Whether it carries content from outside the network, whose author is not a participant."""
     request: RequestMark | None = None
-    """Of messages that ask for work, ask back or reply about it, or end such a request."""
+    """For messages that open or end a request, or ask or answer a question about it."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
-    """What a person wishes for a turn that runs in the thread."""
+    """A person's choice for a turn running in the thread."""
     amends: Amendment | None = None
-    """Of messages that edit or delete another."""
+    """For messages that edit or delete another."""
     timer_of: str | None = None
-    """Of messages of the hub that a timer has set off: whose timer it is; `operator` for those of
-    the network's config."""
+    """For messages of the hub sent by a timer: the timer's owner; `operator` for those of the
+    network's config."""
     imported: bool = False
-    """Whether it comes from a transcript of another network: it is history, nobody was woken by it,
-    and nothing here vouches for who said it."""
+    """Whether it was imported from a transcript: it is history, woke no agent, and its sender is
+    not verified."""
     amended: Literal["edited", "deleted"] | None = None
-    """What became of the message since it was sent. It stands in no log: whoever shows messages
-    says so, and then `content` is the latest. A deleted one has none."""
+    """How the message has changed since. Not in the log; set when messages are shown, along with
+    the latest `content`. A deleted message has none."""
     sent_at: AwareDatetime
     """When the hub accepted it, UTC."""
 
@@ -220,9 +220,8 @@ class Message(Model):
 
     @property
     def is_notice(self) -> bool:
-        """Whether the hub says by itself what agents, limits and people in charge have done: that
-        is for people to read. What a timer says, how a request has ended and what mods tell are
-        parts of a conversation.
+        """Whether it is a notice of the hub about agents, limits or control by people, for people
+        to read. Messages of timers and mods, and ends of requests, are part of the conversation.
         """
         if self.sender_kind != "system" or self.timer_of is not None or self.request is not None:
             return False
@@ -230,14 +229,14 @@ class Message(Model):
 
     @property
     def task(self) -> str | None:
-        """The request that its reader is to work on because of it: the id to report with."""
+        """The request that its reader should work on: the id to report with."""
         if self.request is None or self.request.kind not in ("task", "reply"):
             return None
         return self.request.id or self.id
 
     @property
     def text(self) -> str:
-        """The message as text: its text representation, else its content (as JSON if no text)."""
+        """The message as text: its text representation, or its content (as JSON if not text)."""
         if self.text_representation is not None:
             return self.text_representation
         if isinstance(self.content, str):
@@ -248,29 +247,29 @@ class Message(Model):
 
 
 class TimerMark(Struct, frozen=True):
-    """The message is set off by a timer."""
+    """Marks a message sent by a timer."""
 
     of: str
-    """Whose timer it is."""
+    """The timer's owner."""
 
 
 class TranscriptMark(Struct, frozen=True):
-    """The message is history, of a transcript: it was said before."""
+    """Marks a message imported from a transcript."""
 
     sent_at: str
-    """When, as it stands in the log (ISO 8601, UTC)."""
+    """The original time, as in the log (ISO 8601, UTC)."""
     amends: Amendment | None = None
     timer_of: str | None = None
 
 
 Purpose = RequestMark | Amendment | TimerMark | TranscriptMark
-"""What a message is besides words that are said. An `Amendment` wakes no agent."""
+"""A message's special role. An `Amendment` wakes no agent."""
 
 
 class Draft(Struct, frozen=True):
-    """A message on its way to the log: what the sender said, resolved by the hub, not yet numbered.
+    """A message on its way to the log: resolved by the hub, not numbered yet.
 
-    Mods see drafts; a verdict may replace one (`draft.replace(content=...)`).
+    Mods see drafts; a verdict can replace one (`draft.replace(content=...)`).
     """
 
     sender_id: str
@@ -288,22 +287,22 @@ class Draft(Struct, frozen=True):
     unresolved: tuple[str, ...] = ()
     """`@names` in the text that no participant has."""
     spoken_by: str | None = None
-    """The person who speaks for the agent that is the sender."""
+    """The person who sends it on behalf of the agent."""
     outside: bool = False
     """Whether it carries content from outside the network."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
-    """What a person wishes for a turn that runs in the thread."""
+    """A person's choice for a turn running in the thread."""
     awaits: bool = False
-    """Whether the sender does nothing until it is answered."""
+    """Whether the sender is blocked until it is answered."""
     purpose: Purpose | None = None
     notes: tuple[str, ...] = ()
-    """What mods let the sender know: sentences that stand in the result, not in the log."""
+    """Notes of mods to the sender, which are in the result but not in the log."""
     silent: bool = False
     """Whether it wakes no agent."""
 
     def replace(self, **changes: Any) -> Draft:
         """The same draft with other values for these fields."""
-        # Any: each field has its own type, and whoever gets a replacement of a mod checks them.
+        # Any, as each field has its own type; replacements by mods are validated.
         return structs.replace(self, **changes)
 
     @property
@@ -318,18 +317,18 @@ class Draft(Struct, frozen=True):
 
     @property
     def request(self) -> RequestMark | None:
-        """What it means for a request."""
+        """Its role in a request."""
         return self.purpose if isinstance(self.purpose, RequestMark) else None
 
     @property
     def amends(self) -> Amendment | None:
-        """What it edits or deletes."""
+        """The change that it makes to another message."""
         purpose = self.purpose.amends if isinstance(self.purpose, TranscriptMark) else self.purpose
         return purpose if isinstance(purpose, Amendment) else None
 
     @property
     def timer_of(self) -> str | None:
-        """Whose timer sets it off, or has set it off."""
+        """The owner of the timer that sends it."""
         match self.purpose:
             case TimerMark(of):
                 return of
@@ -354,23 +353,23 @@ class PendingWake(Model):
     message: Message
     wake: Wake
     started: str | None = None
-    """The turn that had begun with this message when the agent went away; None if none had."""
+    """The turn that began with this message before the agent disconnected, if any."""
 
 
 class Card(Model):
-    """What a participant says about itself."""
+    """A participant's self-description."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     name: Annotated[str, Field(max_length=64, exclude_if=not_)] = ""
-    """What people call it, where that is not its id. It is claimed, not proven, and not unique."""
-    # As much as fits into a card, which is small.
+    """Its display name, if that differs from its id. Not verified, and not unique."""
+    # Limited by the size of a card, which is small.
     description: CardText = ""
     """What it is and does."""
     skills: Annotated[tuple[CardText, ...], Field(max_length=4096, fail_fast=True)] = ()
-    """Words for what it can do."""
+    """Keywords for its abilities."""
     examples: Annotated[tuple[CardText, ...], Field(max_length=64, exclude_if=not_)] = ()
-    """What one can ask it, in a person's words."""
+    """Example requests, as a person would write them."""
 
 
 class Participant(Model):
@@ -380,7 +379,7 @@ class Participant(Model):
     kind: Kind
     present: bool
     down: str | None = None
-    """Why it does not run, in words that follow its name, if nothing will start it by itself."""
+    """Why it is down, as text that follows its name, if it does not restart automatically."""
     card: Card = Field(default_factory=Card)
 
 
@@ -391,7 +390,7 @@ class Channel(Model):
     description: str = ""
     members: tuple[str, ...] = ()
     joined: bool = False
-    """Whether the asker is a member."""
+    """Whether the reader is a member."""
 
 
 class ThreadSummary(Model):
@@ -403,9 +402,9 @@ class ThreadSummary(Model):
     head: int
     """`tseq` of the last message."""
     last_seq: int
-    """`seq` of the last message: the order of activity."""
+    """`seq` of the last message, which orders threads by activity."""
     read: int = 0
-    """`tseq` up to which the reader has read the thread; what is beyond is unread."""
+    """`tseq` up to which the reader has read the thread."""
     messages: tuple[Message, ...] = ()
     """The last messages up to the reader's position, oldest first."""
 
@@ -413,25 +412,24 @@ class ThreadSummary(Model):
 class OperationInfo(Model):
     """An operation: enough to call it or, with its schemas, to offer it to a model as a tool.
 
-    `ready` tells it without the schemas, which are most of what it weighs; `describe_operations`
-    has them.
+    `ready` omits the schemas, which are most of its size; `describe_operations` has them.
     """
 
     name: str
     description: str
     permission: Permission
     tool: bool = True
-    """Whether it is meant for a model; others are for programs (records of turns, for example)."""
+    """Whether it is meant for models; others are for programs (such as recording turns)."""
     schemas: str = ""
-    """A hash of both schemas: who has seen it knows them."""
-    # Read as JSON they are JSON, and looking at each value took most of the time of joining.
+    """A hash of both schemas, for caching."""
+    # Parsed from JSON they are JSON, and validating each value took most of the time of joining.
     input_schema: dict[str, SkipValidation[JsonValue]] = Field(default_factory=dict)
     output_schema: dict[str, SkipValidation[JsonValue]] = Field(default_factory=dict)
 
 
 def amended(message: Message, amendments: Iterable[Message]) -> Message:
-    """The message as it is shown after these, oldest first, which all amend it: with the content of
-    the last edit, or with none once it was deleted."""
+    """The message as shown after these amendments of it, oldest first: with the content of the last
+    edit, or without content if it was deleted."""
     for amendment in amendments:
         if amendment.amends is None or message.amended == "deleted":
             continue

@@ -1,8 +1,7 @@
-"""Inputs and outputs of the core's operations. The descriptions are what a model reads.
+"""Inputs and outputs of the core's operations. Models read the descriptions.
 
-An operation that writes a message takes `cause`: the id of the message or turn that made the
-sender speak. The hub derives interaction and hop from it and refuses a cause that the sender never
-received.
+An operation that writes a message takes `cause`: the id of the message or turn that caused it. The
+hub derives interaction and hop from it, and refuses a cause that the sender never received.
 """
 
 from __future__ import annotations
@@ -83,10 +82,10 @@ __all__ = [
 
 
 class Input(Documented):
-    """Base of all inputs: an argument that is not known is an error that names it.
+    """Base of all inputs: an unknown argument is an error that names it.
 
-    Names have a length and lists a size, and a list fails fast: describing what is wrong with each
-    of its items would keep the hub busy with frames of thousands of them.
+    Names and lists have limits, and lists fail fast, as describing an error for each of thousands
+    of items would keep the hub busy.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -98,39 +97,38 @@ Recipients = Annotated[
     ThreadRef | Annotated[list[Name], Field(min_length=1, max_length=128, fail_fast=True)],
     Field(
         union_mode="left_to_right",
-        description="A participant's id, a list of ids (a group), or the id of a thread of yours.",
+        description="A participant's id, a list of ids (a group), or the id of a thread.",
     ),
 ]
 
 
 Tainted = Annotated[bool, Field(json_schema_extra={"x-runtime": True})]
-"""Of inputs: whether who asks has read something from outside the network. The runtime of an agent
-says so, not its model."""
+"""Whether the caller has read content from outside the network. Set by an agent's runtime, not its
+model."""
 
 
 class Speech(Input):
-    """What all messages may carry."""
+    """Options of all messages."""
 
     mentions: Annotated[tuple[Name, ...], Field(max_length=128, fail_fast=True)] = ()
-    """Ids of participants to mention besides the @names in the text."""
+    """Ids of participants to mention in addition to the @names in the text."""
     quote: NewQuote | None = None
     attachments: Annotated[tuple[NewAttachment, ...], Field(max_length=256, fail_fast=True)] = ()
     cause: TurnRef | None = None
-    """The message (m42) or turn that made you speak."""
+    """The message (m42) or turn that caused this message."""
     speak_as: Name | None = None
-    """The agent that you have taken over and speak for; for people only."""
+    """The agent that you have taken over, to send on its behalf; for people only."""
     outside: bool = False
-    """Whether it carries content from outside the network: results of tools, files. The hub says so
-    by itself when the cause does."""
+    """Whether it has content from outside the network: results of tools, files. Set by the hub if
+    it is set for the cause."""
     awaits: bool = False
-    """Whether you wait for the answer and do nothing else meanwhile. Refused where that would close
-    a circle of waits. For direct messages to one participant."""
+    """Whether you are blocked until the answer. Refused if that would close a cycle of waits. For
+    direct messages to one participant."""
     silent: bool = False
-    """Whether it wakes no agent: it only stands there."""
+    """Whether it wakes no agent."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
-    """A person's wish about a turn that runs in the thread: the message waits for the next turn,
-    enters the one that runs, or ends it and begins the next. Left out: as the agent's config
-    says."""
+    """A person's choice for a turn running in the thread: the message waits for the next turn,
+    joins the running one, or ends it and starts the next. Left out: as in the agent's config."""
 
 
 class SendTextMessage(Speech):
@@ -142,7 +140,7 @@ class SendMessage(Speech):
     to: Recipients
     content: JsonValue
     text_representation: str | None = None
-    """How the content reads as text."""
+    """The content as text."""
 
 
 class BroadcastTextMessage(Speech):
@@ -159,39 +157,39 @@ class Reply(Speech):
     """The message (m42) to reply under."""
     text: Text
     content: Annotated[JsonValue, Field(json_schema_extra={"x-runtime": True})] = None
-    """JSON in place of the text, which is how it reads then."""
+    """JSON content; the text is then its text representation."""
 
 
 class SendResult(Model):
-    """A message that is durable now."""
+    """A durable message."""
 
     id: str
     seq: int
     thread_id: str
-    """Canonical id of the thread it stands in."""
+    """Canonical id of its thread."""
     tseq: int
     present: tuple[str, ...] = ()
-    """Recipients of a direct message, and mentioned participants, who are connected."""
+    """Connected recipients of a direct message and mentioned participants."""
     absent: tuple[str, ...] = ()
-    """Those who are not: it waits for them."""
+    """Those not connected, who receive it later."""
     queued: dict[str, int] = Field(default_factory=dict)
-    """Of agents that it wakes: how many wakes wait there or are worked on, this one included."""
+    """For each agent it wakes: the number of its wakes queued or in progress, including this
+    one."""
     not_woken: dict[str, str] = Field(default_factory=dict)
-    """Of agents that it would have woken: the code of what prevented it (a budget, a
-    stop)."""
+    """For each agent it would have woken: the code of what prevented it (a budget, a stop)."""
     unresolved: tuple[str, ...] = ()
-    """@names in the text that no participant has."""
+    """@names in the text that match no participant."""
     notes: tuple[str, ...] = ()
-    """What mods let the sender know, for example that a secret was taken out."""
+    """Notes of mods to the sender, for example that a secret was removed."""
     amends: Amendment | None = None
-    """What it does to an earlier message, if it is no message of its own."""
+    """The change it makes to an earlier message, if it is an edit or a deletion."""
     message: Message
-    """As it stands in the log: the hub does not send it to its sender otherwise."""
+    """The message as in the log, which the hub does not send to its sender otherwise."""
 
 
 class ListParticipants(Input):
     after: Name | None = None
-    """Only those who come after this one: the last of the page before."""
+    """Only participants after this one: the last of the previous page."""
     limit: Annotated[int, Field(ge=1, le=1000)] = 1000
 
 
@@ -199,34 +197,34 @@ class Participants(Model):
     participants: tuple[Participant, ...]
     """Agents first, by name."""
     more: bool = False
-    """Whether there are others after these."""
+    """Whether there are more after these."""
 
 
 class DescribeOperations(Input):
     names: Annotated[tuple[Name, ...], Field(max_length=1000, fail_fast=True)] = ()
-    """Left out: all that you may call."""
+    """Left out: all that you can call."""
 
 
 class OperationSchemas(Model):
     operations: tuple[OperationInfo, ...]
-    """With the JSON Schemas of what they take and answer; names that mean nothing are left out."""
+    """With the JSON Schemas of inputs and outputs; unknown names are left out."""
 
 
 class ListThreads(Input):
     before: Position | None = None
-    """Only threads whose last message (`last_seq`) stands before this position of the log."""
+    """Only threads whose last message (`last_seq`) is before this position of the log."""
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
 class ThreadList(Model):
     threads: tuple[ThreadSummary, ...]
     more: bool = False
-    """Whether there are others, less recently active."""
+    """Whether there are more, less recently active."""
 
 
 class ReadThread(Input):
     thread: ThreadRef
-    """The thread's id, as you are shown it or canonical."""
+    """The thread's id, in either form."""
     before: Position | None = None
     """Only messages before this position (tseq) of the thread."""
     limit: Annotated[int, Field(ge=1, le=100)] = 20
@@ -244,7 +242,7 @@ class MarkRead(Input):
     thread: ThreadRef
     """The thread's id, in either form."""
     upto: Position
-    """The last position (tseq) that has been read."""
+    """The last position (tseq) that was read."""
 
 
 class MarkUnread(Input):
@@ -256,7 +254,7 @@ class MarkUnread(Input):
 
 class ListMentions(Input):
     before: Position | None = None
-    """Only messages before this position (seq) of the log: `upto` of the page before."""
+    """Only messages before this position (seq) of the log: `upto` of the previous page."""
     limit: Annotated[int, Field(ge=1, le=100)] = 50
 
 
@@ -264,9 +262,9 @@ class MentionPage(Model):
     messages: tuple[Message, ...]
     """Newest first."""
     upto: int
-    """How far back (seq) this page has looked; a page may be empty and not the last."""
+    """How far back (seq) this page was searched; an empty page need not be the last."""
     more: bool
-    """Whether there is anything before `upto` that has not been looked at."""
+    """Whether there are messages before `upto` that were not searched."""
 
 
 class ListChannels(Input):
@@ -281,7 +279,7 @@ class CreateChannel(Input):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
     description: Annotated[str, Field(max_length=1024)] = ""
     members: Annotated[tuple[Name, ...], Field(max_length=1000, fail_fast=True)] = ()
-    """Participants who join at once besides you."""
+    """Participants who join at once, in addition to you."""
 
 
 class ChannelName(Input):
@@ -299,37 +297,37 @@ class ReadReceipts(Input):
 
 
 class Receipt(Model):
-    """What has become of a message with one of those who read its thread."""
+    """What happened to a message for one reader of its thread."""
 
     participant: str
     kind: Kind
     present: bool
     delivered: bool
-    """The participant has acknowledged it."""
+    """Whether the participant acknowledged it."""
     read: bool | None = None
     """Whether a person has read it; left out for others."""
     woken: bool
     reason: str
     """Why it was woken or not, as a code."""
     explanation: str
-    """The same as a sentence."""
+    """The reason as a sentence."""
     turn: str | None = None
-    """Of a wake: the turn that has taken it, or is to."""
+    """For a wake: the turn that took it, or will."""
     state: str | None = None
-    """Of a wake: pending, running or ended."""
+    """For a wake: pending, running or ended."""
     step: int | None = None
-    """The step of the turn in whose prompt it first stood; left out: in none yet."""
+    """The first step of the turn whose prompt has it; left out if there is none yet."""
     answer: Literal["answered", "declined", "silent"] | None = None
-    """Of an agent whose turn about it has ended, or has spoken: what it did. Declined: it said that
-    it would not; silent: it ended without a word."""
+    """The response of an agent whose turn has ended or sent something. Declined: it used the tool
+    `decline`; silent: it ended without sending anything."""
     outcome: str | None = None
     """How that turn ended."""
     tokens_in: int | None = None
-    """Tokens that the turn's model has read so far; left out where none was asked."""
+    """Tokens that the turn's model has read so far; left out if none."""
     tokens_out: int | None = None
     """Tokens that it has written."""
     cost_usd: float | None = None
-    """What that has cost; left out where no price is known."""
+    """Their cost; left out if no price is known."""
 
 
 class Receipts(Model):
@@ -345,24 +343,24 @@ class ReadInteraction(Input):
     id: Annotated[str, Field(min_length=1, max_length=64)]
     """The interaction's id, for example i42."""
     after: Annotated[int, Field(ge=0, le=2**62)] | None = None
-    """Only messages after this position (seq) of the log: `upto` of the page before."""
+    """Only messages after this position (seq) of the log: `upto` of the previous page."""
 
 
 class InteractionWake(Model):
-    """A turn that a message of the interaction asked for."""
+    """A wake by a message of the interaction."""
 
     message_id: str
     agent: str
     reason: str
     reply: ReplyNeed
     turn: str
-    """The turn that has taken it, or is to."""
+    """The turn that took it, or will."""
     state: str
     """pending, running or ended."""
 
 
 class Envelope(Model):
-    """A message without what it says: who spoke to whom, because of what. As in `Message`."""
+    """A message without its content; fields as in `Message`."""
 
     id: str
     seq: int
@@ -380,26 +378,26 @@ class Envelope(Model):
 class InteractionPage(Model):
     id: str
     messages: tuple[Message, ...]
-    """Those that you may read, oldest first."""
+    """The messages you can read, oldest first."""
     hidden: int
-    """How many there are that you may not."""
+    """The number of messages you cannot read."""
     envelopes: tuple[Envelope, ...] = ()
-    """What is to be known of these all the same, oldest first; for owners only."""
+    """The hidden messages without their content, oldest first; for owners only."""
     wakes: tuple[InteractionWake, ...] = ()
-    """Whom these messages woke; for owners, the hidden ones too."""
+    """The wakes by these messages; for owners, also by the hidden ones."""
     turns: tuple[TurnSummary, ...] = ()
-    """The turns that they started; for owners only."""
+    """The turns they started; for owners only."""
     open: bool = False
-    """Whether anything of it goes on, hidden messages included: a turn of an agent that is here, or
-    a request."""
+    """Whether the interaction is still active, including hidden messages: a turn of a connected
+    agent, or a request."""
     upto: int
-    """How far (seq) this page has looked; a page may be empty and not the last."""
+    """How far (seq) this page was searched; an empty page need not be the last."""
     more: bool
-    """Whether the log goes on after `upto`."""
+    """Whether the log continues after `upto`."""
 
 
 class Done(Model):
-    """The operation has done what it says."""
+    """The operation succeeded."""
 
     done: bool = True
 
@@ -408,28 +406,28 @@ class BeginTurn(Input):
     start: TurnStart
     prompt: PromptParts = Field(default_factory=PromptParts)
     life: Name | None = None
-    """Names the process that works on the turn. After three processes in a row that died in it the
-    hub ends it; those without a name are not counted."""
+    """An id for the process that works on the turn. After crashes of three processes in a row the
+    hub ends the turn; processes without an id are not counted."""
 
 
 class BeginTurnResult(Model):
     attempts: int
-    """1, or more if an earlier process died in the middle of this turn."""
+    """1, or more if an earlier process crashed during this turn."""
     steps: tuple[Step, ...] = ()
-    """What that process had done."""
+    """The steps recorded so far."""
 
 
 class LeaveTurn(Input):
     turn: TurnRef
     life: Name
-    """The process that works on it no more."""
+    """The process that stops working on it."""
 
 
 class RecordStep(Input):
     turn: TurnRef
     step: Step
     settles: Annotated[tuple[TurnRef, ...], Field(max_length=1000, fail_fast=True)] = ()
-    """Keys of the reservations whose real figures this step tells."""
+    """Keys of the reservations that this step's actual cost replaces."""
 
 
 class EndTurn(Input):
@@ -440,7 +438,7 @@ class ListTurns(Input):
     agent: Name | None = None
     """Only turns of this agent."""
     before: TurnRef | None = None
-    """Only turns that began before this one: the last of the page before."""
+    """Only turns that began before this one: the last of the previous page."""
     limit: Annotated[int, Field(ge=1, le=200)] = 20
 
 
@@ -454,15 +452,15 @@ class TurnSummary(Model):
     """None while it runs."""
     reason: str = ""
     waits_for: tuple[str, ...] = ()
-    """Ids of the approvals that it is parked for."""
+    """Ids of the approvals that it waits for."""
     model: str | None = None
     steps: int = 0
     calls: int = 0
-    """Of tools."""
+    """Number of tool calls."""
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float | None = None
-    """What its model has cost; left out where no price is known."""
+    """Its model's cost; left out if no price is known."""
 
 
 class Turns(Model):
@@ -492,4 +490,4 @@ class WakeExplanation(Model):
     """The reason as a sentence."""
     wake: Wake | None = None
     state: str | None = None
-    """Of a wake: pending, running or ended."""
+    """For a wake: pending, running or ended."""

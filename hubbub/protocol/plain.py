@@ -1,9 +1,9 @@
-"""The frames that nearly all traffic is made of, read without a model: acknowledgements and texts
-that carry nothing else.
+"""Fast decoding, without a model, of the frames that make up nearly all traffic: acknowledgements
+and plain texts.
 
-What is read here is what the models of `frames` and `operations` would read. Anything that is not
-plain (other operations, mentions, quotes, escapes, mistakes) is left to them, and they say what is
-wrong. A property test holds the two together.
+The result equals that of the models of `frames` and `operations`. Anything else (other operations,
+mentions, quotes, escapes, mistakes) is left to the models, which also report errors. A property
+test keeps the two consistent.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PlainAck(Struct, tag_field="op", tag="ack", forbid_unknown_fields=True, fr
 
 
 class PlainSpeech(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
-    """A `Speech` that says nothing but a text, and perhaps why."""
+    """A `Speech` with only a text, and optionally a cause."""
 
     cause: _Cause | None = None
     mentions: ClassVar[tuple[str, ...]] = ()
@@ -96,7 +96,7 @@ _FRAME_KEYS = 4
 
 
 class PlainReader:
-    """Reads plain frames for a hub whose operations have these inputs."""
+    """Reads plain frames, for a hub whose operations have these inputs."""
 
     def __init__(self, inputs: Mapping[str, type[Input]]):
         self._speeches = {
@@ -106,8 +106,8 @@ class PlainReader:
         }
 
     def read(self, data: bytes) -> PlainAck | PlainCall | None:
-        """The frame in `data`; None if it is not a plain one, or not even a frame."""
-        # Might be NUL, half a character, or a colon in disguise. One byte is quicker to look for.
+        """The frame in `data`; None if it is not a plain frame."""
+        # Can be NUL, half a character, or an escaped colon. A single byte is faster to search for.
         if b"\\" in data and b"\\u" in data:
             return None
         try:
@@ -124,7 +124,7 @@ class PlainReader:
             keys += 1
         if speech.cause is not None:
             keys += 1
-        # Every key has a colon, and all are known: if none is left over, no key is given twice.
+        # Every key has a colon, and all keys are known: without an extra colon no key is repeated.
         call = PlainCall(frame.ref, frame.name, speech, frame.cid)
         colons = data.count(b":")
         return call if colons == keys or colons == keys + _colons(call, speech) else None
@@ -132,7 +132,7 @@ class PlainReader:
 
 @cache  # the same for all hubs of a process
 def _reader(speech: type[PlainSpeech]) -> tuple[Callable[[msgspec.Raw], PlainSpeech], int]:
-    """What reads the arguments of a call, and how many keys it has at least."""
+    """The decoder of a call's arguments, and its minimum number of keys."""
     required = sum(field.required for field in msgspec.structs.fields(speech))
     return msgspec.json.Decoder(speech).decode, _FRAME_KEYS + required
 

@@ -1,12 +1,12 @@
-"""The rules of JSON Schema within bounds: no schema keeps an agent or the hub busy.
+"""JSON Schema validation with bounded work, so that no schema can keep an agent or the hub busy.
 
 The rules are those of `jsonschema`, except that
 
-* patterns hold always: Python's `re` reads them otherwise than JSON Schema does, and one that
-  somebody else has written may take for ever. So do rules that depend on them, and `unevaluated…`;
-* `uniqueItems` takes a time that is proportional to the items;
-* `$schema` within a schema changes nothing;
-* everything together may take some work and no more.
+* patterns always match: Python's `re` differs from JSON Schema, and a pattern could run forever. So
+  do rules that depend on them, and `unevaluated…`;
+* `uniqueItems` takes linear time;
+* `$schema` within a schema has no effect;
+* the total work is limited.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from referencing import Registry
 __all__ = ["Rules", "TooMuchWork"]
 
 _WORK = 200_000
-"""Rules that may be looked at for one value: about a second, and no arguments need as many."""
+"""Rules evaluated for one value, about a second's work; no real arguments need as many."""
 _REFERENCE = 20
-"""Following one takes as long as so many other rules."""
+"""The cost of following a reference, in rules."""
 _LARGEST = 10_000
-"""Values that a schema may be made of."""
+"""Values in a schema."""
 _TYPES = 7
-"""There are no more, so that a list of types has no more."""
+"""The number of types, and so the longest useful list of types."""
 _NAMING = ("$id", "$anchor", "$dynamicAnchor")
 
 
 class TooMuchWork(Exception):
-    """The value could not be looked at as far as the schema wants."""
+    """The value could not be checked within the limit."""
 
 
 class Rules:
-    """A schema that values are held against. Raises ValueError when it is none."""
+    """A schema to validate values with. Raises ValueError if it is invalid."""
 
     def __init__(self, schema: Mapping[str, JsonValue]):
         self._size, self._named = 0, False
@@ -49,17 +49,16 @@ class Rules:
             plain = self._plain(schema, top=True)
             mistake = _mistake(json.dumps(plain))
         except RecursionError:
-            raise ValueError("no JSON Schema that can be used: it is too deep") from None
+            raise ValueError("the JSON Schema is nested too deep") from None
         if mistake is not None:
-            raise ValueError(f"no JSON Schema: {mistake}")
-        # The empty registry fetches nothing: a `$ref` to somewhere else stays unresolved.
+            raise ValueError(f"not a JSON Schema: {mistake}")
+        # The empty registry fetches nothing, so an external `$ref` stays unresolved.
         self._validator: Validator = _Validator(plain, registry=Registry())
 
     def mistakes(self, value: JsonValue) -> list[ValidationError]:
-        """What is wrong with the value.
+        """The validation errors of the value.
 
-        Raises `TooMuchWork`, `Unresolvable` for a reference to what is not there, and
-        RecursionError.
+        Raises `TooMuchWork`, `Unresolvable` for an unknown reference, and RecursionError.
         """
         token = _meter.set(_Meter(_REFERENCE + (self._size if self._named else 0)))
         try:
@@ -68,28 +67,28 @@ class Rules:
             _meter.reset(token)
 
     def _plain(self, value: JsonValue | Mapping[str, JsonValue], *, top: bool = False) -> JsonValue:
-        """The schema without `$schema`, with which a part would choose rules of its own."""
+        """The schema without `$schema`, with which a part could select other rules."""
         self._size += 1
         if self._size > _LARGEST:
-            raise ValueError("no JSON Schema that can be used: it is too large")
+            raise ValueError("this JSON Schema is too large")
         if isinstance(value, list):
             return [self._plain(item) for item in value]
         if not isinstance(value, Mapping):
             return value
         kinds = value.get("type")
         if isinstance(kinds, list) and len(kinds) > _TYPES:
-            raise ValueError("no JSON Schema: there are not so many types")
+            raise ValueError("not a JSON Schema: a list of types is too long")
         self._named = self._named or (not top and any(name in value for name in _NAMING))
         chosen = isinstance(value.get("$schema"), str)
         return {k: self._plain(v) for k, v in value.items() if not (chosen and k == "$schema")}
 
 
 class _Meter:
-    """The work that is left."""
+    """The remaining work."""
 
     def __init__(self, reference: int):
-        """`reference`: the work of following one. Where parts of the schema have names of their
-        own, all of it is searched each time.
+        """`reference`: the cost of following a reference. If parts of the schema have names of
+        their own, all of it is searched each time.
         """
         self.left, self.reference = _WORK, reference
 
@@ -97,14 +96,14 @@ class _Meter:
         self.left -= work
         if self.left < 0:
             raise TooMuchWork(
-                "checking these arguments by the tool's schema is too much work; give fewer of them"
+                "checking these arguments against the tool's schema is too much work; use fewer"
             )
 
 
 _meter: ContextVar[_Meter] = ContextVar("_meter")
 
-# What the rules are, as `jsonschema` calls them: a rule is given the validator, what the rule says,
-# the value, and the schema that it stands in; all of them are of any type.
+# A rule as `jsonschema` calls it: with the validator, the rule's value, the instance, and the
+# schema.
 _Rule = Callable[
     [Validator, JsonValue, JsonValue, Mapping[str, JsonValue]], Iterator[ValidationError]
 ]
@@ -119,7 +118,7 @@ def _metered(rule: _Rule) -> _Rule:
         if "$ref" in schema or "$dynamicRef" in schema:
             meter.spend(meter.reference)
         for mistake in rule(validator, wanted, value, schema) or ():
-            meter.spend(1 + len(mistake.message) // 100)  # it has the value in words
+            meter.spend(1 + len(mistake.message) // 100)  # it quotes the value
             yield mistake
 
     return look
@@ -147,7 +146,7 @@ def _unique(
 
 
 def _written(value: JsonValue) -> str:
-    """The value as text: the same for values that JSON Schema calls equal, and for no others."""
+    """The value as text that is equal exactly if the values are equal in JSON Schema."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list):
@@ -176,6 +175,6 @@ _META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
 
 @lru_cache(256)
 def _mistake(schema: str) -> str | None:
-    """Why this, as JSON, is no schema: remembered, since agents of a process share their tools."""
+    """Why this JSON is not a schema. Cached, as agents of a process share their tools."""
     mistake = next(_META.iter_errors(json.loads(schema)), None)
     return None if mistake is None else mistake.message

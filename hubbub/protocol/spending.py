@@ -1,7 +1,7 @@
-"""What work costs and what it may cost: budgets, reservations and sums, as they travel.
+"""Budgets, reservations and spending, as wire data.
 
-Sums are of what turns have recorded. Before each question to a model its estimate is reserved,
-until the step is recorded that tells the real figures.
+Sums are of recorded steps. Before each model call its estimated cost is reserved, until the step
+with the actual cost is recorded.
 """
 
 from __future__ import annotations
@@ -29,47 +29,47 @@ __all__ = [
 ]
 
 LimitName = Literal["hops", "wakes", "fan_out", "agents", "wall_clock", "tokens", "usd"]
-"""What is limited; `wall_clock` in seconds, `usd` in US dollars."""
+"""The kinds of limits; `wall_clock` in seconds, `usd` in US dollars."""
 LIMITS: tuple[LimitName, ...] = get_args(LimitName)
 Whose = Literal["interaction", "agent", "thread", "network"]
-"""Whose budget a limit is of. Those of agents, threads and the network are for a day (UTC)."""
+"""The owner of a limit. Limits of agents, threads and the network are per day (UTC)."""
 
 
 class ReserveBudget(Input):
     turn: Annotated[str, Field(min_length=1, max_length=100)]
-    """The turn that is about to ask a model: one of the caller's own."""
+    """The caller's turn that is about to call a model."""
     key: Annotated[str, Field(min_length=1, max_length=100)]
-    """Names this question within the turn; taking the same reservation again replaces it."""
+    """Identifies the model call within the turn; reserving with the same key replaces it."""
     tokens: Annotated[int, Field(ge=0, le=10**9)]
-    """Estimate: what is read and what may be written, together."""
+    """Estimated tokens, input and output together."""
     usd: Annotated[float, Field(ge=0, le=10**6, allow_inf_nan=False)] = 0.0
-    """Estimate; 0 where no price is known."""
+    """Estimated cost; 0 if no price is known."""
 
 
 class RemainingBudget(Model):
-    """A limit of which little is left, or nothing."""
+    """A limit with little or nothing left."""
 
     limit: LimitName
     whose: Whose
     used: float
-    """Reservations included."""
+    """Including reservations."""
     of: float
 
 
 class Reservation(Model):
-    """The question may be asked. Refusals are errors: `budget_exhausted`, `stopped`."""
+    """The model call is allowed. Refusals are errors: `budget_exhausted`, `stopped`."""
 
     turn: str
     key: str
     low: tuple[RemainingBudget, ...] = ()
-    """Limits of which less than a fifth is left: their prompts say so."""
+    """Limits with less than a fifth left, for the prompt."""
     limited: bool = True
-    """Whether tokens or money are limited for such a turn. Where they are not, only a stop can
-    stand in the way, and a question need not wait for its reservation."""
+    """Whether tokens or money are limited for such a turn. If not, only a stop can refuse a model
+    call, and it need not wait for its reservation."""
 
 
 class Sums(Model):
-    """What was spent."""
+    """Total spending."""
 
     turns: int = 0
     wakes: int = 0
@@ -83,21 +83,21 @@ class ReadBudget(Input):
 
 
 class BudgetState(Model):
-    """An interaction's budget: what is used and what there is. For those who take part in it."""
+    """An interaction's budget and usage, for its participants."""
 
     interaction: str
     opened_by: str
     opened_at: AwareDatetime
     limits: dict[LimitName, float]
-    """Those that there are."""
+    """The limits that are set."""
     used: dict[LimitName, float]
-    """Reservations included; `fan_out` is left out, it is of one message. Of one that is not
-    active, `wall_clock` is how long it went on."""
+    """Including reservations, without `fan_out`, which applies per message. If the interaction is
+    not active, `wall_clock` is its total duration."""
     reached: tuple[LimitName, ...] = ()
-    """Limits past which something was refused or woke no agent."""
+    """Limits that refused something."""
     sums: Sums = Sums()
     active: bool = True
-    """Whether turns of it run or wait."""
+    """Whether it has running turns or pending wakes."""
 
 
 class SpentBy(Model):
@@ -107,17 +107,17 @@ class SpentBy(Model):
 
 class ReadSpending(Input):
     agent: Id | None = None
-    """Only what this agent has spent."""
+    """Only spending of this agent."""
     thread: Annotated[str, Field(min_length=1, max_length=600)] | None = None
-    """Only what was spent on turns in this thread."""
+    """Only spending in this thread."""
     days: Annotated[int, Field(ge=1, le=366)] = 1
-    """So many days back, today (UTC) included."""
+    """Number of days, including today (UTC)."""
     turns: bool = False
-    """Also by model and by person, from the records of turns. For owners, of everything."""
+    """Also by model and by person, from the records of all turns; for owners."""
 
 
 class SpendingRow(Model):
-    """What one agent spent in one thread on one day."""
+    """The spending of one agent in one thread on one day."""
 
     day: str
     """YYYY-MM-DD, UTC."""
@@ -127,14 +127,14 @@ class SpendingRow(Model):
 
 
 class Spending(Model):
-    """For owners everything, for others what they take part in."""
+    """All spending for owners, for others only what they take part in."""
 
     rows: tuple[SpendingRow, ...]
-    """Latest day first, the dearest first within a day."""
+    """Latest day first, most expensive first within a day."""
     total: Sums
     today: tuple[RemainingBudget, ...] = ()
-    """The day's limits of the network, and of the agent or thread that was asked for."""
+    """Daily limits of the network, and of the requested agent or thread."""
     models: tuple[SpentBy, ...] = ()
-    """By model, as its endpoint calls it, the dearest first."""
+    """By model name at its endpoint, most expensive first."""
     people: tuple[SpentBy, ...] = ()
-    """By who said what the work was set in motion by."""
+    """By the person whose message opened the interaction."""

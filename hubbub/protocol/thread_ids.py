@@ -5,11 +5,11 @@
     dm.alice.bob.carol            direct_bob+carol          the same, up to 8 participants
     channel.general               channel_general           a channel
     broadcast                     broadcast                 everyone
-    mod.tasks                     mod_tasks                 what a mod has to say
+    mod.tasks                     mod_tasks                 a mod's own thread
     channel.general.t42           channel_general.t42       the replies to message m42
 
-Ids contain no dots and no participant is called `t5`, so a canonical id splits without ambiguity,
-and every part is a legal NATS token.
+Ids contain no dots and no participant is named `t5`, so a canonical id splits unambiguously, and
+every part is a valid NATS token.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 BROADCAST = "broadcast"
 MAX_GROUP = 8
 MAX_LENGTH = 1024
-"""Characters of a thread id: the longest names of a group and the deepest replies fit."""
+"""Characters of a thread id: enough for a group of the longest names and the deepest replies."""
 RESERVED_IDS = frozenset({"hub", "operator", "broadcast", "all", "everyone", "here"})
-"""Names that no participant may take: `hub` speaks for the network, `operator` is the one who
-runs it (the CLI joins by that name), the others mean everybody."""
+"""Names that no participant can have: `hub` is the network itself, `operator` the user that runs it
+(the CLI joins with that name), and the others mean everyone."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _CANONICAL = re.compile(
@@ -71,10 +71,10 @@ def is_id(text: str) -> bool:
 
 
 def is_participant_id(text: str) -> bool:
-    """Whether a participant may be called `text`.
+    """Whether `text` is a valid name for a participant.
 
-    Besides the reserved names, `t5` and its like are out, because `dm.ann.bob.t5` would be two
-    threads, and so is whatever reads like a thread: who writes to `direct_bob` means bob.
+    Besides the reserved names, it cannot be like `t5`, as `dm.ann.bob.t5` would be ambiguous, or
+    like a thread, as `direct_bob` refers to bob.
     """
     return (
         is_id(text)
@@ -85,12 +85,12 @@ def is_participant_id(text: str) -> bool:
 
 
 def is_channel_name(text: str) -> bool:
-    """Whether a channel may be called `text`: an id that does not read like a thread itself."""
+    """Whether `text` is a valid name for a channel: an id that does not look like a thread."""
     return is_id(text) and not _LIKE_A_THREAD.match(text)
 
 
 def direct(participants: Iterable[str]) -> str:
-    """The direct thread of 2 to 8 participants, the asker included."""
+    """The direct thread of 2 to 8 participants, including the caller."""
     return "dm." + ".".join(sorted(participants))
 
 
@@ -99,23 +99,23 @@ def channel(name: str) -> str:
 
 
 def mod(name: str) -> str:
-    """What a mod has to say."""
+    """The thread of a mod."""
     return f"mod.{name}"
 
 
 def reply_thread(thread_id: str, seq: int) -> str:
-    """The thread of replies to the message at `seq`, which stands in `thread_id`."""
+    """The thread of replies to the message at `seq` in `thread_id`."""
     return f"{thread_id}.t{seq}"
 
 
 def parent(thread_id: str) -> str | None:
-    """The thread that a reply thread hangs in; None for a thread that is no reply thread."""
+    """The parent of a reply thread; None for any other thread."""
     end = _parent_end(thread_id, len(thread_id))
     return thread_id[:end] if end else None
 
 
 def within(thread_id: str, top: str) -> bool:
-    """Whether it is that thread, or a reply thread somewhere in it."""
+    """Whether the thread is `top`, or a reply thread at any depth in it."""
     if not thread_id.startswith(top):
         return False
     end = len(thread_id)
@@ -125,7 +125,7 @@ def within(thread_id: str, top: str) -> bool:
 
 
 def depth(thread_id: str) -> int:
-    """How many reply threads deep: 0 for a conversation or channel itself."""
+    """The nesting depth of reply threads; 0 for a conversation or channel itself."""
     levels, end = 0, len(thread_id)
     while end := _parent_end(thread_id, end):
         levels += 1
@@ -133,7 +133,7 @@ def depth(thread_id: str) -> int:
 
 
 def root(thread_id: str) -> str:
-    """The conversation, channel, broadcast or mod thread in which `thread_id` lives."""
+    """The conversation, channel, broadcast or mod thread that contains `thread_id`."""
     end = len(thread_id)
     while up := _parent_end(thread_id, end):
         end = up
@@ -141,11 +141,11 @@ def root(thread_id: str) -> str:
 
 
 def _parent_end(thread_id: str, end: int) -> int:
-    """Where the parent of `thread_id[:end]` ends; 0 for a thread that is no reply thread."""
+    """Where the parent of `thread_id[:end]` ends; 0 if that is not a reply thread."""
     dot = thread_id.rfind(".", 0, end)
     if dot < 0 or not _REPLY.fullmatch(thread_id, dot, end):
         return 0
-    # channel.t5 is a channel called t5
+    # channel.t5 is a channel named t5
     return dot if thread_id.find(".", 0, dot) >= 0 or thread_id[:dot] == BROADCAST else 0
 
 
@@ -163,7 +163,7 @@ def members_of(thread_id: str) -> tuple[str, ...]:
 
 
 def relative(thread_id: str, reader: str) -> str:
-    """The id of a thread as `reader` is shown it."""
+    """The id of a thread as shown to `reader`."""
     top = root(thread_id)
     replies = thread_id[len(top) :]
     if top.startswith("dm."):
@@ -172,7 +172,8 @@ def relative(thread_id: str, reader: str) -> str:
 
 
 def canonical(thread_id: str, reader: str) -> str | None:
-    """The canonical id of a thread that `reader` named in either form; None if it is neither."""
+    """The canonical form of a thread id that `reader` gave in either form; None if it is
+    invalid."""
     if len(thread_id) > MAX_LENGTH:
         return None
     if _CANONICAL.match(thread_id):
@@ -189,7 +190,7 @@ def canonical(thread_id: str, reader: str) -> str | None:
 
 
 def _conversation(members: Iterable[str], replies: str) -> str | None:
-    """The direct thread of these members in whatever order; None if they cannot have one."""
+    """The direct thread of these members, in any order; None if they cannot have one."""
     named = set(members)
     possible = all(is_id(name) and not _REPLY.match("." + name) for name in named)
     return direct(named) + replies if possible and 2 <= len(named) <= MAX_GROUP else None

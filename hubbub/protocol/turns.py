@@ -1,4 +1,4 @@
-"""The record of a turn: what an agent saw, did and spent. Prompts are stored as rendered."""
+"""The record of a turn: an agent's input, actions and costs. Prompts are stored as rendered."""
 
 from __future__ import annotations
 
@@ -41,62 +41,62 @@ Outcome = Literal[
     "handler_error",
     "budget_exhausted",
 ]
-"""How a turn ended; `handler_error` is an exception in a Python agent's handler, or the death of
-three processes in a row, `budget_exhausted` that the hub gave no leave to ask the model."""
+"""How a turn ended. `handler_error`: an exception in a Python agent's handler, or crashes of three
+processes in a row; `budget_exhausted`: the hub refused the budget for a model call."""
 
 
-MOST = 2**20
-"""Parts of one kind that a record may have, and characters of a name in it. No frame carries so
-many: an agent makes its record of whatever its model says, and cuts it to what its hub takes."""
+MAX_ITEMS = 2**20
+"""Limit for parts of one kind in a record, and for characters of a name in it. No frame has as
+many: an agent records whatever its model produces, cut to the limits of its hub."""
 Tokens = Annotated[int, Field(ge=0, le=10**12)]
 Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, le=10**9, allow_inf_nan=False)]
-Label = Annotated[str, Field(max_length=MOST)]
-"""What a model, its endpoint or a config calls something."""
-Labels = Annotated[tuple[Label, ...], Field(max_length=MOST, fail_fast=True)]
-Notes = Annotated[tuple[str, ...], Field(max_length=MOST, fail_fast=True)]
+Label = Annotated[str, Field(max_length=MAX_ITEMS)]
+"""A name given by a model, its endpoint or a config."""
+Labels = Annotated[tuple[Label, ...], Field(max_length=MAX_ITEMS, fail_fast=True)]
+Notes = Annotated[tuple[str, ...], Field(max_length=MAX_ITEMS, fail_fast=True)]
 
 
 class ChangedCall(Model):
-    """What a person changed of a call when they approved it, before it ran."""
+    """The changes that a person made to a call when approving it."""
 
     by: Name
     arguments: dict[str, JsonValue]
-    """Those that it ran with."""
+    """The arguments it ran with."""
     names: Labels
-    """The arguments that differ from what was asked."""
+    """The arguments that were changed."""
 
 
 class ToolCallRecord(Model):
     """One tool call of a step. `result` is None until it has run.
 
-    Times are those of the call that has the result; a call that was never run (`finish`, a name
-    that no tool has) has none.
+    Times are those of the call with the result; a call that never ran (`finish`, an unknown tool)
+    has none.
     """
 
     id: Label
     name: Label
     arguments: JsonValue
-    """As the model gave them: a JSON object, or the raw text when it did not parse."""
+    """As given by the model: a JSON object, or the raw text if it did not parse."""
     result: str | None = None
-    """The prompt that the model was given."""
+    """The result as shown to the model."""
     error: Label | None = None
-    """The kind of failure, for example `unknown_tool`; None when the call succeeded."""
+    """The kind of failure, for example `unknown_tool`; None if the call succeeded."""
     at_ms: Milliseconds | None = None
     """When it began: milliseconds after the turn's start, as `Step.at_ms`."""
     duration_ms: float | None = None
-    """Milliseconds that it took, all attempts and the pauses between them together."""
+    """Its duration in milliseconds, including all attempts and the pauses between them."""
     attempts: int = Field(default=1, ge=1, le=1000)
-    """2 and more: it failed in a way that passes, and was repeated; the result is the last one's.
-    """
+    """2 or more: it failed temporarily and was retried; the result is from the last attempt."""
     changed: ChangedCall | None = None
-    """None: it ran with the arguments that the model gave it."""
+    """None if it ran with the model's arguments."""
     external: Annotated[bool, Field(exclude_if=not_)] = False
-    """Whether who asked runs it: the turn ends, and the one that their result starts goes on."""
+    """Whether the question's sender runs it: the turn ends, and their result starts the next
+    one."""
 
     @property
     def ran_with(self) -> JsonValue:
-        """The arguments that it ran with, or was to run with."""
+        """The arguments that it ran with, or would run with."""
         return self.arguments if self.changed is None else self.changed.arguments
 
 
@@ -104,151 +104,150 @@ WaitStrategy = Literal["all", "any", "majority"]
 
 
 class Compressed(Model):
-    """A step in the model's own, fewer words."""
+    """A step as summarised by the model."""
 
     n: int = Field(ge=1, le=10**6)
     text: str
 
 
 class Layer(Model):
-    """A part of what a model is shown. Sizes are tokens."""
+    """A part of a model's prompt. Sizes are tokens."""
 
     name: Label
     """`system`, `tools`, `knowledge`, `history`, `incoming` or `steps`."""
     tokens: int = Field(ge=0)
     cut: int = Field(default=0, ge=0)
-    """Tokens that were left out of it."""
+    """Tokens that were cut from it."""
 
 
 class Window(Model):
-    """How a question fills the model's context window. Sizes are tokens."""
+    """How a prompt fills the model's context window. Sizes are tokens."""
 
     size: int | None = None
-    """Of the window; None: not known, nothing is cut."""
+    """Size of the window; None if unknown, in which case nothing is cut."""
     reserve: int = 0
-    """Left free for the answer."""
-    layers: Annotated[tuple[Layer, ...], Field(max_length=MOST, fail_fast=True)] = ()
+    """Reserved for the answer."""
+    layers: Annotated[tuple[Layer, ...], Field(max_length=MAX_ITEMS, fail_fast=True)] = ()
     exact: bool = False
-    """Whether the sizes are counted by the model's own vocabulary; else they are estimates."""
+    """Whether the sizes are counted with the model's own vocabulary rather than estimated."""
 
 
 class Steering(Model):
-    """A person's message that came while the turn ran, and was let into it."""
+    """A person's message that arrived during the turn, and was added to it."""
 
     message: MessageRef
     """Its id."""
     reply: ReplyNeed = "optional"
-    """What its wake asked for."""
+    """The reply that its wake asks for."""
     text: str
-    """The message as the model was shown it."""
+    """The message as shown to the model."""
 
 
 Role = Literal["router", "planner", "executor", "reflector"]
-"""Who answers, in an agent that is a role or a pipeline of them."""
+"""The role that answers, in an agent that is a role or a pipeline of them."""
 Made = Literal["run", "ask", "confirm", "say", "join"]
-"""What a step of the runtime's own does: it runs steps of a plan, asks a person something or
-whether to go on (both end the turn), says the answer, or takes in the results of helpers that have
-ended in the background."""
+"""The kind of a step made by the runtime itself: it runs steps of a plan, asks a person a question
+or whether to continue (both end the turn), sends the answer, or collects the results of helpers
+that ended in the background."""
 
 
 class Step(Model):
-    """One answer of the model and what came of it; in a Python agent, one handler's run.
+    """One answer of the model and its effects; in a Python agent, one run of a handler.
 
-    Times are offsets by a clock that only goes forward, from the beginning of the turn. After a
-    crash they go on where the recorded steps end: the time without a process is left
-    out, so that a turn with `attempts` above 1 may have taken longer than its offsets say.
+    Times are monotonic offsets from the start of the turn. After a crash they continue where the
+    recorded steps end, without the time between processes, so that a turn with `attempts` above 1
+    can have taken longer than its offsets.
     """
 
     n: int = Field(ge=1, le=10**6)
     text: str | None = None
-    """Text beside the calls, or instead of them."""
-    calls: Annotated[tuple[ToolCallRecord, ...], Field(max_length=MOST, fail_fast=True)] = ()
+    """Text in addition to calls, or instead of them."""
+    calls: Annotated[tuple[ToolCallRecord, ...], Field(max_length=MAX_ITEMS, fail_fast=True)] = ()
     tokens_in: Tokens = 0
     tokens_out: Tokens = 0
     cost_usd: Dollars | None = None
-    """What the answer cost; None if the model has no price or its endpoint counts no tokens."""
+    """The answer's cost; None if the model has no price or its endpoint does not count tokens."""
     finish_reason: Label | None = None
     wait: WaitStrategy = "all"
-    """Which of several calls the step waits for; the rest is cancelled."""
+    """Which of several calls the step waits for; the others are cancelled."""
     reasoning: str | None = None
-    """What a model said to itself before it acted; never sent."""
-    discards: Annotated[tuple[int, ...], Field(max_length=MOST, fail_fast=True)] = ()
+    """The model's reasoning before it acted; never sent."""
+    discards: Annotated[tuple[int, ...], Field(max_length=MAX_ITEMS, fail_fast=True)] = ()
     """Earlier steps that the model no longer needs to see."""
-    compresses: Annotated[tuple[Compressed, ...], Field(max_length=MOST, fail_fast=True)] = ()
-    """Earlier steps that the model has put into fewer words."""
+    compresses: Annotated[tuple[Compressed, ...], Field(max_length=MAX_ITEMS, fail_fast=True)] = ()
+    """Earlier steps that the model summarised."""
     window: Window | None = None
-    """What was asked, layer by layer, and what of it had to be left out."""
-    steered: Annotated[tuple[Steering, ...], Field(max_length=MOST, fail_fast=True)] = ()
-    """Messages that the model was shown for the first time before this answer: people steer a turn
-    that runs. Recording the step makes their wakes part of the turn."""
+    """The prompt's layers, and how much of each was cut."""
+    steered: Annotated[tuple[Steering, ...], Field(max_length=MAX_ITEMS, fail_fast=True)] = ()
+    """Messages shown to the model for the first time before this answer, with which people steer a
+    running turn. Recording the step makes their wakes part of the turn."""
     dialect: Label | None = None
-    """How tools are called from this step on, where that is another way than before: see
-    `TurnStart.dialect`."""
+    """How tools are called from this step on, if that changed: see `TurnStart.dialect`."""
     made: Made | None = None
-    """None: a model has given it, or a handler."""
+    """None if a model or a handler made the step."""
     role: Role | None = None
-    """Whose answer it is; None in an agent without roles."""
+    """The role that answered; None in an agent without roles."""
     plan_step: int | None = Field(default=None, ge=1, le=10**6)
-    """executor: the step of the plan that its answer is for."""
+    """executor: the plan's step that the answer is for."""
     model: Label | None = None
-    """Which model has answered, where the turn asks several."""
+    """The model that answered, if the turn uses several."""
     untrusted: Labels = ()
-    """Where content from outside the network was read in this step, for the first time in the
-    turn: names of tools, ids of messages."""
+    """Sources of content from outside the network that was first read in this step: names of tools,
+    ids of messages."""
     calls_cut: bool = False
-    """Its calls are not recorded in full: the hub takes no more."""
+    """Whether its calls are cut in the record, because of the hub's limits."""
     notes: Notes = ()
-    """What the runtime did besides: a fallback, a repeated request, a hook that failed."""
+    """Other actions of the runtime: a fallback, a retried request, a failed hook."""
     at_ms: Milliseconds | None = None
-    """When the model was asked, or the handler called: milliseconds after the turn's start."""
+    """When the model or the handler was called: milliseconds after the turn's start."""
     duration_ms: float | None = None
-    """Milliseconds until the model had answered (its calls run after that), or the handler ended
-    (its calls ran within)."""
+    """Milliseconds until the model's answer (its calls run after that), or the handler's end (its
+    calls ran within)."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What people are shown of it besides texts, calls and figures: one line each."""
-        whose = f", for step {self.plan_step}" if self.plan_step else ""
-        told = [f"role: {self.role}{whose}" if self.role else ""]
-        told.append(f"model: {self.model}" if self.model else "")
-        told.append(_MADE[self.made] if self.made else "")
-        told.append(f"untrusted: {', '.join(self.untrusted)}" if self.untrusted else "")
-        told.append("its calls are not recorded in full" if self.calls_cut else "")
-        return (*filter(None, told), *self.notes)
+        """Remarks for people in addition to texts, calls and figures, one line each."""
+        plan_step = f", for step {self.plan_step}" if self.plan_step else ""
+        lines = [f"role: {self.role}{plan_step}" if self.role else ""]
+        lines.append(f"model: {self.model}" if self.model else "")
+        lines.append(_MADE[self.made] if self.made else "")
+        lines.append(f"untrusted: {', '.join(self.untrusted)}" if self.untrusted else "")
+        lines.append("its calls are not recorded in full" if self.calls_cut else "")
+        return (*filter(None, lines), *self.notes)
 
 
 _MADE: dict[Made, str] = {
     "run": "runs steps of the plan",
     "ask": "asks a person",
-    "confirm": "asks a person whether to go on",
-    "say": "says the answer",
-    "join": "takes in what helpers have done in the background",
+    "confirm": "asks a person whether to continue",
+    "say": "sends the answer",
+    "join": "collects the results of helpers in the background",
 }
 
 
 class TurnStart(Model):
-    """What is known when a turn begins."""
+    """The data of a turn at its start."""
 
     id: TurnRef
-    """The id that the wake gave it."""
+    """The id from the wake."""
     thread_id: ThreadRef
     """Canonical id of the thread that woke the agent."""
-    messages: Annotated[tuple[MessageRef, ...], Field(max_length=MOST, fail_fast=True)]
+    messages: Annotated[tuple[MessageRef, ...], Field(max_length=MAX_ITEMS, fail_fast=True)]
     """Ids of the messages that woke it, oldest first."""
     continues: TurnRef | None = None
-    """The turn whose question these messages answer, and whose work this one goes on with."""
+    """The turn whose question these messages answer, and whose work this one continues."""
     model: Label | None = None
     prompt_id: Label | None = None
-    """Which versioned prompt: `name@version#hash`; None for a plain instruction."""
+    """The versioned prompt, as `name@version#hash`; None for a plain instruction."""
     components: Labels = ()
-    """Names of the parts that the system prompt was built from, in their order."""
+    """Names of the system prompt's parts, in order."""
     dialect: Label | None = None
     """How the model calls tools: native, tool_call or final_output."""
     tools: Labels = ()
 
 
 def part_id(text: str) -> str:
-    """What a part of a prompt is called: 32 hex digits, the first half of its UTF-8's SHA-256."""
+    """The id of a prompt part: 32 hex digits, the first half of the SHA-256 of its UTF-8."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -257,17 +256,17 @@ PartIds = Annotated[tuple[PartId, ...], Field(max_length=1024, fail_fast=True)]
 
 
 class PromptParts(Model):
-    """The prompts of a turn in parts, since most of a prompt stands in the one before, too: each
-    part is sent to the hub and stored once for each agent. A prompt is its parts without anything
-    between them; where it is cut is up to the agent.
+    """The prompts of a turn in parts, as most of a prompt repeats the previous one: each part is
+    sent to the hub and stored once per agent. A prompt is the concatenation of its parts; the agent
+    decides where to split it.
     """
 
     system: PartIds = ()
     """The system message; without parts there is none."""
     user: PartIds = ()
-    """The message of the user that the turn begins with; without parts there is none."""
+    """The first user message; without parts there is none."""
     texts: Annotated[tuple[Label, ...], Field(max_length=2048, fail_fast=True)] = ()
-    """Those parts that the agent has sent in no turn yet, or that it is not sure of."""
+    """The parts that the agent has not sent in an earlier turn, or may not have."""
 
 
 class TurnEnd(Model):
@@ -276,14 +275,14 @@ class TurnEnd(Model):
     id: TurnRef
     outcome: Outcome
     reason: str = ""
-    """What `finish` was given, or what went wrong."""
+    """The argument of `finish`, or the failure."""
     text: str | None = None
-    """Text of the model that led to no action; stored, never published."""
+    """Text of the model without an action; stored, never sent."""
     notes: Notes = ()
-    """What the runtime did besides at the end, and after the last step."""
+    """Other actions of the runtime after the last step."""
     by: Name | None = None
-    """Who ended it in the agent's place: a person, or `hub` for the breaker and for a turn in which
-    one process after the other died. The hub says so."""
+    """Who ended it on the agent's behalf: a person, or `hub` for the breaker and for repeated
+    crashes. Set by the hub."""
 
 
 class Turn(Model):
@@ -293,10 +292,10 @@ class Turn(Model):
     agent: str
     started_at: AwareDatetime
     attempts: int = 1
-    """2 and more: its process ended in the middle, and the turn was taken up again."""
+    """2 or more: its process ended in the middle, and another resumed the turn."""
     system_prompt: str | None = None
     prompt: str | None = None
-    """The first message of the user, as the model was shown it."""
+    """The first user message, as shown to the model."""
     steps: tuple[Step, ...] = ()
     end: TurnEnd | None = None
     """None while it runs."""
@@ -314,6 +313,6 @@ class Turn(Model):
 
     @property
     def cost_usd(self) -> float | None:
-        """What the steps cost together, as far as it is known; None if it is of none of them."""
+        """The total known cost of the steps; None if no cost is known."""
         known = [step.cost_usd for step in self.steps if step.cost_usd is not None]
         return round(fsum(known), 12) if known else None

@@ -1,12 +1,11 @@
-"""The two ends of a connection as the hub sees them, whatever carries the frames, and its states.
+"""The two ends of a connection from the hub's view, for any transport, and its states.
 
-A socket server and the in-process transport both implement `Outlet` and hand what arrives to the
-`Inlet` that `Hub.attach(outlet)` returns. Which frame is welcome in which state:
+A socket server and the in-process transport both implement `Outlet`, and pass received frames to
+the `Inlet` that `Hub.attach(outlet)` returns. The table defines which frames each state allows:
 
     CONNECTED --identify--> IDENTIFYING --ready--> READY --> CLOSED
 
-A frame that the table does not list for a state is answered with the error beside it; the state
-stays as it is.
+Any other frame is answered with an error, and the state does not change.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ __all__ = [
 
 
 class Outlet(Protocol):
-    """Where the hub writes to. No method blocks or raises; a closed outlet swallows what comes."""
+    """The hub's outgoing end. No method blocks or raises; a closed outlet drops all frames."""
 
     def write(self, frame: bytes) -> None:
-        """Queue one complete frame. Frames of one pass of the loop may leave together."""
+        """Queue one complete frame. Frames of one iteration of the loop can leave together."""
         ...
 
     def close(self, code: int, reason: str) -> None:
-        """Close after what was written before."""
+        """Close after everything already written."""
         ...
 
     def identified(self) -> None:
-        """The peer has said, and proved, who it is: it is no stranger any more."""
+        """The peer has identified and was admitted."""
         ...
 
     def unsent(self) -> int:
@@ -46,16 +45,16 @@ class Outlet(Protocol):
 
 
 class Inlet(Protocol):
-    """Where the peer's frames go. All methods are called from the loop's thread."""
+    """The receiver of the peer's frames. All methods are called from the loop's thread."""
 
     def receive(self, frame: bytes) -> None: ...
 
     def drained(self) -> None:
-        """The peer has accepted what was written, or most of it: more may be written."""
+        """The peer has accepted most of what was written, so there is room for more."""
         ...
 
     def lost(self) -> None:
-        """The peer is gone. Called once; nothing is received after it."""
+        """The connection has ended. Called once; nothing is received after it."""
         ...
 
 
@@ -77,11 +76,11 @@ WELCOME: dict[SessionState, frozenset[str]] = {
 
 
 def complaint(state: SessionState, op: str) -> tuple[ErrorCode, str] | None:
-    """Why `op` is not welcome in `state`; None if it is."""
+    """The error for `op` in `state`; None if it is allowed."""
     if op in WELCOME[state]:
         return None
     if op == "identify":
-        return ErrorCode.ALREADY_IDENTIFIED, "this socket has identified already"
+        return ErrorCode.ALREADY_IDENTIFIED, "this socket has already identified"
     if state is SessionState.IDENTIFYING:
         return ErrorCode.NOT_IDENTIFIED, f"wait for `ready` before `{op}`"
     return ErrorCode.NOT_IDENTIFIED, f"send `identify` before `{op}`"

@@ -70,7 +70,7 @@ class LocalNetwork:
         hub = await enter(self.hub)
         if self._gateway:
             door = GatewayDoor(hub.kernel, hub.gateway, hub.services.registry, _TOKEN)
-            doors = await enter(door.open(hub.hear))
+            doors = await enter(door.open(hub.listen))
             listening = await enter(serve_hub(hub, "127.0.0.1:0", doors=doors))
             here, self.uplink = await enter(_gateway(listening))
             self.url = here.url

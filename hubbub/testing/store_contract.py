@@ -384,6 +384,6 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
             assert [row.started for row in await store.read(PendingWakes("bob", 9))] == ["bob-m1"]
             with pytest.raises(DuplicateCids) as refused:
                 await write(store, messages=[message(3, cid="c1"), message(4, cid="call")])
-            assert refused.value.found == {("alice", "c1"), ("alice", "call")}
+            assert refused.value.pairs == {("alice", "c1"), ("alice", "call")}
             await write(store, messages=[message(3, tseq=2)])
             assert await store.thread_page(1, None, 9) == [body(1), body(3)]

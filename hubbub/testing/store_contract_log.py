@@ -262,7 +262,7 @@ class HistoryContract(StoreMaker):
         repeated = [message(3, cid="said"), message(4, cid="call"), message(5, cid="new")]
         with pytest.raises(DuplicateCids) as refused:
             await write(store, ParticipantSeen("x", "agent", "{}"), messages=repeated)
-        assert refused.value.found == {("alice", "said"), ("alice", "call")}
+        assert refused.value.pairs == {("alice", "said"), ("alice", "call")}
         assert await store.message(3) is None
         assert await store.read(SettledCall("alice", "new")) is None
 
@@ -273,7 +273,7 @@ class HistoryContract(StoreMaker):
         for cid in ("c1", "c5", "call"):
             with pytest.raises(DuplicateCids) as refused:
                 await write(store, CallSettled("alice", cid, 2, "2"))
-            assert refused.value.found == {("alice", cid)}
+            assert refused.value.pairs == {("alice", cid)}
         assert await store.read(SettledCall("alice", "call")) == Settled(1, None, b"1")
 
     async def test_a_batch_that_contradicts_the_log_is_refused_whole(self, store: Store) -> None:
@@ -318,7 +318,7 @@ async def _whole_interaction(store: Store, name: str, after: int, upto: int) -> 
     while after < upto:
         page = await store.read(InteractionMessages(name, after, upto))
         assert after < page.upto <= upto, "a page that leads nowhere"
-        found += _numbers([body for _, body in page.found])
+        found += _numbers([body for _, body in page.rows])
         after = page.upto
     return found
 
@@ -392,7 +392,7 @@ class SearchesContract(StoreMaker):
         assert await _whole_interaction(store, "i2", 4, 10) == [7, 10]
         assert await _whole_interaction(store, "i9", 0, 14) == []
         page = await store.read(InteractionMessages("i2", 0, 14))
-        assert page.found[0] == (1, rows[0].body)
+        assert page.rows[0] == (1, rows[0].body)
         assert (await store.read(InteractionMessages("i2", 14, 14))).upto == 14
 
     async def test_what_quotes_an_interaction_does_not_belong_to_it(self, store: Store) -> None:
@@ -412,7 +412,7 @@ class SearchesContract(StoreMaker):
         assert 1 <= len(page.bodies) < 8
         assert await _all_mentions(store, "bob", 99) == list(range(12, 0, -1))
         part = await store.read(InteractionMessages("i1", 0, 12))
-        assert 1 <= len(part.found) < 8
+        assert 1 <= len(part.rows) < 8
         assert await _whole_interaction(store, "i1", 0, 12) == list(range(1, 13))
 
     async def test_a_participant_of_many_messages_is_read_to_the_end(self, store: Store) -> None:

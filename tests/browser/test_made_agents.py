@@ -64,10 +64,10 @@ async def _stopped_and_started(desk: Desk) -> None:
     await _looks_right(desk)
     await reviewer.get_by_role("button", name="Stop reviewer").click()
     await expect(reviewer).to_contain_text("Stopped")
-    await expect(reviewer).to_contain_text("ann has stopped it")
+    await expect(reviewer).to_contain_text("ann stopped it")
     await desk.visit("thread", "dm.ann.reviewer")
     await desk.says("Are you there?")
-    await desk.sees("reviewer does not run: ann has stopped it")
+    await desk.sees("reviewer is not running: ann stopped it")
     await desk.visit("agents")
     await reviewer.get_by_role("button", name="Start reviewer").click()
     await expect(reviewer).to_contain_text("Running")
@@ -148,7 +148,7 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await main.get_by_role("button", name="Remove").click()
             await main.get_by_role("button", name="Remove reviewer").click()
             await expect(main.get_by_role("listitem", name="reviewer")).to_contain_text(
-                "does not exist any more"
+                "no longer exists"
             )
             assert list((tmp_path / "agents.d").iterdir()) == []
 

@@ -190,7 +190,7 @@ async def test_a_name_is_one_nodes_and_a_node_says_so(folder: Path, server: Post
         async with asyncio.timeout(WITHIN_S):
             _, err = await again.communicate()
         assert again.returncode == 2
-        assert b"there is a node n1 already" in err
+        assert b"a node named n1 already exists" in err
 
 
 @asynccontextmanager

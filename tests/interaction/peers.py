@@ -112,7 +112,7 @@ class Network:
             commit, self._commit = self._commit, asyncio.Event()
             commit.set()
 
-        self.hub.hear(announce)
+        self.hub.listen(announce)
 
     async def attach(self) -> Peer:
         """A new socket that has seen `hello` and said nothing."""

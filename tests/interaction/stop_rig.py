@@ -62,7 +62,7 @@ async def settled(network: Network) -> None:
     """All is committed, and nothing is being stopped any more."""
     await network.quiet()
     await asyncio.sleep(0)  # what the hub has just begun waits for its turn to stop things now
-    async with network.hub.services.ending.alone():
+    async with network.hub.services.ending.exclusive():
         pass
 
 

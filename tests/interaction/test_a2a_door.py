@@ -257,7 +257,7 @@ async def test_tasks_of_one_asker_end_in_order_and_one_beyond_a_budget_fails_wit
         assert done.status.state == TaskState.TASK_STATE_COMPLETED
         refused = await sent(ann, asks("three", "three"))
         assert refused.status.state == TaskState.TASK_STATE_FAILED
-        assert "day" in refused.status.message.parts[0].text
+        assert "daily budget" in refused.status.message.parts[0].text
 
 
 @pytest.mark.behaviour("I-31")

@@ -121,7 +121,7 @@ async def test_who_chooses_no_tools_has_those_that_the_operator_allows(
         ann = await network.join("ann")
         await ann.call("add_agent", agent="rev", instruction="Be.", tools=["read_thread"])
         error = await ann.ask("edit_agent", agent="rev", tools=["stop"])
-        assert "no tool that can be chosen" in error["message"]
+        assert "not one of the available tools" in error["message"]
         await ann.call("edit_agent", agent="rev", tools=None)
         assert "tools" not in (await ann.call("read_agent", agent="rev"))["fields"]
         assert load(config).file.agents["rev"].tools == allowed
@@ -289,10 +289,10 @@ agents:
         ]
         assert [each["message"] for each in refused] == [
             f"it stands in {files.file('rev')}: remove it there, and start the network anew",
-            "there is no agent 'count' that can be changed here",
+            "no agent named 'count' can be changed",
             f"{files.file('two')} has parts of it in other places, too: change it there",
-            "tools: its file says which tools it has: choose among those that are allowed",
-            "tools: './other.py:run' is no tool that can be chosen here",
+            "tools: its file lists its tools: choose from those that are allowed",
+            "tools: './other.py:run' is not one of the available tools",
         ]
         assert config.read_text() == changed
         await ann.call("roll_back_agent", agent="rev", to=1)

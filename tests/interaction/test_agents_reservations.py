@@ -80,7 +80,7 @@ async def test_a_turn_whose_budget_is_used_up_ends(in_memory: Networks) -> None:
         assert "tokens of the interaction" in end.reason
         assert len(s.model.requests) == 1
         told = await notice(s.ann, "budget_exhausted")
-        assert told["text_representation"].startswith("bot has used up its budget")
+        assert told["text_representation"].startswith("bot used up its budget")
         assert told["content"]["messages"] == ["m1"]
         again = await s.ann.say("bot", "go on")
         assert ended(await s.net.turn(f"bot-{again['id']}")).outcome == "finished"

@@ -160,7 +160,7 @@ async def test_what_ends_the_turn_ends_it(in_memory: Networks) -> None:
         assert ending(await s.net.turn(id))[0] == "cancelled"
         s.model.release("helper")
         heard = [await s.heard() for _ in range(2)]
-        assert ["goal" in heard[0], "ann has stopped" in heard[1]] == [True, True]
+        assert ["goal" in heard[0], "ann stopped" in heard[1]] == [True, True]
         await s.silence()
 
 

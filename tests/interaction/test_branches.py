@@ -43,7 +43,7 @@ async def test_a_command_that_runs_is_not_begun_again_and_two_run_at_once(
         first = await ann.post("branch", message="m1")
         again = await ann.post("branch", message="m1")
         other = await ann.post("branch", message="m2")
-        with pytest.raises(OperationError, match="2 of these are under way"):
+        with pytest.raises(OperationError, match="2 of these are already running"):
             await ann.call("make_case", message="m3")
         with pytest.raises(OperationError, match="only an owner"):
             await bot.call("make_case", message="m3")

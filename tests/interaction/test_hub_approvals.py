@@ -106,7 +106,7 @@ async def test_the_approvers_of_the_config_decide_and_nobody_else(in_memory: Net
             for seen in (ann, calc):
                 error = await seen.ask(name, id=id)
                 assert error["code"] == "forbidden"
-                assert error["message"] == "cat decide about this, and never agents"
+                assert error["message"] == "only cat can decide this, never an agent"
         assert (await ann.call("read_approval", id=id))["may_decide"] is False
         read = await cat.call("read_approval", id=id)
         assert (read["may_decide"], read["approvers"]) == (True, ["cat"])
@@ -151,7 +151,7 @@ async def test_without_approvers_owners_decide_and_never_programs(in_memory: Net
         id = (await ask(calc, turn))["id"]
         spy, program = await network.join("spy", "agent"), await network.join("sly", "service")
         error = await calc.ask("approve", id=id)
-        assert error["message"].startswith("the owners decide")
+        assert error["message"].startswith("only the owners can decide")
         codes = [(await peer.ask("approve", id=id))["code"] for peer in (calc, spy, program)]
         assert codes == ["forbidden", "unknown_approval", "forbidden"]
         assert await state(calc, id) == "pending"
@@ -168,14 +168,14 @@ async def test_a_denied_call_is_not_started(in_memory: Networks) -> None:
         assert (told["state"], told["verdict"]) == ("denied", "not today")
         error = await calc.ask("start_approved", id=id)
         assert error["code"] == "not_pending"
-        assert error["message"] == f"approval {id} is denied: ann has denied it (not today)"
+        assert error["message"] == f"approval {id} is denied: ann denied it (not today)"
         assert error["details"] == {
             "state": "denied", "decided_by": "ann", "decided_at": told["decided_at"],
             "verdict": "not today",
         }  # fmt: skip
         waits = (await ask(calc, turn, "2"))["id"]
         error = await calc.ask("start_approved", id=waits)
-        assert error["message"] == f"approval {waits} is pending: nobody has decided yet"
+        assert error["message"] == f"approval {waits} is pending: no one has decided yet"
         assert (await ask(calc, turn))["state"] == "denied"
 
 
@@ -245,7 +245,7 @@ async def test_two_who_decide_at_once_decide_once(in_memory: Networks) -> None:
         assert approved["state"] == "approved"
         error = await bob.answer(second)
         assert error["code"] == "not_pending"
-        assert "ann has approved it" in error["message"] or "started" in error["message"]
+        assert "ann approved it" in error["message"] or "started" in error["message"]
         assert error["details"]["decided_by"] == "ann"
         started = (await calc.answer(third))["value"]
         assert started["state"] == "started"

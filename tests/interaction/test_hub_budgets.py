@@ -283,8 +283,8 @@ async def test_an_observers_last_word_that_is_not_kept_was_not_said(in_memory: N
             codes.append(said.get("code"))
         assert codes == ["store_unavailable", None, "budget_exhausted"]
         assert said["message"] == (
-            f"interaction i{posted['seq']} is past its limit (agents), and nothing in it has woken "
-            "you; a person may go on by sending a new message"
+            f"interaction i{posted['seq']} is past its limit (agents), and nothing in it woke "
+            "you; a person can continue it with a new message"
         )
         assert said["details"] == {"interaction_id": f"i{posted['seq']}", "limit": "agents"}
 

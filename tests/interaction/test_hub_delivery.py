@@ -121,7 +121,7 @@ async def test_who_is_no_member_can_neither_post_nor_read(network: Network) -> N
         assert (await calc.ask("read_thread", thread=thread))["code"] == "unknown_thread"
         assert (await calc.ask("send_text_message", to=thread, text="x"))["op"] == "error"
     misspelled = await ann.ask("post_to_channel", channel="dsek", text="x")
-    assert misspelled["message"] == "there is no channel 'dsek'; did you mean desk?"
+    assert misspelled["message"] == "no channel is named 'dsek'; did you mean desk?"
 
 
 @pytest.mark.behaviour("P-11")

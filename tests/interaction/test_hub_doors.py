@@ -167,7 +167,7 @@ async def test_an_open_network_belongs_to_its_people_but_launched_places_are_kep
         taken = {"participant": "operator", "kind": "service"}
         error, code = await (await network.attach()).refused(**taken)
         assert code == 4500
-        assert "user who runs the network" in error["message"]
+        assert "the network's own user" in error["message"]
         assert "token add" not in error["message"]  # nobody can make one for that name
         operator = await enter(network, "operator", "service")
         eve = await network.join("eve")

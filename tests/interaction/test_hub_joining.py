@@ -117,7 +117,7 @@ async def test_who_does_not_identify_itself_well_is_turned_away(network: Network
         assert (error["code"], code, "reserved" in error["message"]) == ("auth_failed", 4500, True)
     error, code = await (await network.attach()).refused(participant="ann", kind="agent")
     assert (error["code"], code) == ("auth_failed", 4500)
-    assert "is the name of a person here" in error["message"]
+    assert "is already a person" in error["message"]
     for kind in ("human", "agent"):
         _, code = await (await network.attach()).refused(participant="operator", kind=kind)
         assert code == 4500

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from hubbub.errors import OperationError
 from hubbub.network.records import MemoryWritten
-from hubbub.network.services.memory import MOST_KEYS
+from hubbub.network.services.memory import MAX_KEYS
 from hubbub.network.store import open_store
 from hubbub.protocol.memory import MemoryEntry, Recalled
 from hubbub.testing.store_rows import opened, write
@@ -62,11 +62,11 @@ async def test_memory_survives_a_restart_and_keys_on_their_way_to_the_store_coun
 ) -> None:
     place = f"sqlite:{tmp_path / 'town.db'}"
     async with opened(before := open_store(place)):
-        await write(before, *(MemoryWritten("bot", f"k{n}", str(n)) for n in range(MOST_KEYS - 1)))
+        await write(before, *(MemoryWritten("bot", f"k{n}", str(n)) for n in range(MAX_KEYS - 1)))
     store = MoodyStore(place)
     async with in_memory.start(store=store) as network:
         bot, ann = await network.join("bot", "agent"), await network.join("ann")
-        assert len(await entries(bot)) == MOST_KEYS - 1
+        assert len(await entries(bot)) == MAX_KEYS - 1
         assert (await bot.call("recall", key="k7"))["value"] == 7
         store.gate.clear()
         last = asyncio.create_task(bot.call("remember", key="last", value=1))
@@ -93,7 +93,7 @@ async def test_keys_are_plain_names_and_values_have_a_size(network: Network) -> 
     await bot.call("remember", key="ann.likes", value="ä" * 8191)
     error = await refused(bot, "remember", key="ann.likes", value="ä" * 8192)
     assert error.code == "too_large"
-    assert "16386 bytes of JSON, and at most 16384" in error.message
+    assert "at most 16384 bytes of JSON per key, this has 16386" in error.message
     assert len((await bot.call("recall", key="ann.likes"))["value"]) == 8191
     for operation in ("recall", "forget"):
         error = await refused(bot, operation, key="ann-like")

@@ -46,7 +46,7 @@ async def test_a_question_fits_into_what_is_left(in_memory: Networks) -> None:
         answer = await worker.reserve("3", 41)
         assert refused(answer) == [("tokens", "interaction", 60, 100)]
         left = "tokens of the interaction: 60 of 100 used or reserved"
-        assert answer["message"] == f"too little is left for this question ({left})"
+        assert answer["message"] == f"too little is left for this model call ({left})"
         dear = await worker.reserve("3", 41, 0.21)
         assert dear["message"].endswith(
             f"({left}; usd of the interaction: $0.3 of $0.5 used or reserved)"

@@ -74,9 +74,9 @@ async def test_a_person_is_told_once_when_all_whom_they_woke_ended_without_a_wor
     await network.quiet()
     (notice,) = await notices(room.ann)
     assert notice["text_representation"] == (
-        "None of those woken by this has answered: calc and libby. "
+        "None of the agents woken by this answered: calc and libby. "
         "libby got no answer from its model (`no connection`). "
-        "Mention an agent to get an answer, or to be told why there is none."
+        "Mention an agent to get an answer, or the reason there is none."
     )
     assert notice["thread_id"] == "broadcast"
     assert notice["mentions"] == ["ann"]
@@ -134,7 +134,7 @@ async def test_a_person_is_told_only_the_one_thing_that_matters(network: Network
     await room.is_silent("libby")
     await network.quiet()
     (notice,) = await notices(room.ann)
-    assert notice["text_representation"] == "libby has read this and decided not to answer."
+    assert notice["text_representation"] == "libby read this and decided not to answer."
     for agent in room.agents.values():
         await agent.sync()
     await room.broadcast("hello")
@@ -225,7 +225,7 @@ async def test_a_person_is_told_when_nobody_answers_what_was_passed_on(network: 
     failed = await room.fails(BILLING)
     (notice,) = await told_of_silence(room, network)
     assert notice["text_representation"] == (
-        "None of those woken by this has answered: calc and libby. "
+        "None of the agents woken by this answered: calc and libby. "
         "libby got no answer from its model (`no connection`)."
     )
     assert notice["thread_id"] == room.asked["thread_id"]

@@ -360,7 +360,7 @@ async def test_a_hub_that_cannot_store_anything_is_not_ready(
     store = open_store(place.format(tmp=tmp_path))
     async with Hub(config(), store) as hub, serve_hub(hub, "127.0.0.1:0") as at:
         async with full_disk(store):
-            assert (await http(at, "/readyz"))[::2] == (503, "nothing can be stored at present\n")
+            assert (await http(at, "/readyz"))[::2] == (503, "the store cannot be written\n")
         monkeypatch.setattr(readiness, "FRESH_S", 0.0)
         assert (await http(at, "/readyz"))[::2] == (200, "ready\n")
 

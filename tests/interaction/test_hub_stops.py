@@ -277,7 +277,7 @@ async def test_each_person_who_waited_is_told_once(in_memory: Networks) -> None:
         assert notice["content"]["messages"] == [first["id"], second["id"]]
         assert notice["mentions"] == ["ann"]
         text = notice["text_representation"]
-        assert text == "bob has stopped calc before it answered (lunch)."
+        assert text == "bob stopped calc before it answered (lunch)."
         (notice,) = await notices(network, bob)
         assert notice["content"]["messages"] == [theirs["id"]]
         assert await notices(network, cat) == [], "she was answered"
@@ -298,7 +298,7 @@ async def test_a_thread_shows_once_that_something_in_it_was_stopped(
             await ann.call("stop", scope=scope, target=target, reason="later")
         (notice,) = await notices(network, bob)
         assert (notice["thread_id"], notice["mentions"]) == ("channel.desk", ["bob"])
-        assert "ann has stopped" in notice["text_representation"]
+        assert "ann stopped" in notice["text_representation"]
         assert "later" in notice["text_representation"]
         assert notice["content"]["agents"] == ["calc"]
         assert wakes(await calc.sync()) == []

@@ -55,7 +55,7 @@ async def test_taking_over_ends_what_is_done_and_tells_who_waited(in_memory: Net
         assert stop["turns"] == [turn, "calc-m2"]
         assert (stop["code"], stop["by"]) == ("taken_over", "bob")
         (notice,) = await notices(network, ann)
-        assert notice["text_representation"] == "bob has taken over calc before it answered."
+        assert notice["text_representation"] == "bob took over calc before it answered."
         assert notice["content"]["messages"] == ["m1", "m2"]
         assert (await calc.ask("record_step", turn=turn, step={"n": 1}))["code"] == "turn_over"
         assert (await calc.ask("send_text_message", to="ann", text="4"))["code"] == "taken_over"
@@ -124,7 +124,7 @@ async def test_only_the_holder_speaks_and_where_the_agent_might(in_memory: Netwo
                 assert error["code"] == "forbidden", (peer, name)
         error = await bob.ask("post_to_channel", channel="den", text="x", speak_as="calc")
         assert error["code"] == "forbidden"
-        assert "calc is no member" in error["message"]
+        assert "calc is not a member" in error["message"]
         error = await bob.ask("send_text_message", to="channel.den", text="x", speak_as="calc")
         assert error["code"] == "unknown_thread"
 

@@ -84,8 +84,8 @@ async def test_threads_and_messages_are_read_back_page_by_page(network: Network)
         ({"thread": "direct_bob", "limit": 0}, "limit"),
         ({"thread": "direct_bob", "limit": 101}, "limit"),
         ({"thread": "direct_bob", "before": 0}, "before"),
-        ({"thread": "what is this"}, "no thread id"),
-        ({"thread": "channel_nowhere"}, "you are in no thread"),
+        ({"thread": "what is this"}, "not a thread id"),
+        ({"thread": "channel_nowhere"}, "you are not in a thread"),
     ):
         assert says in (await ann.ask("read_thread", **args))["message"]
     event = (await bob.take(10))[-1]

@@ -360,7 +360,7 @@ UNUSABLE: list[tuple[JsonValue, str, str]] = [
     (offered(5), "5", "name"),
     (offered("noted", OBJECT, annotations=[]), "noted", "annotations"),
     ({"description": "x"}, "?", "name"),
-    (offered("strin", STRIN), "shop_strin", "no JSON Schema"),
+    (offered("strin", STRIN), "shop_strin", "not a JSON Schema"),
 ]
 
 

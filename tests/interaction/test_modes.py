@@ -234,7 +234,7 @@ class TestFork:
             assert counter.n_waiting == 0  # the helper's call was cancelled
             heard = [await s.heard() for _ in range(2)]
             assert heard[0].startswith("helper 1, goal")
-            assert "ann has stopped" in heard[1]
+            assert "ann stopped" in heard[1]
             await s.silence()
 
     @pytest.mark.behaviour("Y-10")

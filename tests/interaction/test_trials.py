@@ -157,9 +157,9 @@ async def test_an_agent_that_is_gone_is_not_waited_for_nor_asked(in_memory: Netw
         await net.kill("bot")
         answer = await ann.answer(ref)
         assert (answer["op"], answer["code"]) == ("error", "not_tried")
-        assert "went away" in answer["message"]
+        assert "disconnected" in answer["message"]
         await net.network.gone("bot")
-        assert "is not here" in (await refused(ann)).message
+        assert "is not connected" in (await refused(ann)).message
 
 
 async def test_an_answer_that_takes_too_long_is_given_up(
@@ -170,7 +170,7 @@ async def test_an_answer_that_takes_too_long_is_given_up(
     script = Script(rules=[later], answers=[FIRST, LAST, says(finish(), hold="on")])
     async with ModelServer(script) as model, rig(in_memory, FILE) as net:
         ann, _turn = await a_turn(net, model)
-        assert "not answered within 0.05 s" in (await refused(ann)).message
+        assert "not answer within 0.05 s" in (await refused(ann)).message
         monkeypatch.undo()
         step = (await tried(ann, system_prompt="now")).step
         assert step.calls[0].name == "finish"  # the agent is none the worse for it
@@ -237,7 +237,7 @@ async def test_an_agent_of_roles_or_without_a_model_cannot_try(in_memory: Networ
         await net.python("bot", Agent())
         await ann.say("bot", "go")
         await net.turn("bot-m1")
-        assert "no model" in (await refused(ann)).message
+        assert "did not ask a model" in (await refused(ann)).message
         assert (await refused(ann, turn="bot-m99")).code == "unknown_turn"
         await net.kill("bot")
         await net.network.gone("bot")
@@ -263,11 +263,11 @@ async def test_nobody_but_the_agent_that_was_asked_may_answer(in_memory: Network
         asked = (await bot.signal("try_turn"))["data"]
         assert (asked["turn"], asked["system_prompt"], asked["within_s"]) == ("bot-m1", "x", 120.0)
         step = {"n": 1, "text": "mine"}
-        with pytest.raises(OperationError, match="nobody waits"):
+        with pytest.raises(OperationError, match="no trial waits"):
             await other.call("turn_tried", request=asked["request"], step=step)
         with pytest.raises(OperationError, match="either step or error"):
             await bot.call("turn_tried", request=asked["request"])
         await bot.call("turn_tried", request=asked["request"], step=step, model="m")
         assert (await ann.answer(ref))["value"]["step"]["text"] == "mine"
-        with pytest.raises(OperationError, match="nobody waits"):
+        with pytest.raises(OperationError, match="no trial waits"):
             await bot.call("turn_tried", request=asked["request"], step=step)

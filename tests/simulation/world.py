@@ -54,7 +54,7 @@ BUDGET = 5000
 """Tokens of an interaction."""
 EXPECTED = ConnectionLost | OSError | StoreUnavailable | UserError
 """What a process may end with: it is started again."""
-DISK_TROUBLE = {"the store refuses to write"}
+DISK_TROUBLE = {"the store refuses writes"}
 """What a hub may log."""
 EPOCH = 1_800_000_000.0
 LONG = 1440.0

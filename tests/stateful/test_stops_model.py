@@ -93,7 +93,7 @@ class StopsMachine(RuleBasedStateMachine):
             expected = {"store_unavailable", "stopped", "taken_over", "turn_over", "forbidden"}
             assert answer["op"] == "result" or answer["code"] in expected, (deed, answer)
         await self.life.network.quiet()
-        async with self.life.network.hub.services.ending.alone():
+        async with self.life.network.hub.services.ending.exclusive():
             pass
         for name in AGENTS:
             await self.hear(name)

@@ -102,14 +102,14 @@ class StoreMachine(RuleBasedStateMachine):
         try:
             self.model.append(batch)
         except DuplicateCids as duplicates:
-            return duplicates.found
+            return duplicates.pairs
         return frozenset()
 
     async def repeated(self, batch: Batch) -> frozenset[tuple[str, str]]:
         try:
             await self.store.append(batch)
         except DuplicateCids as duplicates:
-            return duplicates.found
+            return duplicates.pairs
         return frozenset()
 
     def said(self, sayings: list[tuple[int, str, str | None, dict[str, str | None]]]) -> Batch:
@@ -286,7 +286,7 @@ class StoreMachine(RuleBasedStateMachine):
         after, head = int(start * self.model.head), self.model.head
         found = self.runner.run(self.store.read(InteractionMessages(f"i{opened}", after, head)))
         bodies = [row for row in self.model.messages[after:] if f'"i{opened}"'.encode() in row.body]
-        assert list(found.found) == [(row.thread_no, row.body) for row in bodies]
+        assert list(found.rows) == [(row.thread_no, row.body) for row in bodies]
         seqs = [row.seq for row in bodies]
         assert self.runner.run(self.store.read(WakesAt(seqs))) == self.model.wakes(seqs)
         assert set(

@@ -45,7 +45,7 @@ def test_what_is_not_there_is_told_with_what_is_like_it(tmp_path: Path) -> None:
         *((wrong, form) for wrong in ("agents.py", "agents.py:", ":Name", "agents.py:not a name")),
         ("calculater.py:Calculator", r"does not exist; did you mean calculator\.py\?"),
         ("agentz/a.py:A", "nor does the folder agentz"),
-        ("agent.txt:A", "no Python file"),
+        ("agent.txt:A", "not a Python file"),
         ("calculator.py:Calculater", r"no 'Calculater' in it; did you mean Calculator\?"),
     ):
         with pytest.raises(ConfigError, match=words) as caught:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from hubbub.interop.asking.request import AgentAnswer, InboundRequest, RequestFile, UserInput
-from hubbub.protocol.external_tools import MOST_TOOLS, ExternalResult, ExternalTool
+from hubbub.protocol.external_tools import MAX_TOOLS, ExternalResult, ExternalTool
 
 __all__ = ["ChatCompletionBody", "ResponsesRequest", "Unsupported"]
 
@@ -109,7 +109,7 @@ class ChatCompletionBody(_Model):
     messages: Annotated[list[_Message], Field(min_length=1, max_length=10_000)]
     stream: bool | None = False
     stream_options: _StreamOptions | None = None
-    tools: Annotated[list[_Tool], Field(max_length=MOST_TOOLS)] | None = None
+    tools: Annotated[list[_Tool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: ToolChoice = None
     user: Annotated[str, Field(max_length=1024)] | None = None
     n: int | None = 1
@@ -162,7 +162,7 @@ class ResponsesRequest(_Model):
     previous_response_id: str | None = None
     conversation: _Conversation | str | None = None
     stream: bool | None = False
-    tools: Annotated[list[_Tool], Field(max_length=MOST_TOOLS)] | None = None
+    tools: Annotated[list[_Tool], Field(max_length=MAX_TOOLS)] | None = None
     tool_choice: ToolChoice = None
     user: Annotated[str, Field(max_length=1024)] | None = None
     background: bool | None = False

@@ -1,7 +1,7 @@
 """A gateway's half of a session: the socket and the stream, which outlive the network's owner.
 
-While there is no owner, calls wait here. Those that were not answered are asked again of the next
-one, in their order and under the same cid, which it knows if its predecessor had written them.
+While there is no owner, calls wait. Unanswered calls are repeated to the next owner, in order and
+with the same cid, which it recognises if its predecessor wrote them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from hubbub.protocol.wire import Outlet, SessionState, complaint
 
 __all__ = ["HeldSession", "HeldSessionHost"]
 
-MOST_HELD = 4
-"""Times the largest frame: bytes of calls that one session may have waiting for an owner."""
+MAX_HELD = 4
+"""Limit for a session's calls that wait for an owner, as a multiple of the largest frame."""
 _MOVING, _MOVED = (
     Signal(type="moving", sender="hub", data={"state": state}).encoded()
     for state in ("moving", "moved")
@@ -36,7 +36,7 @@ _RESULT = b'{"op":"result"'
 
 
 class _CallHead(Struct):
-    """What a gateway reads of a frame; the rest is the owner's to judge."""
+    """The part of a frame that a gateway reads; the owner validates the rest."""
 
     op: str
     ref: str = ""
@@ -48,7 +48,7 @@ _read_head = msgspec.json.Decoder(_CallHead).decode
 
 
 class _Unanswered(Struct):
-    """A call that was passed on, or waits for that."""
+    """A call that was forwarded or waits for that."""
 
     number: int
     frame: bytes
@@ -56,7 +56,7 @@ class _Unanswered(Struct):
 
 
 class HeldSessionHost(SessionHost, Protocol):
-    """What a held session asks of its gateway."""
+    """The gateway as a held session sees it."""
 
     def tell(self, message: object) -> None:
         """Send a message to the owner, if there is one."""
@@ -66,7 +66,7 @@ class HeldSessionHost(SessionHost, Protocol):
 
     @property
     def draining(self) -> bool:
-        """Whether the gateway takes no more calls."""
+        """Whether the gateway accepts no more calls."""
         ...
 
 
@@ -99,10 +99,10 @@ class HeldSession(Session):
         self._identify: Identify | None = None
         self._raw_identify = b""
         self.ready_at = 0.0
-        """When it had joined."""
+        """When it joined."""
         self.acked = 0
         self._moved: asyncio.Event | None = None
-        """Set when it has moved to another owner; None: it is at one, or has not joined."""
+        """Set when the move to another owner ends; None if no move is in progress."""
         self._unanswered: dict[str, deque[_Unanswered]] = {}
         self._calls = self._held = 0
         self._asked_from = 0
@@ -123,7 +123,7 @@ class HeldSession(Session):
 
     def receive(self, frame: bytes) -> None:
         if self.state is not SessionState.READY:
-            if self._may_still(frame):
+            if self._accepts_early(frame):
                 self._take_from_stranger(frame)
             return
         head = _head(frame)
@@ -138,30 +138,30 @@ class HeldSession(Session):
         try:
             read = self._hub.decoder.decode(frame)
         except FrameError as error:
-            self._complain(error, error.ref)
+            self._reject(error, error.ref)
             return
         if read.op == "ack":
             self._acknowledge(read.seq)
         else:
-            self._complain(OperationError(*(complaint(self.state, read.op) or ())), None)
+            self._reject(OperationError(*(complaint(self.state, read.op) or ())), None)
 
     def _take_from_stranger(self, frame: bytes) -> None:
         head = _head(frame)
         if head is not None and head.op in ("call", "ack", "signal"):
             wrong = OperationError(*(complaint(self.state, head.op) or ()))
-            self._complain(wrong, head.ref or None)
+            self._reject(wrong, head.ref or None)
             return
         try:
             read = self._hub.decoder.decode(frame)
         except FrameError as error:
-            self._complain(error, error.ref)
+            self._reject(error, error.ref)
             return
         self._raw_identify = frame
         self._take_early(read)
 
     def _ask(self, head: _CallHead, frame: bytes) -> None:
         if self._holder.draining:
-            return  # the peer asks again where it comes back, and in the same order
+            return  # the peer repeats the call where it reconnects, in the same order
         repeatable = True
         if head.cid is None and not self._holder.only_reads(head.name):
             repeatable = b'"cid"' not in frame
@@ -170,8 +170,8 @@ class HeldSession(Session):
                 frame = b'%b"cid":"%b",%b' % (frame[:at], new_ulid().encode(), frame[at:])
         if self.moving:
             self._held += len(frame)
-            if self._held > MOST_HELD * self._hub.limits.frame:
-                text = "the network moves to another hub, and this is too much to wait for it"
+            if self._held > MAX_HELD * self._hub.limits.frame:
+                text = "the network is moving to another hub, and too many calls are waiting"
                 error = OperationError(ErrorCode.DRAINING, text, temporary=True, retry_after_s=1.0)
                 self.error(error, head.ref)
                 return
@@ -184,19 +184,19 @@ class HeldSession(Session):
     # Frames out ---------------------------------------------------------------------------
 
     def answered(self, ref: str, frame: bytes) -> None:
-        """The owner has answered a call, or (`ref` is empty) a frame that is none."""
+        """Forward the owner's answer to a call, or to another frame if `ref` is empty."""
         waiting = self._unanswered.get(ref)
         if waiting is not None:
             waiting.popleft()
             if not waiting:
                 del self._unanswered[ref]
             if self.bad_frames and frame.startswith(_RESULT):
-                self.made_good()
+                self.count_good_call()
         self._outlet.write(frame)
 
     @property
     def is_answered(self) -> bool:
-        """Whether nothing waits for an answer."""
+        """Whether all calls are answered."""
         return not self._unanswered
 
     def _in_order(self) -> Iterator[_Unanswered]:
@@ -205,18 +205,18 @@ class HeldSession(Session):
 
     @property
     def moving(self) -> bool:
-        """Whether it has joined, and no owner takes its calls at present."""
+        """Whether it has joined, and currently no owner accepts its calls."""
         return self._moved is not None
 
     # Joining, and moving to another owner --------------------------------------------------
 
     def take_identify(self, frame: Identify) -> None:
-        """The peer has said who it is; the owner says whether that is so."""
+        """Forward the peer's `identify` to the owner, which checks it."""
         self._identify = frame
         self._holder.tell(Joining(self.no, self.address, self._raw_identify))
 
     def began(self, started: Started, now: float) -> None:
-        """The owner has let it in."""
+        """Start the stream, as the owner admitted the session."""
         self._who, self._kind = started.participant, started.kind
         self._raw_identify, self.ready_at = b"", now
         self.turns, self.observe = started.turns, started.observe
@@ -229,23 +229,23 @@ class HeldSession(Session):
         self._catch_up()
 
     def move(self) -> None:
-        """The owner takes no more calls; there will be another one."""
+        """Hold back calls until there is another owner."""
         if self.state is SessionState.READY and self._moved is None:
             self._moved = asyncio.Event()
             self._held = 0
             self._outlet.write(_MOVING)
 
     def unlinked(self) -> None:
-        """The owner is gone."""
+        """Handle the loss of the owner."""
         self.move()
         if self.live:
             self.live = False
             self._read = self.last
         if not all(call.repeatable for call in self._in_order()):
-            self.close(CloseCode.STATE_LOST, "a call without cid was not answered; come back")
+            self.close(CloseCode.STATE_LOST, "a call without cid was not answered; reconnect")
 
     def rejoining(self, place: Cursor, now: float) -> Joining:
-        """What the next owner is told. `place`: where the log was, with the last one."""
+        """The message to the next owner. `place` is the log's position with the last one."""
         if self.state is not SessionState.READY or self._identify is None:
             return Joining(self.no, self.address, self._raw_identify)
         self._asked_from = self.last
@@ -255,9 +255,9 @@ class HeldSession(Session):
         return Joining(self.no, self.address, text, max(0.0, now - self.ready_at))
 
     def goes_on(self, started: Started) -> None:
-        """The next owner knows it."""
+        """Continue at the next owner."""
         if started.cursor != self._asked_from:
-            self.close(CloseCode.STATE_LOST, "the log is not the one that you know; come back")
+            self.close(CloseCode.STATE_LOST, "the log has changed; reconnect")
             return
         self._end_move()
         self._outlet.write(_MOVED)
@@ -283,7 +283,7 @@ class HeldSession(Session):
     # The stream ---------------------------------------------------------------------------
 
     async def until_moved(self) -> None:
-        """Wait for the next owner, if there is to be one."""
+        """Wait for the end of a move to the next owner."""
         if self._moved is not None:
             await self._moved.wait()
 
@@ -292,13 +292,13 @@ class HeldSession(Session):
             super()._catch_up()
 
     def _go_live(self) -> None:
-        if self._moved is None:  # else it might miss what it became a member of
+        if self._moved is None:  # else it could miss messages of scopes it joined
             super()._go_live()
 
     def said(self, seq: int) -> None:
-        """The entry is what was said on this socket."""
+        """Record that the entry was sent on this socket."""
         if self._kind == "human":
-            self._said.append(seq)
+            self._own_seqs.append(seq)
 
 
 def _head(frame: bytes) -> _CallHead | None:

@@ -1,10 +1,10 @@
-"""The sessions of a gateway, and the link to whichever hub owns the network.
+"""The sessions of a gateway, and the link to the hub that owns the network.
 
     peer -> HeldSession -> link -> the owner
-    the owner -> link -> what was committed -> the HeldSessions of all who receive it
+    the owner -> link -> commits -> the HeldSessions of all recipients
 
-A gateway keeps no truth. What it knows of members it was told by the owner of today, in the order
-in which that did what it told; what a session has missed it reads from the log.
+A gateway has no authoritative state. It learns memberships from the current owner, in order, and
+reads messages that a session missed from the log.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ log = get_logger(__name__)
 
 
 class _LinkLost(HubbubError):
-    """The owner went away before it answered."""
+    """The link was lost before the owner answered."""
 
 
 class _Audience:
-    """Who of those at this gateway receives what."""
+    """The sessions at this gateway, by participant and scope."""
 
     def __init__(self) -> None:
         self.observers: dict[HeldSession, None] = {}
@@ -73,7 +73,7 @@ class _Audience:
         return self._members.get(scope, ())
 
     def enter(self, session: HeldSession, scopes: Sequence[int]) -> None:
-        """A session has joined, whose participant is in these scopes."""
+        """Add a session whose participant is in these scopes."""
         who = session.participant
         if session.observe:
             self.observers[session] = None
@@ -113,7 +113,7 @@ class OwnerLink:
         self.number = 0
         self.greeting: Greeting | None = None
         self.gone = asyncio.Event()
-        """Set when it is lost."""
+        """Set when the link is lost."""
         self.greeted = asyncio.Event()
         self._pages: dict[int, asyncio.Future[Sequence[StoredEvent]]] = {}
         self._reads = 0
@@ -121,7 +121,7 @@ class OwnerLink:
         wire.flushing = self._send_acks
 
     def opened(self) -> None:
-        pass  # the owner's greeting is the first that comes
+        pass  # the owner sends its greeting first
 
     def received(self, message: FromOwner) -> None:
         match message:
@@ -158,7 +158,7 @@ class OwnerLink:
     async def read(
         self, session: HeldSession, after: int, upto: int, limit: int
     ) -> Sequence[StoredEvent]:
-        """Events of the session's participant. Raises `_LinkLost`, and what stores raise."""
+        """Events of the session's participant. Raises `_LinkLost` and the errors of stores."""
         self._reads += 1
         loop = asyncio.get_running_loop()
         asked: asyncio.Future[Sequence[StoredEvent]] = loop.create_future()
@@ -177,13 +177,13 @@ class OwnerLink:
             asked.set_result(answer)
 
     def acknowledge(self, no: int, seq: int, *, wakes: bool) -> None:
-        """Those of one pass of the loop leave together."""
+        """Queue an acknowledgement; those of one iteration of the loop are sent together."""
         before, woken = self._acks.get(no, (0, False))
         self._acks[no] = (max(seq, before), wakes or woken)
         self._wire.touch()
 
     def send_in_order(self, message: PeerFrame | Gone) -> None:
-        """Send it after what its session has acknowledged before."""
+        """Send a message after the earlier acknowledgements of its session."""
         if (ack := self._acks.pop(message.no, None)) is not None:
             self.send(Acked(message.no, *ack))
         self.send(message)
@@ -225,18 +225,19 @@ class SessionHolder:
         self._link: OwnerLink | None = None
         self._greeting: Greeting | None = None
         self.shown: set[str] = set()
-        """Whom owners have shown to all as present: the next one knows only who comes back."""
+        """Participants that owners announced as present; the next owner only knows those
+        returning."""
         self.draining = False
         self._settled = asyncio.Event()
-        """Set when it drains and nothing waits for an answer."""
+        """Set when it is draining and all calls are answered."""
         self.silent: Callable[[str], object] = lambda participant: self.tell(Silent(participant))
-        """Is told whose connection was closed because it has answered no ping."""
+        """Called with the participant of a connection closed for not answering a ping."""
 
     # Sockets ------------------------------------------------------------------------------
 
     def attach(self, outlet: Outlet, address: str = "") -> HeldSession:
-        """A new connection: greeted as the owner would."""
-        assert self._greeting is not None, "a gateway listens when it knows the network"
+        """Create a session for a new connection, and greet its peer as the owner would."""
+        assert self._greeting is not None, "a gateway listens only after the greeting"
         self._numbers += 1
         session = HeldSession(self, outlet, self._monotonic(), address, self._numbers)
         self.sessions[session.no] = session
@@ -254,7 +255,7 @@ class SessionHolder:
         self.tell(Gone(session.no))
 
     async def drain(self, after_s: float, within_s: float) -> None:
-        """Send all peers away to come back, when what they have asked is answered."""
+        """Ask all peers to reconnect, and close once their calls are answered."""
         self.draining = True
         frame = Reconnect(after_s=after_s).model_dump_json().encode()
         for session in list(self.sessions.values()):
@@ -267,11 +268,11 @@ class SessionHolder:
             session.close(CloseCode.DRAIN, "the gateway is stopping")
 
     def settle(self) -> None:
-        """Look whether all is answered, if that is waited for."""
+        """Check whether all calls are answered, when draining."""
         if self.draining and all(session.is_answered for session in self.sessions.values()):
             self._settled.set()
 
-    # What a session asks of its host ------------------------------------------------------
+    # The sessions' host -------------------------------------------------------------------
 
     def tell(self, message: object) -> None:
         if self._link is None:
@@ -285,10 +286,10 @@ class SessionHolder:
         return self._greeting is not None and operation in self._greeting.reads
 
     def call(self, session: Session, call: Call) -> None:
-        raise NotImplementedError("held sessions pass calls on as they are")
+        raise NotImplementedError("held sessions forward calls unread")
 
     def signal(self, session: Session, signal: Signal) -> None:
-        raise NotImplementedError("held sessions pass signals on as they are")
+        raise NotImplementedError("held sessions forward signals unread")
 
     def send_result(self, entry: Entry) -> PlainSendResult:
         raise NotImplementedError("the owner answers")
@@ -320,7 +321,7 @@ class SessionHolder:
     # The owner ----------------------------------------------------------------------------
 
     def linked(self, link: OwnerLink, greeting: Greeting) -> None:
-        """There is an owner: what peers had asked of the last one is asked of it."""
+        """Continue all sessions at a new owner."""
         before, self._greeting = self._greeting, greeting
         self._link, self.head = link, greeting.head
         self._adopt(Limits.model_validate_json(greeting.limits))
@@ -329,9 +330,9 @@ class SessionHolder:
                 continue
             place = Cursor(epoch=before.epoch, seq=0, run=before.run or None)
             if session.state is SessionState.READY and greeting.epoch != before.epoch:
-                session.close(CloseCode.STATE_LOST, "the log is another one; come back")
+                session.close(CloseCode.STATE_LOST, "the log was replaced; reconnect")
             elif session.state is SessionState.READY and greeting.operations != before.operations:
-                session.close(CloseCode.DRAIN, "the network has other operations; come back")
+                session.close(CloseCode.DRAIN, "the operations have changed; reconnect")
             else:
                 link.send(session.rejoining(place, self._monotonic()))
         if self.shown:
@@ -339,11 +340,11 @@ class SessionHolder:
 
     def _adopt(self, limits: Limits) -> None:
         self.limits = limits
-        # It reads no call: only the owner knows the operations.
+        # It decodes no calls, as only the owner has the operations.
         self.decoder = Decoder({"call": Input}, max_bytes=limits.frame, max_depth=limits.json_depth)
 
     def leaving(self) -> None:
-        """The owner stops."""
+        """Handle that the owner is stopping."""
         for session in list(self.sessions.values()):
             session.move()
 
@@ -354,7 +355,7 @@ class SessionHolder:
         for session in list(self.sessions.values()):
             session.unlinked()
 
-    # What the owner says ------------------------------------------------------------------
+    # Messages of the owner ----------------------------------------------------------------
 
     def started(self, started: Started) -> None:
         session = self.sessions.get(started.no)
@@ -379,7 +380,7 @@ class SessionHolder:
                 session.write(message.frame)
 
     def committed(self, entry: Committed) -> None:
-        """Offer an entry to every session that should have it."""
+        """Offer an entry to every session of its recipients."""
         self.head = max(self.head, entry.seq)
         self.metrics.passed_on += 1
         audience, event = self.audience, SharedEvent(entry.seq, entry.tseq, entry.body)
@@ -402,7 +403,7 @@ class SessionHolder:
 def _guard(
     spawn: Callable[[Coroutine[object, object, None]], None],
 ) -> Callable[[Coroutine[object, object, None]], None]:
-    """A task that fails is reported and must not take the gateway down with it."""
+    """Log a task's failure, so that it does not take the gateway down."""
 
     async def guarded(work: Coroutine[object, object, None]) -> None:
         try:

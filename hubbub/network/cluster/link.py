@@ -1,8 +1,8 @@
 """A connection between a gateway and the owner of its network: messages, both ways, in order.
 
-It begins as a request to the hub's port, with a token; after the answer both sides speak messages.
-What is sent in one pass of the loop leaves in one write. A link that is silent, or that takes
-nothing, is cut: both sides then go on as if the other had died.
+It begins as a request to the hub's port, with a token; after the response both sides send messages.
+Everything sent in one iteration of the loop leaves in one write. A link that is silent, or whose
+other side does not read, is cut, and both sides continue as if the other had crashed.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ __all__ = ["HEAD_BYTES", "NAME_HEADER", "PATH", "PROTOCOL", "LinkEnd", "MessageL
 PATH = "/gateway"
 PROTOCOL = "hubbub-gateway.v1"
 NAME_HEADER = "Hubbub-Gateway"
-"""In which a gateway says what it is called."""
+"""The header with the gateway's name."""
 HEAD_BYTES = 8192
-"""In which the request, or its answer, must end."""
-MOST_UNSENT = 64 * 1024 * 1024
-"""Bytes that wait for the other side before it is given up."""
-MOST_MESSAGE = 64 * 1024 * 1024
+"""Limit for the request, or its response."""
+MAX_UNSENT = 64 * 1024 * 1024
+"""Unsent bytes at which the link is cut."""
+MAX_MESSAGE = 64 * 1024 * 1024
 BEAT_S = 1.0
 M = TypeVar("M")
 Received = TypeVar("Received", contravariant=True)
 
 
 class LinkEnd(Protocol[Received]):
-    """Who uses a link."""
+    """The user of a link."""
 
     def opened(self) -> None: ...
 
     def received(self, message: Received) -> None: ...
 
     def lost(self) -> None:
-        """Nothing comes any more. Called once, also for a link that was never opened."""
+        """The link is lost. Called once, even for a link that was never opened."""
         ...
 
 
 class MessageLink(asyncio.Protocol, Generic[M]):
-    """One end. `agree(head)` judges what the other side says before the first message: it answers
-    or refuses, and returns whether messages follow."""
+    """One end of a link. `agree(head)` checks the other side's head before the first message: it
+    responds, and returns whether messages follow."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class MessageLink(asyncio.Protocol, Generic[M]):
         agree: Callable[[asyncio.Transport, bytes], bool],
         silent_s: float,
     ):
-        """`silent_s`: how long the other side may say nothing."""
+        """`silent_s`: how long the other side can be silent."""
         self._read, self._agree, self._silent_s = read, agree, silent_s
         self.end: LinkEnd[M]
         self._transport: asyncio.Transport | None = None
@@ -63,12 +63,12 @@ class MessageLink(asyncio.Protocol, Generic[M]):
         self._heard_at = 0.0
         self._beat: asyncio.TimerHandle | None = None
         self.flushing: Callable[[], None] = lambda: None
-        """Called before what was sent leaves: whoever gathers messages sends them now."""
+        """Called before a flush, so that collected messages can be sent."""
 
     # In -----------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's is no subclass of asyncio's.
+        # uvloop's transport is not a subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
         self._heard_at = asyncio.get_running_loop().time()
         self._beat_on()
@@ -100,7 +100,7 @@ class MessageLink(asyncio.Protocol, Generic[M]):
         buffer, at = self._buffer, 0
         while len(buffer) - at >= 4 and not self._lost:
             size = int.from_bytes(buffer[at : at + 4], "big")
-            if size > MOST_MESSAGE:
+            if size > MAX_MESSAGE:
                 self.cut()
             if len(buffer) - at - 4 < size:
                 break
@@ -123,13 +123,13 @@ class MessageLink(asyncio.Protocol, Generic[M]):
         self.send_encoded(encode(message))
 
     def send_encoded(self, message: bytes) -> None:
-        """Send what `encode` has made: the same bytes may go to many."""
+        """Send bytes from `encode`, which can be shared by several links."""
         if not self._out:
             asyncio.get_running_loop().call_soon(self._flush)
         self._out += (len(message).to_bytes(4, "big"), message)
 
     def touch(self) -> None:
-        """Something is gathered that leaves with the next write."""
+        """Schedule a flush, for collected messages."""
         if not self._out:
             self.send(Alive())
 
@@ -140,7 +140,7 @@ class MessageLink(asyncio.Protocol, Generic[M]):
         if transport is None or transport.is_closing():
             return
         transport.write(b"".join(out))
-        if transport.get_write_buffer_size() > MOST_UNSENT:
+        if transport.get_write_buffer_size() > MAX_UNSENT:
             self.cut()
 
     # The end ------------------------------------------------------------------------------
@@ -155,13 +155,13 @@ class MessageLink(asyncio.Protocol, Generic[M]):
         self._beat = asyncio.get_running_loop().call_later(BEAT_S, self._beat_on)
 
     def close(self) -> None:
-        """End it after what was sent."""
+        """End the link after everything already sent."""
         self._flush()
         if self._transport is not None:
             self._transport.close()
 
     def cut(self) -> None:
-        """End it now."""
+        """End the link immediately."""
         if self._transport is not None:
             self._transport.abort()
         self._lose()

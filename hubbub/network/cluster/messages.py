@@ -1,8 +1,8 @@
-"""What gateways and the owner of a network tell each other on a link.
+"""The messages between gateways and the owner of a network.
 
-A message is an array in MessagePack, after its length in four bytes. Sessions have the numbers that
-their gateway gave them, for as long as it runs. A link keeps the order: who hears of a commit has
-heard of everything that the owner had said before it.
+A message is an array in MessagePack, preceded by its length in four bytes. Sessions are identified
+by numbers of their gateway, unique while it runs. A link preserves order: a commit arrives after
+everything that the owner sent before it.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ __all__ = [
 
 
 class Alive(Struct, array_like=True, tag=0):
-    """Either: a sign of life."""
+    """A sign of life, in either direction."""
 
 
 # From a gateway ---------------------------------------------------------------------------------
 
 
 class Joining(Struct, array_like=True, tag=1):
-    """A peer identifies; or a session goes on that another owner, or this one, has known."""
+    """A peer identifies, or a session continues after a change of owner."""
 
     no: int
     address: str
     frame: bytes
-    """Its `identify`; of a session that goes on with a cursor at the last event it has sent."""
+    """Its `identify`; for a continuing session with a cursor at the last event sent."""
     since_s: float | None = None
-    """Of a session that goes on: how long ago it joined."""
+    """For a continuing session, how long ago it joined."""
 
 
 class PeerFrame(Struct, array_like=True, tag=2):
@@ -70,7 +70,7 @@ class PeerFrame(Struct, array_like=True, tag=2):
 
 
 class Acked(Struct, array_like=True, tag=3):
-    """A session's participant has everything up to `seq`; `wakes`: among it are wakes."""
+    """A session's participant has everything up to `seq`, including wakes if `wakes` is true."""
 
     no: int
     seq: int
@@ -78,13 +78,13 @@ class Acked(Struct, array_like=True, tag=3):
 
 
 class Gone(Struct, array_like=True, tag=4):
-    """A session is over."""
+    """A session has ended."""
 
     no: int
 
 
 class ReadPage(Struct, array_like=True, tag=5):
-    """Asks for events of the log, as `Gateway.events_of` has them."""
+    """Requests events, as from `Gateway.events_of`."""
 
     id: int
     participant: str
@@ -96,13 +96,13 @@ class ReadPage(Struct, array_like=True, tag=5):
 
 
 class ShownPresence(Struct, array_like=True, tag=6):
-    """Participants whom the last owner has shown as present, here or at other gateways."""
+    """Participants that the last owner announced as present, at this or other gateways."""
 
     participants: list[str]
 
 
 class Silent(Struct, array_like=True, tag=7):
-    """A socket of the participant was closed because it has answered no ping."""
+    """A socket of the participant was closed because it did not answer a ping."""
 
     participant: str
 
@@ -116,25 +116,25 @@ FromGateway: TypeAlias = (
 
 
 class Greeting(Struct, array_like=True, tag=1):
-    """The first message: what a gateway must know of the network."""
+    """The first message, with the data about the network that a gateway needs."""
 
     link: int
-    """The number of the link at the owner."""
+    """The owner's number for the link."""
     epoch: str
     run: str
     head: int
     hello: bytes
-    """What peers are greeted with."""
+    """The `hello` frame for peers."""
     limits: bytes
     """`Limits` as JSON."""
     open_to_all: bool
-    """Whether it is a network without tokens."""
+    """Whether the network has no tokens."""
     hosts: list[str]
     compression: bool
     reads: list[str]
-    """Names of the operations that only read."""
+    """Names of read-only operations."""
     operations: str
-    """A digest of what may be called: the same with every owner, or peers must join anew."""
+    """A digest of the operations; if it changes with the owner, peers must join again."""
 
 
 class Write(Struct, array_like=True, tag=2):
@@ -146,7 +146,7 @@ class Write(Struct, array_like=True, tag=2):
 
 
 class AnswerFrame(Struct, array_like=True, tag=3):
-    """The answer to the call `ref`; `ref` is empty if the frame answers none."""
+    """The answer to the call `ref`; `ref` is empty if the frame answers no call."""
 
     no: int
     ref: str
@@ -166,13 +166,13 @@ class Started(Struct, array_like=True, tag=4):
     received: int
     head: int
     scopes: list[int]
-    """Those that its participant is a member of."""
+    """The scopes that its participant is a member of."""
     ready: bytes
-    """The frame for the peer; empty for a session that goes on."""
+    """The frame for the peer; empty for a continuing session."""
 
 
 class ClosedByOwner(Struct, array_like=True, tag=5):
-    """A session is over, because the owner wants it so."""
+    """The owner closed a session."""
 
     no: int
     code: int
@@ -188,17 +188,17 @@ class Committed(Struct, array_like=True, tag=6):
     """The message as JSON."""
     sender: str
     scope: int
-    """Whose members receive it; -1: its `recipients` do."""
+    """The scope whose members receive it; -1 if its `recipients` do."""
     recipients: list[str]
     wakes: Mapping[str, bytes]
-    """By participant: the part of the event that is its wake."""
+    """By participant: the wake part of the event."""
     link: int
-    """With `no` the session that has said it; 0: no gateway's."""
+    """With `no` the session that sent it; 0 if it is no gateway's."""
     no: int
 
 
 class MemberChanged(Struct, array_like=True, tag=7):
-    """Somebody is a member of a scope from now on, or no more."""
+    """A participant joined or left a scope."""
 
     participant: str
     scope: int
@@ -213,7 +213,7 @@ class EventPage(Struct, array_like=True, tag=8):
 
 
 class Unreadable(Struct, array_like=True, tag=9):
-    """The other answer to it. `damaged`: the position of an entry that is not what was written."""
+    """The failure of a `ReadPage`. `damaged`: the position of a damaged entry."""
 
     id: int
     reason: str
@@ -221,11 +221,11 @@ class Unreadable(Struct, array_like=True, tag=9):
 
 
 class Leaving(Struct, array_like=True, tag=10):
-    """The owner stops: it answers what it has taken, and takes nothing more."""
+    """The owner is stopping: it answers accepted calls, and accepts no more."""
 
 
 class PresenceChanged(Struct, array_like=True, tag=11):
-    """Everybody was shown that these have come, and those have gone."""
+    """Participants that were announced as online and offline."""
 
     online: list[str]
     offline: list[str]

@@ -1,7 +1,7 @@
 """The owner's side: gateways connect to the hub's port, and their sessions are the hub's.
 
-A `RemoteSession` is a session without a stream: it joins, calls and is answered like any other, and
-what is committed it leaves to its gateway, which hears of each entry once for all its sessions.
+A `RemoteSession` is a session without a stream: it joins, calls and is answered like any other.
+Commits are left to its gateway, which receives each entry once for all its sessions.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ from hubbub.protocol.wire import SessionState
 __all__ = ["GatewayDoor", "RemoteSession"]
 
 BACK_WITHIN_S = 3.0
-"""Seconds in which the participants of other gateways are back when an owner has followed another:
-whoever is not, has gone with the last one."""
+"""Seconds for participants at other gateways to return after a change of owner; any that do not
+have left."""
 SILENT_S = 10.0
-"""Seconds after which a gateway that says nothing is given up, and its participants are absent."""
+"""Seconds of silence after which a gateway is cut, and its participants are absent."""
 
 
 class RemoteSession(Session):
@@ -85,7 +85,7 @@ class RemoteSession(Session):
     def write(self, frame: bytes) -> None:
         if self.state is SessionState.IDENTIFYING:
             self._ready = frame
-        elif self.state is not SessionState.CONNECTED:  # the gateway has greeted the peer
+        elif self.state is not SessionState.CONNECTED:  # the gateway greets the peer itself
             self._outlet.write(frame)
 
     def result(self, ref: str, value: bytes | PlainSendResult, *, duplicate: bool = False) -> None:
@@ -93,7 +93,7 @@ class RemoteSession(Session):
 
     def error(self, error: OperationError, ref: str | None) -> None:
         left = self._link.leaving and error.code == ErrorCode.STORE_UNAVAILABLE
-        if not left and error.code != ErrorCode.DRAINING:  # else the next owner is asked
+        if not left and error.code != ErrorCode.DRAINING:  # else the call goes to the next owner
             self._link.send(AnswerFrame(self.no, ref or "", encode_error(error, ref)))
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None:
@@ -117,7 +117,7 @@ class RemoteSession(Session):
         super().lost()
         self._link.detached(self, before)
 
-    # The stream is the gateway's -----------------------------------------------------------
+    # The gateway does the stream -----------------------------------------------------------
 
     def offer(self, event: SharedEvent, wake: bytes) -> None:
         pass
@@ -147,14 +147,14 @@ class RemoteOutlet:
         pass
 
     def unsent(self) -> int:
-        return 0  # the gateway looks after that
+        return 0  # the gateway checks that
 
 
 class GatewayLink:
     """One gateway, as the owner sees it."""
 
     name = ""
-    """What the gateway calls itself."""
+    """The gateway's own name."""
 
     def __init__(self, door: GatewayDoor, number: int, wire: MessageLink[FromGateway]):
         self._door, self.number, self._wire = door, number, wire
@@ -165,13 +165,13 @@ class GatewayLink:
         self._observers: set[int] = set()
         self._left = False
         self._frame, self._nos, self._ephemeral = b"", list[int](), False
-        """One frame for many, gathered: who is told of presence is everybody."""
+        """A collected frame for many sessions, such as presence, which goes to all."""
 
     # Out ----------------------------------------------------------------------------------
 
     def write(self, no: int, frame: bytes, *, ephemeral: bool) -> None:
         if self.leaving:
-            return  # "come back", which this gateway's peers need not
+            return  # "reconnect", which this gateway's peers need not
         if frame is self._frame and ephemeral == self._ephemeral:
             self._nos.append(no)
             return
@@ -215,11 +215,11 @@ class GatewayLink:
         )
 
     def concerns(self, entry: Entry) -> bool:
-        """Whether anybody here receives the entry, or has said it."""
+        """Whether any participant at the gateway receives the entry, or sent it."""
         if entry.thread.scope is not None or self._observers:
             return True
-        here, draft = self._participants, entry.draft
-        return draft.sender_id in here or any(p in here for p in draft.recipients)
+        present, draft = self._participants, entry.draft
+        return draft.sender_id in present or any(p in present for p in draft.recipients)
 
     # In (the link's `LinkEnd`) ------------------------------------------------------------
 
@@ -264,12 +264,12 @@ class GatewayLink:
             self.send(EventPage(asked.id, list(page)))
 
     def detached(self, session: RemoteSession, before: SessionState) -> None:
-        """A session is over, whoever has ended it; `before` that it was in this state."""
+        """Forget a session that ended; `before` is its last state."""
         self._sessions.pop(session.no, None)
         self._observers.discard(session.no)
         if before is SessionState.READY:
             self._participants[session.participant] -= 1
-            self._participants += Counter()  # without those that are at nought
+            self._participants += Counter()  # drops zero counts
 
     def lost(self) -> None:
         self._door.closed(self)
@@ -278,11 +278,11 @@ class GatewayLink:
 
     @property
     def leaving(self) -> bool:
-        """Whether the owner stops, so that what it cannot do is the next one's."""
+        """Whether the owner is stopping, so that open calls go to the next one."""
         return self._left or self._door.draining
 
     def leave(self) -> None:
-        """The owner stops, or has lost its store."""
+        """Announce that the owner is stopping, or lost its store."""
         self._left = True
         self._send_gathered()
         self.send(Leaving())
@@ -292,7 +292,7 @@ class GatewayLink:
 
 
 class GatewayDoor:
-    """Lets gateways in that have the token; within `open`."""
+    """Accepts gateways with the token, within `open`."""
 
     def __init__(self, kernel: Kernel, gateway: Gateway, registry: Registry, token: str):
         self._kernel, self._gateway, self._registry = kernel, gateway, registry
@@ -306,7 +306,7 @@ class GatewayDoor:
     async def open(
         self, hear: Callable[[Callable[[Sequence[Entry]], None]], None]
     ) -> AsyncIterator[Doors]:
-        """`hear` has something told of each commit. Gateways are sent away at the end."""
+        """`listen` registers a listener for commits. Gateways are disconnected at the end."""
         hear(self._committed)
         self._kernel.state.members.changed = self._member_changed
         self._kernel.state.presence.changed = self._presence_changed
@@ -348,7 +348,7 @@ class GatewayDoor:
         }
         wanted = b"Bearer " + self._token.encode()
         if not hmac.compare_digest(headers.get(b"authorization", b""), wanted):
-            _refuse(transport, b"403 Forbidden", b"this is for gateways, and not your token")
+            _refuse(transport, b"403 Forbidden", b"this needs the token of gateways")
         elif headers.get(b"upgrade", b"").decode("latin-1") != PROTOCOL:
             _refuse(transport, b"426 Upgrade Required", f"this hub speaks {PROTOCOL}".encode())
         elif self.draining:
@@ -361,7 +361,7 @@ class GatewayDoor:
         return False
 
     def opened(self, link: GatewayLink) -> Greeting:
-        """A gateway is there: what it must know."""
+        """Register a gateway; returns its greeting."""
         self._links[link] = None
         config, state = self._kernel.config, self._kernel.state
         hello = self._gateway.hello().model_copy(update={"run": None})
@@ -370,8 +370,7 @@ class GatewayDoor:
             epoch=state.epoch,
             run=state.run,
             head=self.head,
-            # Whoever holds a socket through several runs of hubs cannot name one. That the log is
-            # another one, its epoch says.
+            # Without a run, as these sockets outlive runs of hubs. The epoch identifies the log.
             hello=hello.model_dump_json(exclude_none=True).encode(),
             limits=config.limits.model_dump_json().encode(),
             open_to_all=config.auth == "open",
@@ -382,8 +381,8 @@ class GatewayDoor:
         )
 
     def _digest(self) -> str:
-        told = sorted((op.name, op.permission, op.description) for op in self._registry.values())
-        return sha256(repr(told).encode()).hexdigest()
+        rows = sorted((op.name, op.permission, op.description) for op in self._registry.values())
+        return sha256(repr(rows).encode()).hexdigest()
 
     def closed(self, link: GatewayLink) -> None:
         self._links.pop(link, None)
@@ -395,7 +394,7 @@ class GatewayDoor:
     # Sessions -----------------------------------------------------------------------------
 
     def attach(self, outlet: RemoteOutlet, joining: Joining) -> RemoteSession:
-        """The hub's half of a session; the other one is at the gateway of `outlet`."""
+        """Create the hub's half of a session at the gateway of `outlet`."""
         since_s, now = joining.since_s, self._kernel.clock.monotonic()
         return self._gateway.begin(
             RemoteSession(
@@ -414,25 +413,25 @@ class GatewayDoor:
         )
 
     def shown(self, participants: Sequence[str]) -> None:
-        """A gateway's peers have been shown these as present, by this owner or the last one."""
+        """Check later whether participants that were announced as present have returned."""
         missed = self._kernel.notifications.missed
         asyncio.get_running_loop().call_later(BACK_WITHIN_S, missed, participants)
 
     def present(self) -> list[str]:
         return list(self._kernel.state.presence.online)
 
-    # What gateways hear -------------------------------------------------------------------
+    # Messages to gateways -----------------------------------------------------------------
 
     def _committed(self, entries: Sequence[Entry]) -> None:
         if not self._links:
             return
         for entry in entries:
-            told = [link for link in self._links if link.concerns(entry)]
-            if told:
+            links = [link for link in self._links if link.concerns(entry)]
+            if links:
                 message = encode(_committed(entry))
-                for link in told:
+                for link in links:
                     link.send_encoded(message)
-                self._kernel.metrics.passed_on += len(told)
+                self._kernel.metrics.passed_on += len(links)
 
     def _member_changed(self, participant: str, scope: int, joined: bool) -> None:
         for link in self._links:

@@ -1,7 +1,7 @@
-"""Which node should own which network: rendezvous hashing over the nodes that live.
+"""Which node should own which network: rendezvous hashing over the live nodes.
 
-Every node computes the same from what Postgres shows, so nobody is elected and nothing is agreed
-on. That two nodes see different things for a moment does no harm: the store has one owner.
+Every node computes the same result from the state in Postgres, without an election. If two nodes
+see different states for a moment, no harm is done, as the store has one owner.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ __all__ = ["Cluster", "ClusterNode", "NetworkOwner", "NodeNetwork"]
 
 
 class NodeNetwork(Struct, frozen=True):
-    """A network as a node can run it."""
+    """A network that a node can run."""
 
     database: str
     port: int
     listening: bool = False
-    """Whether its hub listens there."""
+    """Whether its hub is listening there."""
     problem: str = ""
-    """Why it could not be started there the last time."""
+    """Why the last start there failed."""
     gateways: tuple[str, ...] = ()
-    """Those that are linked to it there."""
+    """The gateways linked to it there."""
 
 
 class ClusterNode(Struct, frozen=True):
@@ -32,38 +32,37 @@ class ClusterNode(Struct, frozen=True):
 
     name: str
     host: str
-    """Where its hubs listen; empty: where the config of each says."""
+    """The address that its hubs listen on; empty for that in each config."""
     networks: Mapping[str, NodeNetwork]
     live: bool
-    """Whether Postgres shows its session, and has heard from it lately."""
+    """Whether Postgres shows a session of the node that was active recently."""
     settled: bool
-    """Whether it has been there long enough to see who else is."""
+    """Whether it has been up long enough to see the other nodes."""
 
 
 class NetworkOwner(Struct, frozen=True):
     """The hub whose session holds a network's database."""
 
     node: str
-    """Empty: a hub that no node runs."""
+    """Empty for a hub that no node runs."""
     program: str
 
 
 class Cluster(Struct, frozen=True):
-    """What Postgres shows, and what people wish."""
+    """The state in Postgres, and the operators' requests."""
 
     nodes: Mapping[str, ClusterNode]
     owners: Mapping[str, NetworkOwner]
     """By database."""
     moves: Mapping[str, str]
-    """Which node a network was moved to."""
+    """By network: the node it was moved to."""
     drained: Collection[str]
-    """Nodes that should own none, if others can."""
+    """Nodes that should own no networks, if others can."""
 
     def placed(self, network: str) -> str | None:
-        """The node that should own it; None: no node can.
+        """The node that should own the network; None if no node can.
 
-        A node that could not run it, or that is drained, comes last, since that is better than no
-        node.
+        A node that failed to run it, or that is drained, is only a last resort.
         """
         able = [n for n in self.nodes.values() if n.live and network in n.networks]
         moved = self.moves.get(network)
@@ -72,11 +71,11 @@ class Cluster(Struct, frozen=True):
             failed = bool(node.networks[network].problem)
             return failed, node.name in self.drained, node.name != moved, _score(network, node.name)
 
-        found = min(able, key=rank, default=None)
-        return None if found is None else found.name
+        best = min(able, key=rank, default=None)
+        return None if best is None else best.name
 
     def owner_of(self, network: str) -> NetworkOwner | None:
-        """Who owns it now; None: nobody does, or no node has named it."""
+        """The network's current owner, if it has one and any node lists it."""
         databases = {
             service.database
             for node in self.nodes.values()
@@ -85,14 +84,14 @@ class Cluster(Struct, frozen=True):
         return next((self.owners[each] for each in databases if each in self.owners), None)
 
     def serves(self, network: str) -> bool:
-        """Whether somebody owns it and listens, as far as is known."""
+        """Whether the network has an owner that is listening, as far as is known."""
         owner = self.owner_of(network)
         node = self.nodes.get(owner.node) if owner is not None else None
         service = node.networks.get(network) if node is not None else None
         return owner is not None and (service is None or service.listening)
 
     def owned_by(self, node: str) -> list[str]:
-        """The networks that the node owns now."""
+        """The networks that the node currently owns."""
         names = {name for each in self.nodes.values() for name in each.networks}
         return sorted(n for n in names if (o := self.owner_of(n)) is not None and o.node == node)
 

@@ -1,4 +1,4 @@
-"""A gateway on a port: WebSockets are held here, everything else is passed through to the owner."""
+"""A gateway's server: it holds WebSockets and forwards everything else to the owner."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["serve_gateway"]
 HEAD_BYTES = 64 * 1024
 HEAD_WITHIN_S = 10.0
 DRAIN_WITHIN_S = 5.0
-"""Seconds that calls have to be answered when the gateway stops."""
+"""Seconds to wait for answers to calls when the gateway stops."""
 Owner = Callable[[], "tuple[str, int] | None"]
 _NO_OWNER = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
@@ -46,10 +46,10 @@ _NO_OWNER = (
 async def serve_gateway(
     holder: SessionHolder, greeting: Greeting, listen: str, owner: Owner
 ) -> AsyncIterator[Listening]:
-    """Serve on `listen` until the context ends; then everybody is sent away to come back. `owner`
-    tells where the owner listens.
+    """Serve on `listen` until the context ends, then ask all clients to reconnect. `owner` returns
+    the owner's address.
 
-    Raises `UserError` as `serve_hub` does.
+    Raises `UserError` as `serve_hub`.
     """
     host, port = parse_listen(listen)
     refuse_open(host, open_to_all=greeting.open_to_all)
@@ -61,10 +61,10 @@ async def serve_gateway(
         reason = refusal(request.headers, host, greeting.hosts)
         return connection.respond(HTTPStatus.FORBIDDEN, f"{reason}\n") if reason else None
 
-    made = connection_class(holder.limits)
+    connection_type = connection_class(holder.limits)
 
     def switch(*args: Any, **kwargs: Any) -> _Switch:  # the library's own
-        return _Switch(partial(made, *args, **kwargs), owner)
+        return _Switch(partial(connection_type, *args, **kwargs), owner)
 
     watch = Watch(holder, SystemClock())
     async with (
@@ -92,7 +92,7 @@ async def serve_gateway(
 
 
 class _Forwarder(asyncio.Protocol):
-    """One direction of a connection that is passed through."""
+    """One direction of a forwarded connection."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
@@ -120,7 +120,7 @@ class _Forwarder(asyncio.Protocol):
 
 
 class _Switch(_Forwarder):
-    """A connection until its first request is there, which says whose it is."""
+    """A connection until its first request, which decides where it goes."""
 
     def __init__(self, usual: Callable[[], asyncio.Protocol], owner: Owner):
         super().__init__()

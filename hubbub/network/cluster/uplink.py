@@ -1,4 +1,5 @@
-"""A gateway's way to the owner of its network: one of several hubs, and not always the same."""
+"""A gateway's connection to the owner of its network, which is one of several hubs and can
+change."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ __all__ = ["Uplink"]
 log = get_logger(__name__)
 
 SILENT_S = 4.0
-"""Seconds without a word from the owner, which says something each second."""
+"""Seconds of silence from the owner, which sends something each second, before the link is cut."""
 WITHIN_S = 2.0
-"""Seconds in which a hub must answer: one that stands still accepts connections."""
+"""Seconds for a hub to answer, as a hanging one still accepts connections."""
 AGAIN_S = 0.1
 
 
@@ -29,7 +30,8 @@ class Uplink:
     def __init__(
         self, holder: SessionHolder, hubs: Sequence[tuple[str, int]], token: str, name: str = ""
     ):
-        """`hubs` are the addresses of all that may own the network; `name` is the gateway's."""
+        """`hubs` are the addresses of all possible owners of the network; `name` is the
+        gateway's."""
         self.holder, self._hubs, self._token = holder, deque(hubs), token
         self._name = name
         self.changes = 0
@@ -39,12 +41,12 @@ class Uplink:
 
     @property
     def owner(self) -> tuple[str, int] | None:
-        """Where the owner is; None: there is none at present."""
+        """The owner's address, if there is one."""
         return self._hubs[0] if self.link is not None else None
 
     async def first(self) -> Greeting:
-        """Link to the owner, waiting for it if need be. Raises UserError if a hub wants no gateway
-        or another token."""
+        """Link to the owner, waiting until there is one. Raises UserError if a hub refuses gateways
+        or the token."""
         while (link := await self._dial()) is None:
             if self._refusal:
                 raise UserError(self._refusal)
@@ -53,18 +55,18 @@ class Uplink:
         return link.greeting
 
     def close(self) -> None:
-        """End the link, after what was sent."""
+        """End the link after everything already sent."""
         if self.link is not None:
             self.link.close()
 
     async def run(self) -> None:
-        """Be linked to the owner of the day, for ever."""
-        said = ""
+        """Keep the gateway linked to the current owner, forever."""
+        logged = ""
         while True:
             if self.link is None and await self._dial() is None:
-                if self._refusal and self._refusal != said:
+                if self._refusal and self._refusal != logged:
                     log.warning("the gateway is refused", why=self._refusal)
-                said = self._refusal
+                logged = self._refusal
                 await self._pause()
             if self.link is not None:
                 await self.link.gone.wait()
@@ -75,7 +77,7 @@ class Uplink:
         await asyncio.sleep(AGAIN_S / len(self._hubs))
 
     async def _dial(self) -> OwnerLink | None:
-        """Try the next hub. None: it does not answer, or not as an owner."""
+        """Try the next hub. Returns None if it does not answer as an owner."""
         self._refusal = ""
         host, port = self._hubs[0]
         wire = _Dialled(f"{host}:{port}", self._token, self._name)
@@ -96,7 +98,7 @@ class Uplink:
 
 
 class _Dialled(MessageLink[FromOwner]):
-    """The end that asks for the link."""
+    """The end that requests the link."""
 
     def __init__(self, address: str, token: str, name: str):
         super().__init__(read_from_owner, self._look, SILENT_S)
@@ -118,12 +120,12 @@ class _Dialled(MessageLink[FromOwner]):
             return True
         if status == [b"403"]:
             self.refusal = (
-                f"{self._address} does not accept this gateway's token: it is `gateway_token` "
-                "under `network` in the hub's config, and HUBBUB_GATEWAY_TOKEN here"
+                f"{self._address} does not accept this gateway's token: HUBBUB_GATEWAY_TOKEN must "
+                "match `gateway_token` under `network` in the hub's config"
             )
         elif status != [b"503"]:
             self.refusal = (
-                f"{self._address} is no hub that gateways may join: set `gateway_token` under "
-                "`network` in its config"
+                f"{self._address} does not accept gateways: set `gateway_token` under `network` "
+                "in its config"
             )
         return False

@@ -1,7 +1,7 @@
-"""The mods of a network while it runs.
+"""The mods of a running network.
 
-runtime     starts, stops and asks them; a service of the kernel
-port        what a mod's host asks of the kernel
-operations  their operations, guarded, and what these write
-failures    what becomes of a failure
+runtime     starts, stops and calls them; a service of the kernel
+port        the kernel as a mod's host sees it
+operations  their operations, guarded, and the writes of these
+failures    counts and reports their failures
 """

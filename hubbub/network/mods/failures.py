@@ -1,4 +1,4 @@
-"""What becomes of a mod's failure: counted, in the hub's log, and told to the owners."""
+"""Failures of mods: counted, logged, and reported to the owners."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["Failures", "owners_of"]
 log = get_logger(__name__)
 
 AGAIN_S = 60.0
-"""Seconds until owners are told of the same failure a second time; then twice as many each time."""
+"""Seconds until the same failure is reported again; doubles each time."""
 SELDOM_S = 3600.0
-"""More seconds than that they never wait."""
+"""Upper limit of that delay in seconds."""
 
 
 @dataclass(slots=True)
@@ -27,22 +27,23 @@ class _ReportedFailure:
     at: float
     wait: float = AGAIN_S
     since: int = 0
-    """Failures of the same kind of which nobody was told."""
+    """Unreported failures of the same kind since then."""
 
 
 class Failures:
-    """Of the mods of one hub."""
+    """The failures of one hub's mods."""
 
     kernel: Kernel
-    """Set before any mod is asked anything: the pipeline that fails is a part of it."""
+    """Set before any mod is called; it contains the pipeline that reports failures."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[str, str], _ReportedFailure] = {}
         self.last: dict[tuple[str, str], str] = {}
-        """Why a mod failed the last time in a hook."""
+        """The last failure by mod and hook."""
 
     def add(self, mod: Mod, hook: str, error: BaseException) -> None:
-        """A mod has failed, or was slow, in a hook, an operation, or whatever else it was asked."""
+        """Count and report that a mod failed or was slow in a hook, an operation or another
+        call."""
         late = isinstance(error, HookTimeout)
         why = str(error) if late else told(error)
         self.kernel.metrics.mod_failures[mod.name] += 1
@@ -62,12 +63,12 @@ class Failures:
                 why += f" (and {before.since} more since the last notice)"
         self._told[mod.name, hook] = latest
         log.error("mod failed", mod=mod.name, hook=hook, why=why, exc_info=None if late else error)
-        verb = "is slow" if late else "has failed"
+        verb = "is slow" if late else "failed"
         text = f"The mod {mod.name} {verb} in {hook}: {why}"
         self.kernel.spawn(self._tell(mod.name, hook, text, off=news))
 
     async def _tell(self, mod: str, hook: str, text: str, *, off: bool) -> None:
-        """The owners, each in a direct thread of the hub with it."""
+        """Notify each owner in a direct thread with the hub."""
         details = {"code": "mod_failed", "mod": mod, "hook": hook}
         once = f"mod-failed:{mod}:{hook}:{int(self.kernel.clock.now() // AGAIN_S)}{':off' * off}"
         for owner in owners_of(self.kernel):
@@ -76,8 +77,7 @@ class Failures:
 
 
 def owners_of(kernel: Kernel) -> Sequence[str]:
-    """The people who may do anything: those who are called owners, or, where everybody is one,
-    the people who are connected."""
+    """The owners in the config; in an open network, where everyone is one, the connected people."""
     named = kernel.file.owners
     if named or kernel.config.auth != "open":
         return [name for name in named if kernel.state.knows(name)]

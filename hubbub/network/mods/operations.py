@@ -1,4 +1,4 @@
-"""Operations of mods, run guarded: what breaks one breaks one call."""
+"""Operations of mods, run with a guard, so that a failure breaks only its own call."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["ModOperations"]
 
 
 class ModOperations:
-    """Runs what mods declare and hand over to be called later."""
+    """Runs the operations that mods declare, and the callbacks they pass."""
 
     def __init__(self, pipeline: Pipeline, failed: Callable[[Mod, str, BaseException], None]):
         self._guard, self._failed = pipeline.guard, failed
 
     def guarded(self, mod: Mod, operation: Operation) -> Operation:
-        """The operation with a handler that raises `OperationError` and `StoreUnavailable` alone.
-        It is not called any more when it has been too slow too often."""
+        """The operation with a handler that raises only `OperationError` and `StoreUnavailable`. It
+        is switched off after being too slow too often."""
         guard = self._asynchronous if operation.is_async else self._plain
         return replace(operation, handler=guard(mod, operation), mod=mod.name)
 
@@ -46,13 +46,13 @@ class ModOperations:
                 return self._outcome(mod, operation, outcome)
             except (OperationError, StoreUnavailable):
                 raise
-            except BaseException as error:  # one mod's failure is its own
+            except BaseException as error:  # isolate the mod's failure
                 raise self._broken(mod, name, error) from error
 
         return ask
 
     def _asynchronous(self, mod: Mod, operation: Operation) -> Callable[[Caller, Input], Any]:
-        # Any: the handlers of operations are what their declaration makes of them.
+        # Any, as a handler's type depends on its declaration.
         guard, handler, name = self._guard, operation.handler, operation.name
 
         async def ask(call: Caller, args: Input) -> object:
@@ -70,25 +70,25 @@ class ModOperations:
         return ask
 
     def _broken(self, mod: Mod, operation: str, error: BaseException) -> OperationError:
-        """Tells of the failure, and what the caller is told."""
+        """Report the failure; returns the error for the caller."""
         self._failed(mod, operation, error)
         return OperationError(
             ErrorCode.INTERNAL,
-            f"the mod {mod.name} has failed in {operation}; the operator is told",
+            f"the mod {mod.name} failed in {operation}; the operator is notified",
             details={"mod": mod.name},
         )
 
     def _outcome(self, mod: Mod, operation: Operation, outcome: object) -> object:
-        """What the hub does with it. Raises `TypeError` for what is no outcome: nobody may have
-        type-checked the mod."""
+        """The outcome in the hub's terms. Raises `TypeError` for an invalid one, as the mod may not
+        be type-checked."""
         if isinstance(outcome, BaseModel | Draft):
             return outcome
         if not (isinstance(outcome, Commit) and isinstance(outcome.answer, BaseModel)):
             answer = outcome.answer if isinstance(outcome, Commit) else outcome
             expected = operation.output.__name__
-            raise TypeError(f"{operation.name} must answer {expected}, not {answer!r:.100}")
+            raise TypeError(f"{operation.name} must return {expected}, not {answer!r:.100}")
         if callable(outcome.records):
-            raise TypeError(f"{operation.name} must keep Statements, not a function")
+            raise TypeError(f"{operation.name} must commit Statements, not a function")
         _check_each(operation, outcome.records, Statement)
         _check_each(operation, outcome.messages, Draft)
         rows: list[Record] = [ModRows(mod.name, tuple(outcome.records))]
@@ -103,18 +103,18 @@ class ModOperations:
         )
 
     def _run(self, mod: Mod, name: str, work: Callable[[], None]) -> None:
-        """Do what the mod has handed over. Raises nothing: it is a part of a commit."""
+        """Run a callback of the mod. Raises nothing, as it runs within a commit."""
         try:
             self._guard.run(mod.config.time_limit, mod, name, work)
-        except BaseException as error:  # noqa: BLE001  one mod's failure is its own
+        except BaseException as error:  # noqa: BLE001  isolate the mod's failure
             self._failed(mod, name, error)
 
 
 def _switched_off(mod: Mod, operation: str) -> OperationError:
     return OperationError(
         ErrorCode.INTERNAL,
-        f"{operation} of the mod {mod.name} is switched off: it held up the network again "
-        "and again; the operator is told",
+        f"{operation} of the mod {mod.name} is switched off because it kept holding up the "
+        "network; the operator is notified",
         details={"mod": mod.name},
     )
 
@@ -122,4 +122,4 @@ def _switched_off(mod: Mod, operation: str) -> OperationError:
 def _check_each(operation: Operation, given: Sequence[object], kind: type) -> None:
     for each in given:
         if not isinstance(each, kind):
-            raise TypeError(f"{operation.name} must keep {kind.__name__}s, not {each!r:.100}")
+            raise TypeError(f"{operation.name} must commit {kind.__name__}s, not {each!r:.100}")

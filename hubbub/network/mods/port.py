@@ -1,4 +1,4 @@
-"""`KernelPort`: what a mod's host asks of the kernel, and when mods want to be called."""
+"""`KernelPort`, the kernel as a mod's host sees it, and the alarms of mods."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ __all__ = ["Alarms", "KernelPort", "restored"]
 
 
 async def restored(kernel: Kernel, call: Caller, messages: Sequence[ImportedMessage]) -> list[int]:
-    """Their positions, in their order, when all are durable. Raises `OperationError` and
-    `StoreUnavailable` for the first that is refused; those before it are in the log then."""
+    """Import messages; returns their positions once all are durable. Raises `OperationError` or
+    `StoreUnavailable` for the first that is refused, after writing those before it."""
     for thread in dict.fromkeys(thread_ids.root(each.draft.thread_id) for each in messages):
         if thread_ids.kind_of(thread) == "channel":
             await _ensure_channel(kernel, call, thread.partition(".")[2])
@@ -49,21 +49,21 @@ async def restored(kernel: Kernel, call: Caller, messages: Sequence[ImportedMess
             refused = error
             break
         waiting.append(position)
-    found = await asyncio.gather(*waiting, return_exceptions=True)
-    for index, each in enumerate((*found, refused)):
+    existing = await asyncio.gather(*waiting, return_exceptions=True)
+    for index, each in enumerate((*existing, refused)):
         if isinstance(each, OperationError):
             raise OperationError(each.code, each.message, details={**each.details, "index": index})
         if isinstance(each, BaseException):
             raise each
-    return [each for each in found if isinstance(each, int)]
+    return [each for each in existing if isinstance(each, int)]
 
 
 async def _ensure_channel(kernel: Kernel, call: Caller, name: str) -> None:
-    """A channel that there is not yet is made, with the caller as its member. Raises
-    `OperationError` if there are as many as may be, and `StoreUnavailable`."""
+    """Create the channel if it is missing, with the caller as its member. Raises `OperationError`
+    at the limit of channels, and `StoreUnavailable`."""
     state = kernel.state
     if name in state.making:
-        await kernel.log.write()  # until it is known what became of it
+        await kernel.log.write()  # wait for the outcome
     if name in state.channels:
         return
     members = [] if call.participant == OPERATOR else [call.participant]
@@ -71,8 +71,8 @@ async def _ensure_channel(kernel: Kernel, call: Caller, name: str) -> None:
 
 
 class KernelPort:
-    """A `ModPort` (hubbub.mods.host). `run` runs work of the mod, and tells what it raises;
-    `parked` tells which turns of an agent wait for a person."""
+    """A `ModPort` (hubbub.mods.host). `run` runs work of the mod and reports its failures; `parked`
+    returns the turns of an agent that wait for a person."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class KernelPort:
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._run(self._mod, work)
 
-    # Who and where ----------------------------------------------------------------------------
+    # Participants and threads -----------------------------------------------------------------
 
     def describe(self, ids: Iterable[str] | None) -> Sequence[Participant]:
         state = self._kernel.state
@@ -115,14 +115,14 @@ class KernelPort:
 
     def standing(self, thread: str, participant: str | None) -> ReadState:
         state = self._kernel.state
-        found = state.threads.get(thread)
-        if found is None:
+        existing = state.threads.get(thread)
+        if existing is None:
             return ReadState(Latest(0, 0))
-        latest = Latest(found.tseq, found.last_seq)
+        latest = Latest(existing.tseq, existing.last_seq)
         if participant is None:
             return ReadState(latest)
-        read_upto = state.marks.get(participant, found.no)
-        return ReadState(latest, state.may_read(found, participant), read_upto)
+        read_upto = state.marks.get(participant, existing.no)
+        return ReadState(latest, state.may_read(existing, participant), read_upto)
 
     def visible(self, participant: str) -> Collection[str]:
         state = self._kernel.state
@@ -134,12 +134,12 @@ class KernelPort:
         return AgentLoad(running, self._kernel.queues.depth(agent, self._parked(agent)))
 
     def _existing(self, thread: str) -> Thread:
-        found = self._kernel.state.threads.get(thread)
-        if found is None:
+        existing = self._kernel.state.threads.get(thread)
+        if existing is None:
             raise OperationError(
-                ErrorCode.UNKNOWN_THREAD, f"there is no thread {thread[:200]!r}; see list_threads"
+                ErrorCode.UNKNOWN_THREAD, f"no thread has the id {thread[:200]!r}; see list_threads"
             )
-        return found
+        return existing
 
     # Messages ---------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class KernelPort:
             thread = self._existing(said.thread)
             if again.spoken_by == caller.participant:
                 known = kernel.state.get(again.sender_id)
-                assert known is not None, "whoever has spoken is known"
+                assert known is not None, "every sender is registered"
                 sender = Sender(known.id, known.kind, caller.participant)
         _, content, text, speech = said
         return kernel.router.draft(sender, thread, content, speech, text_representation=text)
@@ -194,7 +194,8 @@ class KernelPort:
         self._kernel.writes.announce(draft, once)
 
     def _check_thread(self, draft: Draft) -> None:
-        """A direct one with the hub, or of who has set the timer, is made when it is needed."""
+        """Raises `OperationError` if the thread does not exist, unless it is a direct thread with
+        the hub or the timer's owner, which is created on demand."""
         members = thread_ids.members_of(draft.thread_id)
         if "hub" not in members and draft.timer_of not in members:
             self._existing(draft.thread_id)
@@ -225,7 +226,7 @@ class KernelPort:
 
 
 def _caller(call: Calling) -> Caller:
-    assert isinstance(call, Caller), "operations are called by the hub alone"
+    assert isinstance(call, Caller), "only the hub calls operations"
     return call
 
 
@@ -233,38 +234,38 @@ Ring = Callable[[Mod, str], None]
 
 
 class Alarms:
-    """Calls `ring(mod, key)` when the time has come: of day (`clock`), or of a wait (`steady`)."""
+    """Calls `ring(mod, key)` at a time of day (`clock`) or after a delay (`steady`)."""
 
     def __init__(self, clock: Clock, steady: Clock, ring: Ring):
         self._steady = steady
         self._moments, self._waits = _Calls(clock, ring), _Calls(steady, ring)
 
     def set(self, mod: Mod, key: str, when: float) -> None:
-        """In place of what the mod asked for under the key before."""
+        """Set the alarm under the key, replacing an earlier one."""
         self._moments.set(mod, key, when)
 
     def wait(self, mod: Mod, key: str, seconds: float) -> None:
-        """In place of the wait under the key."""
+        """Set the delay under the key, replacing an earlier one."""
         self._waits.set(mod, key, self._steady.now() + seconds)
 
     def cancel(self, mod: Mod, key: str) -> None:
-        """Neither the moment nor the wait."""
+        """Cancel the alarm and the delay under the key."""
         self._moments.cancel(mod, key)
         self._waits.cancel(mod, key)
 
     def look(self) -> None:
-        """Look at the time now: for clocks that are moved by hand."""
+        """Check the time now, for clocks that are moved by hand."""
         self._moments.timer.look()
         self._waits.timer.look()
 
     def stop(self) -> None:
-        """Nobody is called any more."""
+        """Make no more calls."""
         self._moments.stop()
         self._waits.stop()
 
 
 class _Calls:
-    """Those of one clock."""
+    """The alarms of one clock."""
 
     def __init__(self, clock: Clock, ring: Ring):
         self._ring = ring
@@ -292,7 +293,7 @@ class _Calls:
             else []
         )
         for when, place in due:
-            if self._due.get(place) == when:  # else an earlier one has changed it
+            if self._due.get(place) == when:  # else an earlier call changed it
                 del self._due[place]
                 self._ring(*place)
         return min(self._due.values(), default=None)

@@ -1,4 +1,4 @@
-"""The mods of a network while it runs: started, asked, told, and held apart when they fail."""
+"""Runs the mods of a network: starts, calls and notifies them, and isolates their failures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from hubbub.user_code import contained, told
 
 __all__ = ["Mods", "message_of"]
 
-# Messages as mods are told of them while they enter the log: made, not read back.
+# Messages for mods while they enter the log: built from the entry, not parsed.
 
 
 _OFTEN = {
@@ -55,23 +55,23 @@ _OFTEN = {
     "cause_id",
     "outside",
 }
-"""What is taken over here from a draft that says no more than that, in a text."""
+"""Fields copied from a plain draft: one with a text and no other fields."""
 _NOWHERE = {"unresolved", "awaits", "notes"}
-"""What stands in no message."""
+"""Fields that no message has."""
 
 _seldom = attrgetter(*(n for n in Draft.__struct_fields__ if n not in _OFTEN | _NOWHERE))
 _NOTHING = _seldom(Draft("", "system", "", "direct", ""))
 _BLANK = {name: field.get_default() for name, field in Message.model_fields.items()}
-"""In the order in which they are written down; what has no default is filled in."""
+"""Defaults in declaration order; the others are filled in."""
 _NAMES = set(Message.model_fields)
-"""One for all: messages do not change, and copies of them have their own."""
+"""Shared by all messages, as they are immutable and copies have their own."""
 
 _when = lru_cache(maxsize=8)(datetime.fromisoformat)
-"""Entries of one batch have one time."""
+"""Cached, as the entries of a batch have the same time."""
 
 
 def message_of(entry: Entry) -> Message:
-    """The message that the entry has become: the same as its text says, at a third of the cost."""
+    """The entry's message: equal to parsing its body, at a third of the cost."""
     draft = entry.draft
     if type(draft.content) is not str or _seldom(draft) != _NOTHING:
         return Message.model_validate_json(entry.body)
@@ -86,7 +86,7 @@ def message_of(entry: Entry) -> Message:
     values["outside"], values["hop"] = draft.outside, entry.hop
     values["interaction_id"] = entry.interaction or f"i{entry.seq}"
     values["sent_at"] = _when(entry.sent_at)
-    # As `Message.model_construct` does it, which takes three times as long.
+    # What `Message.model_construct` does, three times as fast.
     message = Message.__new__(Message)
     put = object.__setattr__
     put(message, "__dict__", values)
@@ -99,14 +99,13 @@ def message_of(entry: Entry) -> Message:
 log = get_logger(__name__)
 
 STOP_S = 5.0
-"""Seconds that a mod has to stop; then the hub ends without it."""
+"""Seconds for a mod to stop before the hub ends without it."""
 START_S, START_STEP_S = 60.0, 10.0
-"""Seconds that a mod has to start, and that one step of it should take in which nothing else runs.
-"""
+"""Seconds for a mod to start, and for one step of that, during which nothing else runs."""
 
 
 def folder_of(store: str) -> Path | None:
-    """The folder beside a store for what mods keep in files; None: the store is in memory."""
+    """The folder beside a store for files of mods; None if the store is in memory."""
     path = beside(store)
     return None if path is None else files_of(path)
 
@@ -121,7 +120,7 @@ class Mods(Service, Gate):
         registry: Registry,
         parked: Callable[[str], Collection[str]],
     ):
-        """`parked` tells which turns of an agent wait for a person."""
+        """`parked` returns the turns of an agent that wait for a person."""
         super().__init__(kernel)
         self._registry, self._parked = registry, parked
         self.watches = kernel.pipeline.muting
@@ -133,14 +132,14 @@ class Mods(Service, Gate):
         self._alarms = Alarms(kernel.clock, kernel.steady, self._ring)
         self._started: list[Mod] = []
         self._wrote = False
-        """Whether rows about messages are on their way."""
+        """Whether rows about messages are being stored."""
         self._here: set[str] = set()
-        """Participants of whom the mods know that they are connected."""
+        """Participants that were announced to the mods as connected."""
 
-    # Life ---------------------------------------------------------------------------------
+    # Lifecycle ----------------------------------------------------------------------------
 
     async def admit(self) -> None:
-        """Bring the mods' tables up. Raises `UserError`."""
+        """Migrate the mods' tables. Raises `UserError`."""
         kernel = self.kernel
         facts = NetworkFacts(
             name=kernel.config.name,
@@ -162,23 +161,24 @@ class Mods(Service, Gate):
         await self._tell_of_others()
 
     async def _tell_of_others(self) -> None:
-        """Without them the log is shown as it was first said: what was deleted, too."""
+        """Warn about mods with tables that are not configured: without them, edited and deleted
+        messages are shown in their original form."""
         here = {mod.name for mod in self.pipeline.mods}
         missing = [name for name in await self.store.read(ModsWithTables()) if name not in here]
         if missing:
             log.warning(
-                "mods of this store are not in `mods` of the YAML: what they keep is not looked "
-                "at, and messages that were edited or deleted are shown as they were first said",
+                "mods with data in this store are not in `mods` of the YAML: it is ignored, "
+                "and edited or deleted messages are shown in their original form",
                 mods=missing,
             )
 
     def threads(self) -> Sequence[Thread]:
-        """The mods' own threads, which everybody reads."""
+        """The mods' own threads, which everyone reads."""
         own = (mod.name for mod in self.pipeline.mods if type(mod).thread)
         return [self.state.threads.ensure(thread_ids.mod(name)) for name in own]
 
     async def start(self) -> None:
-        """Start the mods in their order. Raises `UserError` for one that cannot."""
+        """Start the mods in order. Raises `UserError` if one fails to start."""
         self.pipeline.start()
         for mod in self.pipeline.mods:
             late = asyncio.timeout(START_S)
@@ -189,12 +189,12 @@ class Mods(Service, Gate):
             except Exception as error:
                 why = told(error)
                 if late.expired():
-                    why = f"what takes longer than {START_S:g} s is work for `host.spawn`"
+                    why = f"anything that takes longer than {START_S:g} s belongs in `host.spawn`"
                 raise UserError(f"the mod {mod.name} cannot start: {why}") from error
             self._started.append(mod)
 
     async def stop(self) -> None:
-        """Nothing is asked of the mods any more."""
+        """Stop the mods in reverse order; they are not called any more."""
         self._alarms.stop()
         self.pipeline.stop()
         while self._started:
@@ -203,16 +203,16 @@ class Mods(Service, Gate):
                 with contained():
                     async with late:
                         await self.pipeline.guard.steps(mod, "stop", mod.stop(), STOP_S)
-            except Exception as error:  # noqa: BLE001  the hub ends all the same
+            except Exception as error:  # noqa: BLE001  the hub must still end
                 over = late.expired()
                 self.failed(mod, "stop", HookTimeout(STOP_S, STOP_S, off=False) if over else error)
         self.pipeline.guard.stop()
 
-    # What they are asked ------------------------------------------------------------------
+    # Operations ---------------------------------------------------------------------------
 
     def operations(self) -> Sequence[Operation]:
-        """What the mods add, to be run within their limits. What `operations` raises comes
-        through: nothing runs yet."""
+        """The mods' operations with their guards. Passes on what a mod's `operations` raises, as
+        the hub is not running yet."""
         return [
             self._operations.guarded(mod, each)
             for mod in self.pipeline.mods
@@ -222,8 +222,8 @@ class Mods(Service, Gate):
     # The gate -----------------------------------------------------------------------------
 
     def judge(self, entry: Entry) -> None:
-        """Leave those asleep, in place, whom a mod says: before their wakes are counted. What ends
-        a request is not asked about: somebody waits for it."""
+        """Withdraw wakes that a mod suppresses, in place, before they are counted. The end of a
+        request is exempt, as the requester waits for it."""
         draft, decisions = entry.draft, entry.decisions
         waking = [who for who, _, reply in decisions if reply is not None]
         mark = draft.request
@@ -233,18 +233,18 @@ class Mods(Service, Gate):
                 if decision.reply is not None and decision.participant in asleep:
                     decisions[n] = Decision(decision.participant, Reason.MUTED, None)
 
-    # What they write ----------------------------------------------------------------------
+    # Rows ---------------------------------------------------------------------------------
 
     def _rows_of(self, entry: Entry) -> Sequence[Record]:
         mods = self.pipeline.storing(entry.draft)
-        found = self.pipeline.stored(message_of(entry), mods) if mods else ()
-        if not found:
+        rows = self.pipeline.stored(message_of(entry), mods) if mods else ()
+        if not rows:
             return ()
         self._wrote = True
-        return [ModRows(mod.name, statements, asked=False) for mod, statements in found]
+        return [ModRows(mod.name, statements, asked=False) for mod, statements in rows]
 
     def recorded(self, records: Sequence[Record]) -> None:
-        """These records are durable, or refused if they are rows."""
+        """Report rows that were refused in a written batch."""
         if not self._wrote:
             return
         self._wrote = False
@@ -252,10 +252,10 @@ class Mods(Service, Gate):
             if isinstance(rows, ModRows) and rows.refused is not None and not rows.asked:
                 self.failed(self._by_name[rows.mod], "on_stored", rows.refused)
 
-    # What happens -------------------------------------------------------------------------
+    # Events -------------------------------------------------------------------------------
 
     def joined(self, session: Session) -> None:
-        """A connection has been added. One more of the same participant is no news."""
+        """Notify mods of a participant's first connection."""
         participant = session.participant
         if session.observe or participant == OPERATOR:
             return
@@ -284,15 +284,15 @@ class Mods(Service, Gate):
         except asyncio.CancelledError:
             raise
         except StoreUnavailable:
-            log.warning("the store refuses a mod", mod=mod.name)
-        except Exception as error:  # noqa: BLE001  one mod's failure is its own
+            log.warning("the store refused a mod's write", mod=mod.name)
+        except Exception as error:  # noqa: BLE001  isolate the mod's failure
             self.failed(mod, "spawn", error)
 
     # Settings -----------------------------------------------------------------------------
 
     def configure(self, mod: Mod, config: ModConfig) -> None:
-        """Give a mod other settings while it runs. Raises `OperationError` when it fails at that:
-        then it has those that it had."""
+        """Change a mod's settings while it runs. If it fails, raises `OperationError` and restores
+        the old settings."""
         before = mod.config
         try:
             operations = self.pipeline.reconfigure(mod, config)
@@ -301,8 +301,7 @@ class Mods(Service, Gate):
             self._take_back(mod, before)
             raise OperationError(
                 ErrorCode.REJECTED,
-                f"the mod {mod.name} does not take these settings, and keeps those it had: "
-                f"{told(error)}",
+                f"the mod {mod.name} rejected these settings and keeps its old ones: {told(error)}",
                 details={"mod": mod.name},
             ) from error
         self._registry.replace(self._operations.guarded(mod, each) for each in operations)
@@ -310,6 +309,6 @@ class Mods(Service, Gate):
     def _take_back(self, mod: Mod, before: ModConfig) -> None:
         try:
             self.pipeline.reconfigure(mod, before)
-        except Exception as error:  # noqa: BLE001  one mod's failure is its own
+        except Exception as error:  # noqa: BLE001  isolate the mod's failure
             self.failed(mod, "reconfigure", error)
         mod.config = before

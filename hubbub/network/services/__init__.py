@@ -1,9 +1,9 @@
-"""The capabilities of a hub, a service each, and the operations they declare.
+"""The capabilities of a hub, one service each, with the operations they declare.
 
     messages, threads, channels, participants, receipts, memory
-    turns, budgets, requests, trials        what agents do, and what it costs
-    approvals, stops, takeovers             people in charge
-    admin, launcher, agent_editor           owners, and who runs the network
+    turns, budgets, requests, trials        agents' work and its cost
+    approvals, stops, takeovers             control by people
+    admin, launcher, agent_editor           control by owners and operators
 
-A service imports the kernel and services that it uses; none imports `hubbub.network.hub`.
+A service imports the kernel and the services it uses; none imports `hubbub.network.hub`.
 """

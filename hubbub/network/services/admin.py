@@ -1,4 +1,4 @@
-"""What only the owners of a network do: tokens, how the hub is doing, its mods and its models."""
+"""Administration, for owners only: tokens, the hub's status, its mods and its models."""
 
 from __future__ import annotations
 
@@ -40,13 +40,12 @@ from hubbub.wording import did_you_mean
 
 __all__ = ["AdminService"]
 
-MOST_AT_ONCE = 2
-"""Questions of one owner to models under way: each holds one of the calls that a session may read
-with."""
+MAX_CONCURRENT = 2
+"""Concurrent model questions per owner: each occupies one of a session's read slots."""
 
 
 class AdminService(Service):
-    """Nothing of what is asked of a model here is stored, sent or counted in a budget."""
+    """Questions to models made here are not stored, sent or counted against a budget."""
 
     def __init__(self, kernel: Kernel, mods: Mods, registry: Registry, completions: Completions):
         super().__init__(kernel)
@@ -57,9 +56,10 @@ class AdminService(Service):
 
     @operation(permission="admin", tool=False, idempotent=True, output=NewToken)
     def add_token(self, call: Caller, args: TokenFor) -> Commit[Record]:
-        """Make a token that proves a participant; it is shown this once, the hub keeps its hash."""
+        """Create a token that proves a participant. It is shown only once; the hub stores a
+        hash."""
         if not thread_ids.is_participant_id(args.participant):
-            raise bad_request(f"participant: nobody may be called {args.participant[:64]!r}")
+            raise bad_request(f"participant: {args.participant[:64]!r} is not a valid name")
         self._check_may_hand_out(call)
         token = new_token()
         added = TokenAdded(token_hash(token), args.participant)
@@ -77,14 +77,15 @@ class AdminService(Service):
         return Commit([TokenRevoked(args.participant)], answer)
 
     def revoke(self, participant: str) -> None:
-        """Close the participant's sockets, and refuse those that are just joining."""
+        """Close the participant's sockets, and refuse those still joining."""
         self.state.revocations[participant] += 1
         for session in list(self.kernel.fanout.of(participant)):
             session.close(CloseCode.REVOKED, "the token was revoked")
 
     @operation(permission="admin", tool=False)
     async def list_tokens(self, call: Caller, args: ListTokens) -> TokenCounts:
-        """Tell who has how many stored tokens; the tokens themselves are not kept."""
+        """List how many stored tokens each participant has; the tokens themselves are not
+        stored."""
         counts = await self.store.read(TokensByParticipant())
         return TokenCounts(
             participants=tuple(
@@ -93,10 +94,10 @@ class AdminService(Service):
         )
 
     def _check_may_hand_out(self, call: Caller) -> None:
-        """Raises `OperationError` for people of an open network.
+        """Raises `OperationError` for people in an open network.
 
-        There a token does not let somebody in, it keeps the others out: out of a launched agent's
-        place, which nobody may take who has proved nothing.
+        There a token does not admit its holder, it shuts everyone else out. Otherwise an unproven
+        caller could take the place of a launched agent.
         """
         if self.kernel.config.auth == "open" and call.participant != OPERATOR:
             raise forbidden(
@@ -105,7 +106,7 @@ class AdminService(Service):
 
     @operation(permission="admin", tool=False)
     def network_status(self, call: Caller, args: ReadStatus) -> NetworkStatus:
-        """Tell how the hub is doing: sessions, position of the log, queues."""
+        """Show the hub's status: sessions, log position, queues."""
         return NetworkStatus(
             network=self.kernel.config.name,
             epoch=self.state.epoch,
@@ -126,13 +127,13 @@ class AdminService(Service):
 
     @operation(tool=False)
     def list_mods(self, call: Caller, args: ListMods) -> ModStates:
-        """List the mods of the network in the order in which messages pass them."""
+        """List the mods of the network, in the order that messages pass through them."""
         return ModStates(mods=tuple(self._described(mod) for mod in self.kernel.pipeline.mods))
 
     @operation(permission="admin", tool=False, idempotent=True)
     def configure_mod(self, call: Caller, args: ConfigureMod) -> ModState:
-        """Give a mod other settings while it runs. Wrong ones change nothing. They hold until the
-        network ends: what it starts with is in its YAML."""
+        """Change a mod's settings while it runs. Invalid settings change nothing. They last until
+        the network ends, as it starts with those in its YAML."""
         mod = self._named(args.name)
         try:
             config = settings_of(type(mod), args.settings)
@@ -159,7 +160,7 @@ class AdminService(Service):
 
     @operation(permission="admin", tool=False)
     def list_models(self, call: Caller, args: ListModels) -> Models:
-        """List the models of the network's file, and what they cost."""
+        """List the models of the network's file, and their prices."""
         return Models(
             models=tuple(
                 ModelChoice(
@@ -176,22 +177,22 @@ class AdminService(Service):
 
     @operation(permission="admin", tool=False)
     async def ask_model(self, call: Caller, args: AskModel) -> ModelAnswer:
-        """Ask a model directly, without any agent: to see whether it answers, or how it would with
-        an instruction. It has no tools; it costs what it costs."""
+        """Ask a model directly, without an agent, to check that it answers or to try an
+        instruction. It has no tools. The usual price applies."""
         known = self.kernel.file.models
         if args.model not in known:
-            raise not_found(f"model: there is no model {args.model!r}{nearest(args.model, known)}")
-        if self._asking[call.participant] >= MOST_AT_ONCE:
-            text = f"{MOST_AT_ONCE} questions of yours are under way; wait for one of them"
+            raise not_found(f"model: no model is named {args.model!r}{nearest(args.model, known)}")
+        if self._asking[call.participant] >= MAX_CONCURRENT:
+            text = f"{MAX_CONCURRENT} of your questions are still running; wait for one of them"
             raise over_limit(text)
         system = [{"role": "system", "content": args.instruction}] if args.instruction else []
-        said = [{"role": each.role, "content": each.text} for each in args.messages]
+        messages = [{"role": each.role, "content": each.text} for each in args.messages]
         began, steady = self.kernel.steady.now(), self.kernel.steady
         self._asking[call.participant] += 1
         try:
-            answer = await self._completions.ask(known[args.model], [*system, *said])
+            answer = await self._completions.ask(known[args.model], [*system, *messages])
         except ModelError as error:
-            text = f"{args.model} does not answer: {error}"
+            text = f"{args.model} did not answer: {error}"
             raise OperationError(ErrorCode.NOT_TRIED, text) from error
         finally:
             self._asking[call.participant] -= 1

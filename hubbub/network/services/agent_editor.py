@@ -1,7 +1,7 @@
-"""Agents that owners make, change and remove while the network runs.
+"""Agents that owners create, change and remove while the network runs.
 
-The file of an agent is what holds. Every version is remembered at the hub with who made it and
-when: that is the audit record, and what a rollback takes up.
+An agent's file is authoritative. The hub stores every version with its author and time, as the
+audit record and for rollbacks.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ __all__ = ["AgentEditorService", "AgentFiles", "CheckedConfig"]
 log = get_logger(__name__)
 R = TypeVar("R")
 
-MOST_BYTES = 1 << 20
-"""Of one version; a frame is smaller."""
+MAX_BYTES = 1 << 20
+"""Bytes of one version; a frame is smaller."""
 INSTRUCTION = """\
 You draft an agent for a messaging network from one sentence of a person. Answer with one JSON \
 object and nothing else: {{"name": 1 to 20 lower-case letters or '-', "description": one short \
@@ -67,14 +67,14 @@ line for others, "instruction": its system prompt in three to eight sentences, w
 
 
 class CheckedConfig(NamedTuple):
-    """An agent's config as it would be, or what is wrong with it."""
+    """An agent's resulting config, or the problems with it."""
 
     config: AgentConfig | None
     problems: Sequence[AgentProblem]
 
 
 class AgentFiles(Protocol):
-    """Files and processes of the agents that are made here."""
+    """Files and processes of the agents created through the hub."""
 
     def file(self, agent: str) -> str: ...
 
@@ -82,15 +82,15 @@ class AgentFiles(Protocol):
         """Whether it has a file of its own."""
 
     def agents(self) -> Sequence[str]:
-        """Those that can be changed."""
+        """The agents that can be changed."""
 
     def fields(self, agent: str) -> AgentFields | None:
-        """As its file says now; None: it has none. Raises `UserError`."""
+        """The current content of its file; None if it has none. Raises `UserError`."""
 
     def check(self, agent: str, fields: AgentFields | None) -> CheckedConfig: ...
 
     def write(self, agent: str, fields: AgentFields | None) -> Callable[[], None]:
-        """Returns what undoes it. Raises `OSError`, and has done nothing then."""
+        """Returns a function that undoes it. On `OSError` nothing was written."""
 
     def start(self, agent: str, token: str) -> None: ...
 
@@ -98,7 +98,7 @@ class AgentFiles(Protocol):
 
 
 class AgentEditorService(Service):
-    """For owners only."""
+    """Edits agents, for owners only."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class AgentEditorService(Service):
         self._registry, self._launcher, self._budgets = registry, launcher, budgets
         self._completions = completions
         self._changing: set[str] = set()
-        """Files with a change on its way."""
+        """Files with a change in progress."""
         self.files: AgentFiles | None = None
         self.admission: Admission
 
@@ -120,23 +120,23 @@ class AgentEditorService(Service):
 
     @operation(permission="admin", tool=False)
     async def agent_choices(self, call: Caller, args: ReadAgentChoices) -> AgentChoices:
-        """List the models, tools and channels among which an agent can be made, and the agents that
-        can be changed."""
+        """List the models, tools and channels available to a new agent, and the agents that can be
+        changed."""
         file, files, refused = self.kernel.file, self.files, self._refusal()
         agents = await asyncio.to_thread(files.agents) if files and not refused else ()
-        everybody = [name for name, channel in file.channels.items() if channel.members == "all"]
+        open_channels = [name for name, each in file.channels.items() if each.members == "all"]
         return AgentChoices(
             models=tuple(file.models),
             tools=() if refused else tuple(self._tools()),
-            channels=tuple(name for name in file.channels if name not in everybody),
-            everybody=tuple(everybody),
+            channels=tuple(name for name in file.channels if name not in open_channels),
+            everybody=tuple(open_channels),
             agents=tuple(agent for agent in agents if agent in file.agents),
             refused=refused,
         )
 
     @operation(permission="admin", tool=False)
     async def read_agent(self, call: Caller, args: ReadAgent) -> AgentDefinition:
-        """Read how an agent is defined, and how it was defined before."""
+        """Read an agent's definition, and its earlier versions."""
         files = self._files()
         fields = await asyncio.to_thread(_current, files, args.agent)
         versions = await self._versions(args.agent, fields)
@@ -151,7 +151,7 @@ class AgentEditorService(Service):
 
     @operation(permission="admin", tool=False)
     async def check_agent(self, call: Caller, args: CheckAgent) -> AgentProblems:
-        """Say what is wrong with an agent that is not saved yet, field by field."""
+        """Check an agent that is not saved yet, and list the problems by field."""
         files, fields = self._files(), _fields(args)
         before = None if args.new else await asyncio.to_thread(_current, files, args.agent)
         problems = [*self._problems(args.agent, fields, before)]
@@ -161,33 +161,34 @@ class AgentEditorService(Service):
 
     @operation(permission="admin", tool=False)
     async def draft_agent(self, call: Caller, args: DescribeAgent) -> AgentDraft:
-        """Draft an agent from a sentence: by a model of the network, where there is one that
-        answers."""
+        """Draft an agent from a sentence, with a model of the network if one answers."""
         self._files()
         sentence = " ".join(args.sentence.split())
-        fields = AgentFields(description=shortened(sentence, 120), instruction=_as_told(sentence))
+        fields = AgentFields(
+            description=shortened(sentence, 120), instruction=_instruction(sentence)
+        )
         models = self.kernel.file.models
         name = "default" if "default" in models else next(iter(models), None)
         if name is None:
             return AgentDraft(agent=self._free(_noun(sentence)), fields=fields)
         taken = ", ".join(sorted(self.state.participants())[:100])
-        asked = [
+        prompt = [
             {"role": "system", "content": INSTRUCTION.format(taken=taken)},
             {"role": "user", "content": sentence},
         ]
         try:
-            answer = (await self._completions.ask(models[name], asked)).text
-            found = from_json(answer[answer.index("{") : answer.rindex("}") + 1])
-            said = {key: str(found[key]).strip() for key in ("name", "description", "instruction")}
+            answer = (await self._completions.ask(models[name], prompt)).text
+            draft = from_json(answer[answer.index("{") : answer.rindex("}") + 1])
+            texts = {key: str(draft[key]).strip() for key in ("name", "description", "instruction")}
             drafted = AgentFields(
-                description=shortened(said["description"], 200) or fields.description,
-                instruction=said["instruction"] or fields.instruction,
+                description=shortened(texts["description"], 200) or fields.description,
+                instruction=texts["instruction"] or fields.instruction,
                 model=name,
             )
-            return AgentDraft(agent=self._free(said["name"]), fields=drafted)
+            return AgentDraft(agent=self._free(texts["name"]), fields=drafted)
         except (ModelError, ValueError, LookupError, TypeError) as error:
-            why = str(error) if isinstance(error, ModelError) else "its answer is no draft"
-            note = f"{name} could not write it ({why}): the sentence is the instruction"
+            why = str(error) if isinstance(error, ModelError) else "its answer is not a draft"
+            note = f"{name} could not write a draft ({why}), so your sentence is the instruction"
             plain = fields.model_copy(update={"model": name})
             return AgentDraft(agent=self._free(_noun(sentence)), fields=plain, note=note)
 
@@ -195,13 +196,13 @@ class AgentEditorService(Service):
 
     @operation(permission="admin", tool=False, output=AgentSaved)
     async def add_agent(self, call: Caller, args: NewAgent) -> Commit[Record]:
-        """Make an agent: its file is written, and it starts at once."""
+        """Create an agent: its file is written, and it starts at once."""
         return await self._change(call, args.agent, _fields(args), new=True)
 
     @operation(permission="admin", tool=False, output=AgentSaved)
     async def edit_agent(self, call: Caller, args: EditAgent) -> Commit[Record]:
-        """Change an agent; what is left out stays. It starts anew with it, and goes on with the
-        turn that it was in."""
+        """Change an agent; omitted fields stay. It restarts with the change and resumes its
+        turn."""
         fields = await asyncio.to_thread(_current, self._files(), args.agent)
         given = {name: getattr(args, name) for name in args.model_fields_set}
         changed = fields.model_copy(update={k: v for k, v in given.items() if hasattr(fields, k)})
@@ -209,7 +210,7 @@ class AgentEditorService(Service):
 
     @operation(permission="admin", tool=False, output=AgentSaved)
     async def roll_back_agent(self, call: Caller, args: RollBackAgent) -> Commit[Record]:
-        """Make an earlier version of an agent hold again."""
+        """Restore an earlier version of an agent."""
         fields = await asyncio.to_thread(_current, self._files(), args.agent)
         versions = await self._versions(args.agent, fields)
         wanted = next((each.fields for each in versions if each.version == args.to), None)
@@ -219,7 +220,7 @@ class AgentEditorService(Service):
 
     @operation(permission="admin", tool=False, output=AgentSaved)
     async def remove_agent(self, call: Caller, args: RemoveAgent) -> Commit[Record]:
-        """Remove an agent that has a file of its own, with that file. What it said stays."""
+        """Remove an agent that has a file of its own, with that file. Its messages stay."""
         await asyncio.to_thread(_current, self._files(), args.agent)
         return await self._change(call, args.agent, None)
 
@@ -232,25 +233,25 @@ class AgentEditorService(Service):
         new: bool = False,
         version: int | None = None,
     ) -> Commit[Record]:
-        """File, record, process, in this order: a process that dies between leaves the file, and
-        with it the agent starts with the network; a record that cannot be written takes the file
-        back."""
+        """Write the file, then the record, then start the process. After a crash in between, the
+        file is there and the agent starts with the network. If the record cannot be written, the
+        file is restored."""
         files, file = self._files(), ""
         if is_participant_id(agent) and (file := files.file(agent)) in self._changing:
-            raise _conflict(f"somebody else is changing {agent} right now")
+            raise _conflicting(f"another owner is changing {agent} right now")
         self._changing.add(file)
         try:
             before = None if new else await asyncio.to_thread(_current, files, agent)
             if problems := [*self._problems(agent, fields, before)]:
-                raise _wrong(problems[0])
+                raise _invalid(problems[0])
             versions = await self._versions(agent, before)
             latest = versions[0].version if versions else 0
             if version is not None and version != latest:
-                raise _conflict(f"{agent} was changed meanwhile: it has version {latest} now")
+                raise _conflicting(f"{agent} was changed meanwhile: it is at version {latest} now")
             checked = await asyncio.to_thread(_checked, files, agent, fields)
             if checked.problems:
-                raise _wrong(checked.problems[0])
-            made = AgentVersion(
+                raise _invalid(checked.problems[0])
+            saved_version = AgentVersion(
                 version=latest + 1,
                 at=datetime.fromtimestamp(self.kernel.clock.now(), UTC),
                 by=call.participant,
@@ -266,7 +267,9 @@ class AgentEditorService(Service):
         def applied() -> None:
             nonlocal saved
             saved = True
-            log.info("an agent is saved", agent=agent, by=call.participant, version=made.version)
+            log.info(
+                "saved an agent", agent=agent, by=call.participant, version=saved_version.version
+            )
 
         def released() -> None:
             if saved:
@@ -274,8 +277,8 @@ class AgentEditorService(Service):
             self._changing.discard(file)
             try:
                 undo()
-            except OSError as error:  # the disk that refused the record is often the same
-                text = "an agent's file cannot be taken back: it holds with the next start"
+            except OSError as error:  # often the same disk that refused the record
+                text = "an agent's file cannot be restored: the change applies at the next start"
                 log.error(text, file=files.file(agent), error=str(error))
 
         async def answer() -> AgentSaved:
@@ -283,16 +286,16 @@ class AgentEditorService(Service):
                 await self._take_up(agent, checked.config)
             finally:
                 self._changing.discard(file)
-            return AgentSaved(agent=agent, version=made.version)
+            return AgentSaved(agent=agent, version=saved_version.version)
 
-        records = [_record(agent, each) for each in (*by_hand, made)]
+        records = [_record(agent, each) for each in (*by_hand, saved_version)]
         return Commit(records, answer, applied, released)
 
     async def _take_up(self, agent: str, config: AgentConfig | None) -> None:
         files, known = self._files(), self.kernel.file.agents
         before = known.pop(agent, None)
         if config is None:
-            self._launcher.put_down(agent, "does not exist any more")
+            self._launcher.set_down(agent, "no longer exists")
             await files.remove(agent)
             return
         known[agent] = config
@@ -304,14 +307,14 @@ class AgentEditorService(Service):
         if before is not None:
             await self._launcher.renew(agent)
             return
-        self._launcher.put_down(agent, None)
+        self._launcher.set_down(agent, None)
         self.admission.add_token(agent, token := new_token())
         files.start(agent, token)
 
-    # What may be ------------------------------------------------------------------------------
+    # Validation -------------------------------------------------------------------------------
 
     def _files(self) -> AgentFiles:
-        """Raises `OperationError` where no agents can be made."""
+        """Raises `OperationError` where no agents can be created."""
         if (why := self._refusal()) is not None or self.files is None:
             raise forbidden(why or "")
         return self.files
@@ -319,7 +322,7 @@ class AgentEditorService(Service):
     def _refusal(self) -> str | None:
         config = self.kernel.config
         if config.auth == "open" and (config.hosts or not parse_address(config.listen).loopback):
-            return "others can reach this open network: agents are made with `auth: tokens`"
+            return "others can reach this open network: creating agents needs `auth: tokens`"
         if config.agent_folder is None:
             add = "add `agent_folder: {}` to `network` in the YAML, and start it again"
             return f"no folder for agents: {add}"
@@ -338,35 +341,35 @@ class AgentEditorService(Service):
     def _problems(
         self, agent: str, fields: AgentFields | None, before: AgentFields | None
     ) -> Iterator[AgentProblem]:
-        """What can be seen without the network's files. `before`: None for a new agent."""
+        """Problems that show without the network's files. `before` is None for a new agent."""
         known, new = self.state.get(agent), before is None
         if not is_participant_id(agent):
             rule = "it is reserved" if is_id(agent) else "1 to 64 letters, digits, '-' or '_'"
             text = f"{agent[:64]!r} cannot be a name: {rule}"
             yield AgentProblem(field="agent", message=text)
         elif new and agent in self.kernel.file.agents:
-            yield AgentProblem(field="agent", message=f"there is an agent {agent} already")
+            yield AgentProblem(field="agent", message=f"an agent named {agent} already exists")
         elif new and known is not None and known.kind != "agent":
-            yield AgentProblem(field="agent", message=f"{agent} is the name of somebody here")
+            yield AgentProblem(field="agent", message=f"another participant is named {agent}")
         if fields is None:
             return
         if not (fields.instruction or "").strip() and (before is None or before.instruction):
-            yield AgentProblem(field="instruction", message="say what it is to do")
+            yield AgentProblem(field="instruction", message="describe what it should do")
         if fields.rollout and not (fields.rollout.instruction or fields.rollout.model):
-            text = "say which instruction or model those threads get"
+            text = "set the instruction or the model for those threads"
             yield AgentProblem(field="rollout", message=text)
         usual, had = [each.name for each in self._tools()], (before and before.tools) or ()
         if had and fields.tools is None and self._confined(agent):
-            text = "its file says which tools it has: choose among those that are allowed"
+            text = "its file lists its tools: choose from those that are allowed"
             yield AgentProblem(field="tools", message=text)
         for tool in fields.tools or ():
             if tool not in usual and tool not in had:
-                text = f"{tool[:64]!r} is no tool that can be chosen here"
+                text = f"{tool[:64]!r} is not one of the available tools"
                 yield AgentProblem(field="tools", message=text)
 
     def _confined(self, agent: str) -> bool:
-        """Whether it would have more tools than are allowed here if none were chosen: no file of
-        the folder says less for it."""
+        """Whether choosing no tools would give it more than are allowed: its file is outside the
+        folder, so nothing else limits it."""
         folder = self.kernel.config.agent_folder
         own = self.files is not None and not self.files.removable(agent)
         return own and folder is not None and folder.tools is not None
@@ -378,13 +381,13 @@ class AgentEditorService(Service):
         return next(free, "agent")
 
     async def _versions(self, agent: str, now: AgentFields | None) -> list[AgentVersion]:
-        """The latest first. What was changed by hand since is a version, too."""
-        rows = await self.store.read(MemoriesOf(_key(agent), MOST_BYTES))
-        found = [AgentVersion.model_validate_json(row.value) for row in rows if row.value]
-        latest = found[-1] if found else None
+        """The versions, latest first; an edit of the file by hand counts as one."""
+        rows = await self.store.read(MemoriesOf(_key(agent), MAX_BYTES))
+        versions = [AgentVersion.model_validate_json(row.value) for row in rows if row.value]
+        latest = versions[-1] if versions else None
         if now is not None and (latest is None or latest.fields != now):
-            found.append(AgentVersion(version=latest.version + 1 if latest else 1, fields=now))
-        return found[::-1]
+            versions.append(AgentVersion(version=latest.version + 1 if latest else 1, fields=now))
+        return versions[::-1]
 
 
 def _fields(args: AgentFields) -> AgentFields:
@@ -392,10 +395,10 @@ def _fields(args: AgentFields) -> AgentFields:
 
 
 def _current(files: AgentFiles, agent: str) -> AgentFields:
-    """Raises `OperationError` for an agent that is not made here."""
+    """Raises `OperationError` for an agent that cannot be changed."""
     fields = _of_user(lambda: files.fields(agent)) if is_participant_id(agent) else None
     if fields is None:
-        raise not_found(f"there is no agent {agent[:64]!r} that can be changed here")
+        raise not_found(f"no agent named {agent[:64]!r} can be changed")
     return fields
 
 
@@ -419,7 +422,7 @@ def _written(files: AgentFiles, agent: str, fields: AgentFields | None) -> Calla
 
 
 def _key(agent: str) -> str:
-    """Under which the hub remembers an agent's versions: no participant is called so."""
+    """The owner of an agent's versions in the store, which cannot be a participant's name."""
     return f"agents/{agent}"
 
 
@@ -427,22 +430,22 @@ def _record(agent: str, version: AgentVersion) -> Record:
     return MemoryWritten(_key(agent), f"{version.version:09}", version.model_dump_json())
 
 
-def _conflict(text: str) -> OperationError:
+def _conflicting(text: str) -> OperationError:
     return conflict(f"{text}; read it again")
 
 
-def _wrong(problem: AgentProblem) -> OperationError:
+def _invalid(problem: AgentProblem) -> OperationError:
     field = f"{problem.field}: " if problem.field else ""
     details = {"field": problem.field}
     return OperationError(ErrorCode.BAD_REQUEST, f"{field}{problem.message}", details=details)
 
 
 def _noun(sentence: str) -> str:
-    """What an agent is called that a sentence describes: `reviewer` for "a reviewer who ..."."""
+    """A name for the agent that a sentence describes: `reviewer` for "a reviewer who ..."."""
     words = re.findall(r"[a-z0-9]+", sentence.lower())
     little = {"a", "an", "the", "somebody", "someone", "who", "that", "agent", "i", "want", "you"}
     return next((word for word in words if word not in little), "agent")
 
 
-def _as_told(sentence: str) -> str:
+def _instruction(sentence: str) -> str:
     return f"You are {sentence}" if re.match(r"(?i)an? ", sentence) else sentence

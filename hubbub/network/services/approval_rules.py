@@ -1,4 +1,4 @@
-"""What holds for approvals, whoever keeps them: names, hashes, who may decide. Pure."""
+"""Rules of approvals: ids, hashes, and who can decide. Pure."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ __all__ = [
     "approval_id",
     "approvers_of",
     "arguments_hash",
-    "as_told",
     "check_arguments",
     "check_same",
     "may_decide",
     "may_see",
     "not_pending",
+    "shown_to",
 ]
 
-MOST_WRONG = 5
-"""Mistakes that are told at once."""
+MAX_MISTAKES = 5
+"""Mistakes reported at once."""
 _DIGITS = 12
-"""Hex digits of an id: people type them."""
+"""Hex digits of an id; few, as people type them."""
 
 
 def approval_id(turn: str, call: str) -> str:
-    """The approval of a call: the same whenever the turn asks for it again."""
+    """The id of a call's approval, which is the same each time the turn asks for it."""
     return "a" + hashlib.sha256(f"{turn}\0{call}".encode()).hexdigest()[:_DIGITS]
 
 
@@ -45,69 +45,69 @@ def arguments_hash(arguments: Mapping[str, JsonValue]) -> str:
 
 
 def approvers_of(file: NetworkFile, agent: str) -> tuple[str, ...]:
-    """Who decides about the calls of an agent; nobody: the owners."""
+    """The people who decide about the agent's calls; empty for the owners."""
     config = file.agents.get(agent)
     return tuple((config.approvers if config else ()) or file.network.approvals.approvers)
 
 
 def may_decide(caller: Caller, approval: Approval) -> bool:
-    """Whether the caller may approve or deny. Never an agent, nor a program."""
+    """Whether the caller can approve or deny, which no agent or program can."""
     if caller.kind != "human" and caller.participant != OPERATOR:
         return False
     return caller.participant in approval.approvers if approval.approvers else caller.owner
 
 
 def may_see(caller: Caller, approval: Approval) -> bool:
-    """Whether the caller may read it: who may decide, owners, and its agent."""
+    """Whether the caller can read it: approvers, owners, and its agent."""
     own = caller.kind == "agent" and caller.participant == approval.agent
     return own or caller.owner or may_decide(caller, approval)
 
 
-def as_told(caller: Caller, approval: Approval) -> Approval:
-    """The approval as the caller is told it."""
+def shown_to(caller: Caller, approval: Approval) -> Approval:
+    """The approval as shown to the caller."""
     return approval.model_copy(update={"may_decide": may_decide(caller, approval)})
 
 
 _ENDED = {
-    "approved": "{by} has approved it",
-    "denied": "{by} has denied it",
-    "expired": "nobody decided in time",
-    "cancelled": "its turn is over",
-    "started": "it was approved by {by}, and its call has been started",
+    "approved": "{by} approved it",
+    "denied": "{by} denied it",
+    "expired": "no one decided in time",
+    "cancelled": "its turn has ended",
+    "started": "{by} approved it, and its call has started",
 }
 
 
 def not_pending(approval: Approval) -> OperationError:
-    """What was done with an approval that can no longer be decided, or used."""
-    ended = _ENDED.get(approval.state, "nobody has decided yet").format(by=approval.decided_by)
-    told = approval.model_dump(
+    """The error for an approval that can no longer be decided or used."""
+    ended = _ENDED.get(approval.state, "no one has decided yet").format(by=approval.decided_by)
+    details = approval.model_dump(
         mode="json", include={"state", "decided_by", "decided_at", "verdict"}, exclude_none=True
     )
     reason = f" ({approval.verdict})" if approval.verdict else ""
     text = f"approval {approval.id} is {approval.state}: {ended}{reason}"
-    return OperationError(ErrorCode.NOT_PENDING, text, details=told)
+    return OperationError(ErrorCode.NOT_PENDING, text, details=details)
 
 
 def check_same(before: Approval, args: RequestApproval, hash: str) -> None:
-    """Raises `OperationError` if another call has that name in the turn."""
+    """Raises `OperationError` if the turn used the call's id for something else."""
     if (before.turn, before.call, before.tool) != (args.turn, args.call, args.tool) or (
         before.hash != hash
     ):
-        text = f"call: approval {before.id} was asked for with another tool or other arguments"
+        text = f"call: approval {before.id} was requested with another tool or other arguments"
         raise bad_request(text)
 
 
 def check_arguments(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> None:
-    """Raises `OperationError` unless the arguments are what the tool's schema wants."""
-    # They take long to import, and only who changes arguments needs them.
+    """Raises `OperationError` unless the arguments match the tool's schema."""
+    # Slow to import, and only needed when arguments are edited.
     from referencing.exceptions import Unresolvable
 
     from hubbub.protocol.rules import Rules, TooMuchWork
 
     try:
-        found = Rules(schema).mistakes(dict(arguments))
+        mistakes = Rules(schema).mistakes(dict(arguments))
     except (ValueError, TooMuchWork, Unresolvable, RecursionError) as error:
-        raise bad_request(f"arguments: the tool's schema cannot be followed: {error}") from error
-    if found:
-        told = [f"{error.json_path}: {error.message[:200]}" for error in found[:MOST_WRONG]]
-        raise bad_request(f"arguments: {'; '.join(told)}")
+        raise bad_request(f"arguments: the tool's schema cannot be applied: {error}") from error
+    if mistakes:
+        texts = [f"{error.json_path}: {error.message[:200]}" for error in mistakes[:MAX_MISTAKES]]
+        raise bad_request(f"arguments: {'; '.join(texts)}")

@@ -1,4 +1,4 @@
-"""Channels: listing, making, joining, leaving."""
+"""Channels: listing, creating, joining, leaving."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ __all__ = ["ChannelService", "new_channel"]
 
 
 class ChannelService(Service):
-    """Listing, making, joining and leaving channels."""
+    """Lists, creates, joins and leaves channels."""
 
     @operation()
     def list_channels(self, call: Caller, args: ListChannels) -> Channels:
         """List the channels of the network, with their members and whether you are one."""
         state = self.state
-        found = [state.describe_channel(c, call.participant) for c in state.channels.values()]
-        return Channels(channels=tuple(sorted(found, key=lambda channel: channel.name)))
+        channels = [state.describe_channel(c, call.participant) for c in state.channels.values()]
+        return Channels(channels=tuple(sorted(channels, key=lambda channel: channel.name)))
 
     @operation(permission="write", output=Channel)
     def create_channel(self, call: Caller, args: CreateChannel) -> Commit[Record]:
         """Create a channel; you and the members you name join it at once."""
         state = self.state
         if not thread_ids.is_channel_name(args.name):
-            raise bad_request(f"name: {args.name!r} reads like a thread's id; choose another")
+            raise bad_request(f"name: {args.name!r} looks like a thread id; choose another")
         if args.name in state.channels or args.name in state.making:
             raise OperationError(
                 ErrorCode.CHANNEL_EXISTS, f"the channel {args.name!r} exists; use join_channel"
@@ -47,7 +47,7 @@ class ChannelService(Service):
                 hint = nearest(member, state.participants())
                 raise OperationError(
                     ErrorCode.UNKNOWN_PARTICIPANT,
-                    f"members: nobody is called {member[:64]!r}{hint}",
+                    f"members: no participant is named {member[:64]!r}{hint}",
                 )
         members = {call.participant, *args.members}
         return new_channel(self.kernel, args.name, args.description, members)
@@ -67,12 +67,12 @@ class ChannelService(Service):
             and not (own and channel.name in own.channels)
         ):
             raise forbidden(
-                f"the members of {channel.name!r} are named in the network's config; you are none"
+                f"the network's config lists the members of {channel.name!r}, and you are not one"
             )
         since = self.kernel.log.head
         marks: Sequence[StoredMark] = ()
 
-        # Recorded for a member too: leaving may be on its way to the log.
+        # Recorded even for a member, as its leaving may be in flight.
         def records(head: int) -> Sequence[Record]:
             nonlocal since, marks
             since = head
@@ -107,8 +107,8 @@ class ChannelService(Service):
 def new_channel(
     kernel: Kernel, name: str, description: str, members: Collection[str]
 ) -> Commit[Record]:
-    """Makes a channel with these members, and answers how it is told to one of them. Raises
-    `OperationError` if there are as many as may be."""
+    """A commit that creates a channel with these members and answers with it. Raises
+    `OperationError` at the limit of channels."""
     state, limit = kernel.state, kernel.limits.channels
     if len(state.channels) + len(state.making) >= limit:
         raise over_limit(f"a network has at most {limit} channels")
@@ -116,9 +116,9 @@ def new_channel(
     thread = state.threads.ensure(thread_ids.channel(name))
 
     def records(head: int) -> Sequence[Record]:
-        made: list[Record] = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
-        made.append(StoredChannel(name, description))
-        return [*made, *(StoredMember(member, thread.no, head) for member in answer.members)]
+        created = [] if thread.stored else [ThreadCreated(thread.no, thread.id)]
+        joined = (StoredMember(member, thread.no, head) for member in answer.members)
+        return [*created, StoredChannel(name, description), *joined]
 
     def applied() -> None:
         thread.stored = True

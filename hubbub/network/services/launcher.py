@@ -1,6 +1,6 @@
-"""The processes of the agents that the network itself starts, and agents that do not run and will
-not by themselves. Who waits for one is told, and who writes to it later; what they said waits all
-the same, and is answered when it runs again.
+"""Processes of the agents that the network itself starts, and agents that are down for good. People
+waiting for such an agent get a notice, as do those who write to it later; their messages stay
+queued and are answered when it runs again.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ log = get_logger(__name__)
 
 
 class Launcher(Protocol):
-    """Who starts the agents. All that is asked of it is about an agent of `processes`."""
+    """Starts the agents' processes. Each `agent` argument must be one of `processes`."""
 
     def processes(self) -> Sequence[AgentProcess]: ...
 
     def output(self, agent: str) -> Sequence[str]:
-        """The last lines, the oldest first."""
+        """The last lines, oldest first."""
 
     def start(self, agent: str) -> None: ...
 
     async def stop(self, agent: str) -> None:
-        """Returns when the process is gone."""
+        """Returns when the process has exited."""
 
     async def restart(self, agent: str) -> None: ...
 
 
 class LauncherService(Service):
-    """Hands what owners want of processes to the launcher, which holds until the network ends: what
-    starts with it stands in its config. Knows which agents do not run, why, and who is told."""
+    """Starts and stops agents' processes for owners, until the network ends: its config decides
+    what starts with it. Tracks which agents are down and why, and posts the notices."""
 
     def __init__(self, kernel: Kernel):
         super().__init__(kernel)
         self._stopped: dict[str, str] = {}
-        """Agents that were stopped while they were here, with the reason that people are told."""
+        """Agents that were stopped while connected, with the reason for the notice."""
         self.launcher: Launcher | None = None
 
     @operation(permission="admin", tool=False)
@@ -69,51 +69,51 @@ class LauncherService(Service):
 
     @operation(permission="admin", tool=False)
     def read_agent_log(self, call: Caller, args: OneAgent) -> AgentLog:
-        """Read the last lines that an agent's process has written."""
+        """Read the last lines that an agent's process wrote."""
         return AgentLog(agent=args.agent, lines=tuple(self._of(args).output(args.agent)))
 
     @operation(permission="admin", tool=False)
     def start_agent(self, call: Caller, args: OneAgent) -> AgentProcesses:
-        """Start an agent that was stopped, or that was given up."""
+        """Start an agent that was stopped, or that the launcher gave up on."""
         launcher = self._of(args)
         for agent in self._together(args.agent):
             self._stopped.pop(agent, None)
-        log.info("an agent is started", agent=args.agent, by=call.participant)
+        log.info("starting an agent", agent=args.agent, by=call.participant)
         launcher.start(args.agent)
         return self._about(args.agent)
 
     @operation(permission="admin", tool=False)
     async def stop_agent(self, call: Caller, args: OneAgent) -> AgentProcesses:
-        """End an agent's process until somebody starts it again. A turn that it was in goes on
-        then."""
+        """Stop an agent's process until it is started again, when it resumes an interrupted
+        turn."""
         launcher = self._of(args)
         agents = self._together(args.agent)
-        reason = f"does not run: {call.participant} has stopped it"
+        reason = f"is not running: {call.participant} stopped it"
         self._stopped.update(dict.fromkeys(agents, reason))
-        log.info("an agent is stopped", agent=args.agent, by=call.participant)
+        log.info("stopping an agent", agent=args.agent, by=call.participant)
         await launcher.stop(args.agent)
         self.given_up([agent for agent in agents if agent in self._stopped], reason)
         return self._about(args.agent)
 
     @operation(permission="admin", tool=False)
     async def restart_agent(self, call: Caller, args: OneAgent) -> AgentProcesses:
-        """End an agent's process and start it again. A turn that it was in goes on then."""
+        """Stop an agent's process and start it again. It resumes an interrupted turn."""
         launcher = self._of(args)
         for agent in self._together(args.agent):
             self._stopped.pop(agent, None)
-        log.info("an agent is restarted", agent=args.agent, by=call.participant)
+        log.info("restarting an agent", agent=args.agent, by=call.participant)
         await launcher.restart(args.agent)
         return self._about(args.agent)
 
     async def renew(self, agent: str) -> None:
-        """The agent's config has changed: unless an owner has stopped it, it runs with that."""
+        """Restart an agent whose config changed, unless an owner stopped it."""
         launcher = self.launcher
         states = {each.agent: each.state for each in launcher.processes()} if launcher else {}
         if launcher is not None and states.get(agent, "stopped") != "stopped":
             await launcher.restart(agent)
 
-    def put_down(self, agent: str, reason: str | None) -> None:
-        """People are told why an agent is not here from the moment it goes; None: it comes."""
+    def set_down(self, agent: str, reason: str | None) -> None:
+        """Set why an agent is down, for the notices; None when it is about to start."""
         if reason is None:
             self._stopped.pop(agent, None)
             return
@@ -143,20 +143,23 @@ class LauncherService(Service):
     # Agents that do not run -----------------------------------------------------------------
 
     def given_up(self, agents: Sequence[str], reason: str) -> None:
-        """These run no more; `reason` reads on from their name."""
+        """Mark agents as down and notify the people waiting. `reason` continues a sentence that
+        begins with the agent's name."""
         gone = [agent for agent in agents if agent not in self.state.presence]
         self.state.down.update(dict.fromkeys(gone, reason))
         self.kernel.notifications.down_changed(gone)
         for agent in gone:
-            self.kernel.spawn(self.kernel.until_readable(partial(self._tell, agent, reason)))
+            self.kernel.spawn(
+                self.kernel.until_readable(partial(self._notify_waiting, agent, reason))
+            )
 
     def joined(self, session: Session) -> None:
-        """An agent runs again, whoever has started it."""
+        """An agent runs again."""
         if not session.is_person:
             self.state.down.pop(session.participant, None)
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """Who waits for an agent that does not run is told."""
+        """Notify the senders of messages to agents that are down."""
         for entry in entries if self.state.down else ():
             self._committed(entry)
 
@@ -167,8 +170,8 @@ class LauncherService(Service):
                 seq, draft = entry.seq, entry.draft
                 self._notice(agent, reason, entry.thread.id, [f"m{seq}"], seq, [draft.said_by])
 
-    async def _tell(self, agent: str, reason: str) -> None:
-        """Tell those whose messages wait at the agent, once in each thread."""
+    async def _notify_waiting(self, agent: str, reason: str) -> None:
+        """Notify the people whose messages wait for the agent, once per thread."""
         rows = await self.store.read(PendingWakes(agent, self.kernel.log.head))
         if agent not in self.state.down:
             return  # it runs again
@@ -190,7 +193,7 @@ class LauncherService(Service):
         seq: int,
         people: Sequence[str],
     ) -> None:
-        text = f"{agent} {reason}. What it was asked waits until somebody starts it again."
+        text = f"{agent} {reason}. Your message stays queued until it is started again."
         details: dict[str, JsonValue] = {
             "code": "agent_down",
             "agent": agent,

@@ -1,4 +1,4 @@
-"""What a participant wants to know next time: kept under keys, for it alone."""
+"""Memories: values that a participant stores under keys for later, private to it."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from hubbub.wording import near
 
 __all__ = ["MemoryService"]
 
-MOST_KEYS = 256
-"""Keys of one participant."""
-MOST_BYTES = 16 * 1024
+MAX_KEYS = 256
+"""Keys per participant."""
+MAX_BYTES = 16 * 1024
 """Bytes of a value as JSON."""
 SHORT_BYTES = 256
-"""Bytes of a value that is told with its key."""
+"""Bytes of a value that is listed with its key."""
 
 
 class MemoryService(Service):
-    """What participants remember, each for itself."""
+    """Stores each participant's own memories."""
 
     @operation(permission="write", output=Done)
     def remember(self, call: Caller, args: Remember) -> Commit[Record]:
-        """Remember something beyond this conversation, under a key: facts, preferences, where you
-        stand. It replaces what the key held. Nobody else sees it."""
+        """Remember something beyond this conversation, under a key: facts, preferences, progress.
+        It replaces the key's old value. No one else sees it."""
         value = to_json(args.value)
-        if len(value) > MOST_BYTES:
+        if len(value) > MAX_BYTES:
             raise too_large(
-                f"value: {len(value)} bytes of JSON, and at most {MOST_BYTES} are kept under a key"
+                f"value: at most {MAX_BYTES} bytes of JSON per key, this has {len(value)}"
             )
         keys = self.state.memories.of(call.participant)
-        if args.key not in keys and len(keys) >= MOST_KEYS:
-            raise over_limit(f"you remember {MOST_KEYS} keys, which is the most: forget one first")
+        if args.key not in keys and len(keys) >= MAX_KEYS:
+            raise over_limit(f"you have {MAX_KEYS} keys, the maximum: forget one first")
         return self._change(MemoryWritten(call.participant, args.key, value.decode()))
 
     @operation(permission="write", output=Done)
     def forget(self, call: Caller, args: Forget) -> Commit[Record]:
-        """Forget what you have remembered under a key."""
+        """Forget what you remembered under a key."""
         if args.key not in self.state.memories.of(call.participant):
             raise self._unknown(call, args.key)
         return self._change(MemoryDeleted(call.participant, args.key))
 
     @operation()
     async def recall(self, call: Caller, args: Recall) -> Recalled:
-        """Recall what you have remembered under a key. Without a key: all your keys, with the
-        values that are short."""
+        """Recall what you remembered under a key. Without a key: all your keys, with their values
+        if short."""
         store, me = self.store, call.participant
         if args.key is None:
             rows = await store.read(MemoriesOf(me, SHORT_BYTES))
@@ -71,10 +71,8 @@ class MemoryService(Service):
         return Commit([record], Done(), partial(keys.put, *change), partial(keys.withdraw, *change))
 
     def _unknown(self, call: Caller, key: str) -> OperationError:
-        found = list(near(key, self.state.memories.of(call.participant), 3, 0.4))
-        hint = f"; did you mean {found[0]}?" if found else ""
-        text, details = (
-            f"you remember nothing under {key!r}{hint}",
-            {"near": found} if found else None,
-        )
+        similar = list(near(key, self.state.memories.of(call.participant), 3, 0.4))
+        hint = f"; did you mean {similar[0]}?" if similar else ""
+        text = f"you remember nothing under {key!r}{hint}"
+        details = {"near": similar} if similar else None
         return OperationError(ErrorCode.UNKNOWN_KEY, text, details=details)

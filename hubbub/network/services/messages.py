@@ -31,11 +31,11 @@ from hubbub.protocol.operations import (
 __all__ = ["MessageService", "find_message", "sender", "stored_message", "unknown_message"]
 
 _sender = lru_cache(maxsize=4096)(Sender)
-"""Each is made once, and speaks often."""
+"""Cached, as each sender sends many messages."""
 
 
 class MessageService(Service):
-    """Sending and reading single messages."""
+    """Sends and reads single messages."""
 
     @operation(permission="write", output=SendResult)
     def send_text_message(self, call: Caller, args: SendTextMessage) -> Draft:
@@ -47,8 +47,7 @@ class MessageService(Service):
 
     @operation(permission="write", output=SendResult)
     def send_message(self, call: Caller, args: SendMessage) -> Draft:
-        """Send JSON content to a participant, a group or a thread, with a text that says how it
-        reads."""
+        """Send JSON content to a participant, a group or a thread, with a text representation."""
         router, who = self.kernel.router, sender(call, args)
         thread = router.thread(args.to, who.id)
         shown = args.text_representation
@@ -56,7 +55,7 @@ class MessageService(Service):
 
     @operation(permission="write", output=SendResult)
     def broadcast_text_message(self, call: Caller, args: BroadcastTextMessage) -> Draft:
-        """Send a text to everybody in the network. Mention an agent with @name to make it act."""
+        """Send a text to everyone in the network. Mention an agent with @name to make it act."""
         thread, who = self.state.broadcast, sender(call, args)
         return self.kernel.router.draft(who, thread, args.text, args)
 
@@ -67,14 +66,14 @@ class MessageService(Service):
         channel, who = self.state.channel(args.channel), sender(call, args)
         thread = self.state.threads.by_no(channel.scope)
         if not self.state.may_read(thread, who.id):
-            is_none = "you are" if who.spoken_by is None else f"{who.id} is"
-            raise forbidden(f"{is_none} no member of {channel.name!r}; use join_channel first")
+            subject = "you are" if who.spoken_by is None else f"{who.id} is"
+            raise forbidden(f"{subject} not a member of {channel.name!r}; use join_channel first")
         return self.kernel.router.draft(who, thread, args.text, args)
 
     @operation(permission="write", output=SendResult)
     async def reply(self, call: Caller, args: Reply) -> Draft:
-        """Reply under a message: opens or continues that message's own reply thread. To answer
-        beside the message, in its thread itself, send a text to the thread's id instead."""
+        """Reply under a message: opens or continues that message's own reply thread. To answer in
+        the message's thread itself, send a text to the thread's id instead."""
         who = sender(call, args)
         message = await find_message(
             self.kernel, call, args.message_id, look=who.spoken_by is not None
@@ -104,18 +103,17 @@ class MessageService(Service):
         if args.before is not None:
             before = min(before, args.before)
         stored = await self.store.read(MentionsOf(me, before, args.limit))
-        found = map(Message.model_validate_json, stored.bodies)
-        # Who has left a channel no longer reads it, not even where it was called by name.
-        seen = [m for m in found if state.may_read(state.threads.ensure(m.thread_id), me)]
-        shown = await self.kernel.pipeline.shown(seen)
+        messages = map(Message.model_validate_json, stored.bodies)
+        # A former member of a channel no longer reads it, not even its own mentions.
+        visible = [m for m in messages if state.may_read(state.threads.ensure(m.thread_id), me)]
+        shown = await self.kernel.pipeline.shown(visible)
         return MentionPage(messages=tuple(shown), upto=stored.upto, more=stored.upto > 1)
 
 
 def sender(call: Caller, args: Speech) -> Sender:
-    """In whose name the caller speaks: its own, or with `speak_as` that of the agent which it has
-    taken over.
+    """The participant that the caller sends as: itself, or the agent in `speak_as`.
 
-    Raises `OperationError`.
+    Raises `OperationError` unless the caller has taken over that agent.
     """
     agent, me = args.speak_as, call.participant
     if agent is None:
@@ -128,8 +126,8 @@ def sender(call: Caller, args: Speech) -> Sender:
 async def find_message(
     kernel: Kernel, call: Caller, message_id: str, *, look: bool = False, unseen: bool = False
 ) -> Message:
-    """The message, if the caller reads its thread, or with `look` may look into it; any, if
-    `unseen`.
+    """The message, whose thread the caller must read or, with `look`, may inspect; with `unseen`
+    any message.
 
     Raises `OperationError`.
     """
@@ -142,18 +140,18 @@ async def find_message(
 
 
 async def stored_message(kernel: Kernel, message_id: str) -> Message | None:
-    """The message, whoever may read it. Raises `OperationError` for what is no id."""
+    """The message, without a check of permission. Raises `OperationError` for an invalid id."""
     seq = parse_message_id(message_id)
     if seq is None:
-        raise bad_request(f"{message_id[:64]!r} is no message id; they look like m42")
+        raise bad_request(f"{message_id[:64]!r} is not a message id; they look like m42")
     body = await kernel.store.message(seq) if seq <= kernel.log.head else None
     return None if body is None else Message.model_validate_json(body)
 
 
 def unknown_message(message_id: str) -> OperationError:
-    """What is told of a message that is not there, and of one that somebody may not read."""
+    """The error for a message that does not exist or that the caller must not read."""
     return OperationError(
-        ErrorCode.UNKNOWN_MESSAGE, f"there is no message {message_id[:64]} for you"
+        ErrorCode.UNKNOWN_MESSAGE, f"no message {message_id[:64]} is visible to you"
     )
 
 

@@ -1,4 +1,4 @@
-"""Who is in the network, and what may be asked there."""
+"""The participants of the network, and its operations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ParticipantService"]
 
 
 class ParticipantService(Service):
-    """Lists participants, and describes the operations of core and mods."""
+    """Lists participants, and describes the operations of the core and of mods."""
 
     def __init__(self, kernel: Kernel, registry: Registry):
         super().__init__(kernel)
@@ -27,14 +27,13 @@ class ParticipantService(Service):
 
     @operation()
     def list_participants(self, call: Caller, args: ListParticipants) -> Participants:
-        """List everybody in the network: agents and people, what they can do, and who is
-        present."""
+        """List everyone in the network: agents and people, what they can do, and who is present."""
         state = self.state
         people = sorted(state.everybody(), key=lambda known: (known.kind, known.id))
         if args.after is not None:
             last = state.get(args.after)
             if last is None:
-                text = f"after: there is no participant {args.after!r}"
+                text = f"after: no participant is named {args.after!r}"
                 raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
             people = [each for each in people if (each.kind, each.id) > (last.kind, last.id)]
         page = people[: args.limit]
@@ -44,8 +43,8 @@ class ParticipantService(Service):
 
     @operation(tool=False)
     def describe_operations(self, call: Caller, args: DescribeOperations) -> OperationSchemas:
-        """Read the JSON Schemas of operations: what they take and what they answer. Keep them by
-        the hash that `ready` tells, and ask only for those that are new."""
+        """Read the JSON Schemas of operations: inputs and outputs. Cache them by the hash in
+        `ready`, and ask only for new ones."""
         allowed = {op.name: op for op in self._registry.values() if call.may(op.permission)}
         names = dict.fromkeys(args.names) if args.names else allowed
         return OperationSchemas(

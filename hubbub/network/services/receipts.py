@@ -1,4 +1,4 @@
-"""What became of a message: whom it reached, whom it woke and why, and what it set in motion."""
+"""Receipts: whom a message reached, which agents it woke and why, and the work that followed."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from hubbub.protocol.turns import Step, TurnEnd, TurnStart
 
 __all__ = ["DECLINE", "ReceiptService", "WakeAnswer", "answer_to"]
 
-MOST_RECEIPTS = 200
-"""Readers of whom one answer tells."""
+MAX_RECEIPTS = 200
+"""Readers in one answer."""
 
 
 class _WakeReason(NamedTuple):
@@ -55,7 +55,7 @@ class _WakeReason(NamedTuple):
 
 
 class ReceiptService(Service):
-    """What became of a message."""
+    """Shows what happened to a message."""
 
     def __init__(self, kernel: Kernel, turns: TurnService, requests: RequestService):
         super().__init__(kernel)
@@ -63,13 +63,13 @@ class ReceiptService(Service):
 
     @operation(tool=False)
     async def explain_wake(self, call: Caller, args: ExplainWake) -> WakeExplanation:
-        """Tell why a message woke an agent, or why it did not."""
-        # What an owner learns here is why somebody woke, and nothing of what was said.
+        """Explain why a message woke an agent, or why it did not."""
+        # An owner learns why an agent woke, without seeing the message.
         message = await find_message(self.kernel, call, args.message_id, unseen=call.owner)
         known = self.state.get(args.agent)
         if known is None or known.kind != "agent":
             raise OperationError(
-                ErrorCode.UNKNOWN_PARTICIPANT, f"there is no agent {args.agent[:64]!r}"
+                ErrorCode.UNKNOWN_PARTICIPANT, f"no agent is named {args.agent[:64]!r}"
             )
         stored = await self.store.read(WakeOf(args.agent, message.seq))
         received = stored is not None or await self._received(call, args.agent, message)
@@ -88,7 +88,7 @@ class ReceiptService(Service):
         )
 
     async def _received(self, call: Caller, agent: str, message: Message) -> bool:
-        """Whether a message reached an agent whom it does not name."""
+        """Whether a message reached an agent that it does not name."""
         thread = self.state.threads.ensure(message.thread_id)
         if thread.scope is None:
             return agent in thread.members
@@ -96,20 +96,20 @@ class ReceiptService(Service):
 
     @operation(tool=False)
     async def read_receipts(self, call: Caller, args: ReadReceipts) -> Receipts:
-        """Tell what became of a message with each reader of its thread: whether it was delivered
-        and read, whom it woke and why, the turns that it started, and whether they answered it."""
+        """Show what happened to a message for each reader of its thread: whether it was delivered
+        and read, whom it woke and why, the turns it started, and whether they answered it."""
         message = await find_message(self.kernel, call, args.id, look=True)
         state = self.state
         thread = state.threads.ensure(message.thread_id)
-        found = (state.get(name) for name in state.readers(thread, message.sender_id))
+        states = (state.get(name) for name in state.readers(thread, message.sender_id))
         readers = sorted(
-            (known for known in found if known), key=lambda known: (known.kind != "agent", known.id)
+            (each for each in states if each), key=lambda each: (each.kind != "agent", each.id)
         )
-        told = readers[:MOST_RECEIPTS]
+        shown = readers[:MAX_RECEIPTS]
         wakes = await self.store.read(WakesAt([message.seq]))
         turns = sorted({wake.taken for wake in wakes.values() if wake.taken})
         begun = {turn.id: turn for turn in await self.store.read(TurnsById(turns))} if turns else {}
-        reached = await self._reached(call, thread, told, message)
+        reached = await self._reached(thread, shown, message)
         return Receipts(
             message_id=message.id,
             thread_id=message.thread_id,
@@ -117,15 +117,15 @@ class ReceiptService(Service):
                 self._receipt(
                     call, who, message, wakes.get((message.seq, who.id)), begun, who.id in reached
                 )
-                for who in told
+                for who in shown
             ),
-            more=len(readers) > len(told),
+            more=len(readers) > len(shown),
         )
 
     async def _reached(
-        self, call: Caller, thread: Thread, readers: Collection[ParticipantState], message: Message
+        self, thread: Thread, readers: Collection[ParticipantState], message: Message
     ) -> Collection[str]:
-        """Those of the readers who received the message: not who came later."""
+        """The readers who received the message, without those who joined later."""
         scope, members = thread.scope, self.state.members
         if scope is None:
             return thread.members
@@ -174,28 +174,28 @@ class ReceiptService(Service):
 
     @operation(tool=False)
     async def read_interaction(self, call: Caller, args: ReadInteraction) -> InteractionPage:
-        """Follow an interaction through the log: its messages that you may read, whom they woke,
-        and, for owners, who wrote the others to whom, and the turns that began with them all."""
+        """Follow an interaction through the log: the messages you can read and whom they woke. For
+        owners also the senders and recipients of the others, and the turns they all started."""
         opened = parse_interaction_id(args.id)
         if opened is None:
-            raise bad_request(f"{args.id!r} is no interaction id; they look like i42")
+            raise bad_request(f"{args.id!r} is not an interaction id; they look like i42")
         head = self.kernel.log.head
         await self._check_opened(args.id, opened)
         after = max(opened - 1, args.after or 0)
         stored = await self.store.read(InteractionMessages(args.id, after, head))
-        messages, hidden = self._sorted(call, stored.found)
+        messages, hidden = self._sorted(call, stored.rows)
         more = stored.upto < head
         if not messages and not (more or args.after or call.owner):
-            raise unknown_interaction(args.id)  # none of it is the caller's
+            raise unknown_interaction(args.id)  # the caller can see none of it
         envelopes = [Envelope.model_validate_json(body) for body in hidden]
         seqs = [message.seq for message in messages] + [each.seq for each in envelopes]
         wakes = await self.store.read(WakesAt(seqs)) if seqs else {}
-        goes_on = self._requests.any_open(seqs) or any(map(self._goes_on, wakes.items()))
-        if not goes_on and self.kernel.log.head > head:
-            # What was open when the messages were read may have ended since, by one that wakes.
+        is_open = self._requests.any_open(seqs) or any(map(self._is_pending, wakes.items()))
+        if not is_open and self.kernel.log.head > head:
+            # Work that was open during the read may have ended since, with a message that wakes.
             later = InteractionMessages(args.id, head, self.kernel.log.head)
-            goes_on = bool((await self.store.read(later)).found)
-        told = seqs if call.owner else seqs[: len(messages)]
+            is_open = bool((await self.store.read(later)).rows)
+        visible = seqs if call.owner else seqs[: len(messages)]
         taken = {wake.taken for wake in wakes.values() if wake.taken} if call.owner else set()
         turns = await self.store.read(TurnsById(sorted(taken))) if taken else ()
         return InteractionPage(
@@ -204,17 +204,17 @@ class ReceiptService(Service):
             hidden=len(hidden),
             envelopes=tuple(envelopes) if call.owner else (),
             wakes=tuple(
-                _told(seq, agent, wake)
+                _interaction_wake(seq, agent, wake)
                 for (seq, agent), wake in wakes.items()
-                if wake.turn and seq in told
+                if wake.turn and seq in visible
             ),
             turns=tuple(self._turns.summarised(turn) for turn in turns),
-            open=goes_on,
+            open=is_open,
             upto=stored.upto,
             more=more,
         )
 
-    def _goes_on(self, woken: tuple[tuple[int, str], StoredWake]) -> bool:
+    def _is_pending(self, woken: tuple[tuple[int, str], StoredWake]) -> bool:
         (_, agent), wake = woken
         return wake.state in ("pending", "running") and agent in self.state.presence
 
@@ -225,10 +225,10 @@ class ReceiptService(Service):
             raise unknown_interaction(interaction)
 
     def _sorted(
-        self, call: Caller, found: Iterable[tuple[int, bytes]]
+        self, call: Caller, rows: Iterable[tuple[int, bytes]]
     ) -> tuple[Sequence[Message], Sequence[bytes]]:
         messages, hidden = list[Message](), list[bytes]()
-        for thread_no, body in found:
+        for thread_no, body in rows:
             if call.may_look(self.state.threads.by_no(thread_no)):
                 messages.append(Message.model_validate_json(body))
             else:
@@ -239,7 +239,7 @@ class ReceiptService(Service):
 def _explain(
     who: ParticipantState, message: Message, stored: StoredWake | None, *, received: bool
 ) -> _WakeReason:
-    """Why a message woke a participant or did not, by its delivery row if there is one."""
+    """Why a message woke a participant or did not, from its delivery row if there is one."""
     if stored is not None:
         return _WakeReason(Reason(stored.reason), stored.reply)
     if received and who.kind != "agent" and message.sender_id != who.id:
@@ -257,11 +257,11 @@ def _explain(
 
 
 DECLINE = "decline"
-"""The tool by which an agent says that it will not do what it was asked."""
+"""The tool with which an agent declines a request."""
 
 
 class WakeAnswer(NamedTuple):
-    """As in `Receipt`."""
+    """The fields of `Receipt` that come from the turn."""
 
     step: int | None = None
     answer: Literal["answered", "declined", "silent"] | None = None
@@ -272,17 +272,17 @@ class WakeAnswer(NamedTuple):
 
 
 def answer_to(seq: int, turn: StoredTurn) -> WakeAnswer:
-    """What the turn did about the message at `seq`.
+    """How the turn responded to the message at `seq`.
 
-    Whatever it says after the message stood in its prompt counts as an answer, to whomever: also
-    who hands work on has not been silent.
+    Any message it sends once the message was in its prompt counts as an answer, whoever receives
+    it: an agent that delegates the work has not been silent.
     """
     steps = [Step.model_validate_json(step) for step in turn.steps]
     end = TurnEnd.model_validate_json(turn.end) if turn.end is not None else None
     shown = _shown(seq, turn, steps)
     if shown is None:
         return WakeAnswer(outcome=end.outcome if end else None)
-    # What woke the turn stands in its prompt before anything is sent, also what has come since.
+    # The waking messages are in the prompt before the turn sends anything, even late ones.
     spoken = bool(turn.sent) if shown == 1 else max(turn.sent, default=0) > seq
     answer: Literal["answered", "declined", "silent"] | None = None
     if any(_declines(step) for step in steps if step.n >= shown):
@@ -303,7 +303,7 @@ def answer_to(seq: int, turn: StoredTurn) -> WakeAnswer:
 
 
 def _shown(seq: int, turn: StoredTurn, steps: list[Step]) -> int | None:
-    """The step in whose prompt the message first stood; None: in none yet."""
+    """The first step whose prompt has the message; None if there is none yet."""
     id = f"m{seq}"
     if id in TurnStart.model_validate_json(turn.start).messages:
         return 1
@@ -317,7 +317,7 @@ def _declines(step: Step) -> bool:
     )
 
 
-def _told(seq: int, agent: str, wake: StoredWake) -> InteractionWake:
+def _interaction_wake(seq: int, agent: str, wake: StoredWake) -> InteractionWake:
     return InteractionWake(
         message_id=f"m{seq}",
         agent=agent,

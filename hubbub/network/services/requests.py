@@ -1,16 +1,16 @@
-"""Requests: work that one participant has asked of another. Each ends once.
+"""Requests: work that one participant asks of another. Each ends exactly once.
 
-    delegate -> task -> open -> result, failed (`reported`)   by the worker's report
-                         |  |-> failed                        by the hub's word, see below
-                         |-> asked back -> open               by its question, and the reply
+    delegate -> task -> open -> result, failed (`reported`)   reported by the worker
+                         |  |-> failed                        by a notice of the hub, see below
+                         |-> question -> open                 the worker asks, the requester replies
 
-    timeout     its deadline has passed
-    no_report   the worker's turn has ended without a report
-    stopped     that turn, or the wake for it, was stopped; `taken_over` in the same way
-    ...         the worker, or who is to reply to it, was never woken: the reason's code
+    timeout     the deadline passed
+    no_report   the worker's turn ended without a report
+    stopped     that turn, or the wake for it, was stopped; `taken_over` likewise
+    ...         the worker, or the requester it asked, was never woken: the reason's code
 
-What ends a request is a message, and in the same commit as the message the request is over: so the
-one who asked is woken once, whatever dies in between.
+A message ends a request, and one commit stores both the message and the end. So the requester is
+woken exactly once, whatever crashes in between.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from hubbub.network.services.waits import (
     RequestsAwaitingReply,
     Wait,
     Waits,
-    asked_by,
-    changed,
-    failure,
-    kept,
-    no_way_back,
+    failure_draft,
+    hop_limit_error,
+    opened_request,
     over,
     position,
+    request_record,
+    updated_request,
 )
 from hubbub.network.stored import StoreState
 from hubbub.network.targets import nearest
@@ -65,41 +65,40 @@ __all__ = ["RequestService"]
 
 log = get_logger(__name__)
 
-MOST_OPEN = 200
+MAX_OPEN = 200
 """Open requests of one participant."""
 HOPS = 2
-"""That must be left after the task's own: for the report, and for what is then said to who waits.
-"""
+"""Hops that must remain after the task: one for the report, one for the requester's own answer."""
 RETRY_S = 1.0
-"""Seconds until what the disk has refused is tried again."""
+"""Seconds until a write that the disk refused is retried."""
 
 
 class RequestService(Service, Gate):
-    """The open requests, and who waits for whose answer. The store has all requests."""
+    """The open requests, and the participants that wait for an answer. The store has all
+    requests."""
 
     def __init__(self, kernel: Kernel, stored: StoreState):
         super().__init__(kernel)
         self.waits = Waits()
         self._open: dict[int, Request] = {}
-        """By the position of the message that asked."""
+        """By the position of the task's message."""
         self._ends: dict[int, float] = {}
-        """When their time is up, by the steady clock."""
+        """Deadlines on the steady clock."""
         self._ending: set[int] = set()
-        """Those that a message on its way to the store ends."""
-        self._lost: dict[int, tuple[str, str]] = {}
-        """Those that the hub is to end: outcome and why, until it is done."""
-        self._saying: set[int] = set()
-        """Those of them of which the hub's word is on its way."""
-        self._handed: set[int] = set()
-        """Those whose worker's turn has ended while it waited for somebody else: for work, or for
-        the reply to a question."""
+        """Requests whose ending message is being stored."""
+        self._failing: dict[int, tuple[str, str]] = {}
+        """Requests that the hub has yet to end: outcome and reason."""
+        self._posting: set[int] = set()
+        """Those of them whose notice is being stored."""
+        self._delegated: set[int] = set()
+        """Requests whose worker ended its turn while waiting for others: for their work, or for the
+        reply to a question."""
         self._questions = RequestsAwaitingReply()
         self._answers: dict[str, list[int]] = {}
-        """By worker: messages that ended requests of its own, and that no turn may have taken up.
-        """
-        self._knows_queues = False
+        """By worker: messages that ended its own requests and that no turn may have handled yet."""
+        self._queues_loaded = False
         for body in stored.requests:
-            self._keep(Request.model_validate_json(body))
+            self._add(Request.model_validate_json(body))
 
     @property
     def watches(self) -> object:  # type: ignore[override]  # read only
@@ -110,9 +109,9 @@ class RequestService(Service, Gate):
             self.timer.at(min(self._ends.values()))
 
     async def restore(self) -> None:
-        """Bring to an end what ended while the hub was down, now that it is known what waits at
-        agents. Raises `StoreUnavailable`."""
-        self._knows_queues = True
+        """Fail the requests whose turns ended while the hub was down, now that the agents' queues
+        are loaded. Raises `StoreUnavailable`."""
+        self._queues_loaded = True
         for seq, request in list(self._open.items()):
             at = position(request.reply or request.id)
             wake = await self.store.read(WakeOf(request.worker, at))
@@ -123,21 +122,21 @@ class RequestService(Service, Gate):
             if stored is not None and stored.end is not None:
                 self._end_with(seq, TurnEnd.model_validate_json(stored.end))
             elif request.reply is not None:
-                self._handed.add(seq)
+                self._delegated.add(seq)
 
     # Operations ---------------------------------------------------------------------------
 
     @operation(permission="write", output=SendResult)
     def delegate(self, call: Caller, args: Delegate) -> Draft:
-        """Ask another agent to do something. You are woken once, with its result or when it has
-        failed, and need not wait meanwhile."""
+        """Ask another agent to do something. You need not wait: you are woken once, with its result
+        or its failure."""
         who = sender(call, args)
         known = self.state.get(args.to)
         if known is None:
-            text = f"to: there is no agent {args.to!r}{nearest(args.to, self.state.agents)}"
+            text = f"to: no agent is named {args.to!r}{nearest(args.to, self.state.agents)}"
             raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
         if known.kind != "agent":
-            raise bad_request(f"to: {args.to} is no agent; send a message instead")
+            raise bad_request(f"to: {args.to} is not an agent; send a message instead")
         thread = self.kernel.router.thread(args.to, who.id)
         deadline = datetime.fromtimestamp(self.kernel.clock.now() + args.deadline_s, UTC)
         draft = self.kernel.router.draft(who, thread, args.task, args)
@@ -146,13 +145,13 @@ class RequestService(Service, Gate):
 
     @operation(permission="write", output=SendResult)
     async def report(self, call: Caller, args: Report) -> Draft:
-        """Tell who has asked you for something what came of it. This ends the request: there is one
-        report. With the status `question` you ask them for what you must know, and the request
-        stays open: finish, and you are woken by the reply."""
+        """Report the outcome of a request to its requester. This ends the request, so report once.
+        With status `question` you ask the requester for what you need and the request stays open:
+        finish your turn, and the reply wakes you."""
         who = sender(call, args)
         request = await self._visible(call, args.request, who.id)
         if request.worker != who.id:
-            raise forbidden(f"request {request.id} is {request.worker}'s to report")
+            raise forbidden(f"only {request.worker} can report on request {request.id}")
         if request.state != "open":
             raise over(request.id, request)
         if args.cause is not None:
@@ -164,32 +163,30 @@ class RequestService(Service, Gate):
         return draft.replace(purpose=mark, cause_id=args.cause or request.id)
 
     async def _check_cause(self, call: Caller, cause: str, who: str) -> None:
-        """Raises `OperationError` unless the cause of a report has reached `who`: the log goes by
-        the request instead, and does not look at it."""
+        """Raises `OperationError` unless `who` has received the cause of its report. The log does
+        not check this, as it takes the request as the cause."""
         state, (seq, _) = self.state, cause_position(cause, who)
-        found = await self.kernel.writes.causes.ancestor(seq)
-        thread = state.threads.by_no(found.thread_no) if found is not None else None
+        ancestor = await self.kernel.writes.causes.ancestor(seq)
+        thread = state.threads.by_no(ancestor.thread_no) if ancestor is not None else None
         if thread is None or not state.may_read(thread, who):
             raise OperationError(
                 ErrorCode.UNKNOWN_MESSAGE, f"cause: {cause[:100]} never reached you"
             )
 
     async def _visible(self, call: Caller, id: str, who: str) -> Request:
-        """The request, if `who` takes part in it. Raises `OperationError`."""
+        """The request. Raises `OperationError` unless `who` is its requester or worker."""
         seq = parse_message_id(id)
         request = await self.known(seq) if seq is not None else None
         if request is None or who not in (request.requester, request.worker):
-            text = f"there is no request {id[:64]!r} for you; see list_requests"
+            text = f"no request {id[:64]!r} is visible to you; see list_requests"
             raise OperationError(ErrorCode.UNKNOWN_REQUEST, text)
         return request
 
     @operation(tool=False)
     async def list_requests(self, call: Caller, args: ListRequests) -> Requests:
-        """List requests, newest first: those that you have made or are to report, all for an
-        owner."""
+        """List requests, newest first: those you made or were given; all of them for an owner."""
         if args.id is not None:
-            found = await self._visible(call, args.id, call.participant)
-            return Requests(requests=(found,))
+            return Requests(requests=(await self._visible(call, args.id, call.participant),))
         whose = None if call.owner else call.participant
         state = "open" if args.state == "open" else None
         bodies = await self.store.read(LatestRequests(whose, state, args.limit))
@@ -197,33 +194,32 @@ class RequestService(Service, Gate):
 
     @operation(permission="write", tool=False, idempotent=True)
     def stop_waiting(self, call: Caller, args: StopWaiting) -> Done:
-        """Say that you no longer wait for the answer to a message that was sent with `awaits`."""
+        """Stop waiting for the answer to a message that you sent with `awaits`."""
         waits = self.waits
         wait = waits.held.get(args.message)
         if wait is not None and wait.asker == call.participant:
             waits.end(args.message)
         return Done()
 
-    # Looking ------------------------------------------------------------------------------
+    # Lookups ------------------------------------------------------------------------------
 
     def any_open(self, seqs: Iterable[int]) -> bool:
-        """Whether one of these messages has made a request that is open."""
+        """Whether any of these messages opened a request that is still open."""
         return any(seq in self._open for seq in seqs)
 
     async def known(self, seq: int) -> Request | None:
-        """The request that the message at `seq` made. Raises `StoreUnavailable`."""
-        found = self._open.get(seq)
-        if found is not None:
-            return found
+        """The request opened by the message at `seq`. Raises `StoreUnavailable`."""
+        if (request := self._open.get(seq)) is not None:
+            return request
         body = await self.store.read(RequestAt(seq))
         return None if body is None else Request.model_validate_json(body)
 
-    # The way of a message -----------------------------------------------------------------
+    # A message's path ---------------------------------------------------------------------
 
     def judge(self, entry: Entry) -> None:
-        """Whether a message may ask, end a request, or wait."""
+        """Check whether a message is allowed to open or end a request, or to wait."""
         draft = entry.draft
-        if len(draft.recipients) == 1:  # others who hear an answer do not wait for it
+        if len(draft.recipients) == 1:  # in a group no single recipient waits for it
             entry.awaited = self.waits.wait_for(draft.sender_id, draft.recipients)
         mark = draft.request
         if draft.purpose is None and draft.thread_id in self._questions.by_thread:
@@ -240,7 +236,7 @@ class RequestService(Service, Gate):
                 self._ending.add(position(mark.id))
 
     def _reply(self, entry: Entry) -> RequestMark | None:
-        """The mark that a message has by replying to a question."""
+        """Mark a message that replies to a question."""
         request = self._questions.replied(entry.draft)
         if request is None or position(request.id) in self._ending:
             return None
@@ -249,36 +245,36 @@ class RequestService(Service, Gate):
         return mark
 
     def _check(self, entry: Entry, mark: RequestMark) -> None:
-        """Raises `OperationError` where a request may not be made, asked about or ended."""
+        """Raises `OperationError` if a request cannot be opened, asked about or ended."""
         seq = position(mark.id)
         if mark.id and (seq not in self._open or seq in self._ending):
             raise over(mark.id, self._open.get(seq))
         if mark.kind in ("task", "question") and entry.hop + HOPS > entry.hop_limit:
-            raise no_way_back(entry)
+            raise hop_limit_error(entry)
         asker = entry.draft.sender_id
         own = (each for each in self._open.values() if each.requester == asker)
-        if mark.kind == "task" and sum(1 for _ in own) >= MOST_OPEN:
-            raise over_limit(f"{MOST_OPEN} requests of yours are open; see list_requests")
+        if mark.kind == "task" and sum(1 for _ in own) >= MAX_OPEN:
+            raise over_limit(f"you have {MAX_OPEN} open requests already; see list_requests")
 
     def _wait(self, entry: Entry) -> None:
         draft = entry.draft
         if draft.type != "direct" or len(draft.recipients) != 1:
-            raise bad_request("awaits: only direct messages to one participant are waited for")
+            raise bad_request("awaits: only a direct message to one participant can be waited for")
         self.waits.begin(entry, Wait(draft.sender_id, draft.recipients[0], entry.turn))
 
     def _rows(self, entry: Entry) -> Sequence[Record]:
-        """What the store keeps of a message that asks or ends a request, with the message."""
+        """The record of a request, stored with the message that opens, changes or ends it."""
         mark = entry.draft.request
-        assert mark is not None, "asked for messages with a mark only"
+        assert mark is not None, "only set for messages with a mark"
         if mark.kind == "task":
-            return [kept(asked_by(entry, mark, self.kernel.clock.now()))]
-        return [kept(changed(self._open[position(mark.id)], entry, mark))]
+            return [request_record(opened_request(entry, mark, self.kernel.clock.now()))]
+        return [request_record(updated_request(self._open[position(mark.id)], entry, mark))]
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """Messages are in the log."""
+        """Apply committed messages."""
         for entry in entries:
             draft = entry.draft
-            # What a transcript tells answers nobody who waits now.
+            # Imported messages answer no one who is waiting now.
             means = draft.purpose is not None or draft.awaits or self.waits.held
             if means and not isinstance(draft.purpose, TranscriptMark):
                 self._committed(entry)
@@ -295,175 +291,175 @@ class RequestService(Service, Gate):
         if mark.ends:
             self.waits.end(mark.id)
             self._answered(seq, entry.seq)
-            self._over(seq)
+            self._remove(seq)
         elif mark.kind == "task":
-            request = asked_by(entry, mark, self.kernel.clock.now())
-            self.timer.at(self._keep(request))
+            request = opened_request(entry, mark, self.kernel.clock.now())
+            self.timer.at(self._add(request))
             self._check_woken(entry, entry.seq, request.worker)
         elif seq in self._open:
-            request = self._open[seq] = changed(self._open[seq], entry, mark)
+            request = self._open[seq] = updated_request(self._open[seq], entry, mark)
             self._questions.take(request)
-            if mark.kind == "question" or seq in self._handed:  # else a turn is at work on it
+            if mark.kind == "question" or seq in self._delegated:  # else a turn is working on it
                 whom = request.requester if mark.kind == "question" else request.worker
                 self._check_woken(entry, seq, whom)
 
     def _check_woken(self, entry: Entry, seq: int, agent: str) -> None:
-        """A request whose message does not wake the agent that it is for has failed."""
+        """Fail a request whose message does not wake the agent that must act on it."""
         for participant, reason, reply in entry.decisions:
             if participant == agent and reply is None and agent in self.state.agents:
                 self.fail(seq, reason, f"{agent} was not woken: {SENTENCES[reason]}")
 
-    def take_back(self, entry: Entry) -> None:
+    def roll_back(self, entry: Entry) -> None:
         draft, mark = entry.draft, entry.draft.request
         if mark is None and not draft.awaits:
             return
         self.waits.end(entry)
         if mark is not None and mark.ends:
             self._ending.discard(position(mark.id))
-            self._again()
+            self._retry_later()
 
     def _answered(self, seq: int, answer: int) -> None:
         asker = self._open[seq].requester
-        self._answers[asker] = [*self._untaken(asker), answer]
+        self._answers[asker] = [*self._unfinished_answers(asker), answer]
 
-    def _untaken(self, agent: str) -> list[int]:
-        """The ends of the agent's own requests that it is woken by and is not done with."""
+    def _unfinished_answers(self, agent: str) -> list[int]:
+        """Messages that ended the agent's own requests and whose wakes it has not finished."""
         holds = self.kernel.queues.holds
         return [answer for answer in self._answers.pop(agent, ()) if holds(agent, answer)]
 
-    def _keep(self, request: Request) -> float:
-        """It is open. Returns when its time is up."""
+    def _add(self, request: Request) -> float:
+        """Add an open request. Returns its deadline on the steady clock."""
         seq = position(request.id)
         until, since = request.deadline.timestamp(), request.asked_at.timestamp()
         self._open[seq], self._ends[seq] = request, self.kernel.steady.moment(until, since)
         self._questions.take(request)
         return self._ends[seq]
 
-    def _over(self, seq: int) -> None:
-        self._handed.discard(seq)
+    def _remove(self, seq: int) -> None:
+        self._delegated.discard(seq)
         if (request := self._open.pop(seq, None)) is not None:
             self._questions.drop(request)
         self._ends.pop(seq, None)
-        self._lost.pop(seq, None)
+        self._failing.pop(seq, None)
         self._ending.discard(seq)
 
-    # Ends that nobody reports -------------------------------------------------------------
+    # Ends without a report ----------------------------------------------------------------
 
     def turn_over(self, agent: str, turn: str, messages: Iterable[str], end: TurnEnd) -> None:
-        """A turn about these messages has ended: what it has neither reported nor handed on has
-        failed."""
+        """A turn that handled these messages ended: fail the requests that it neither reported nor
+        delegated further."""
         self.waits.turn_over(agent, turn)
         for seq in map(position, messages):
             request = self._open.get(seq)
             if request is not None and request.worker == agent:
                 self._end_with(seq, end)
-        for seq in self._left(agent):
+        for seq in self._no_longer_waiting(agent):
             self._end_with(seq, end)
 
     def _end_with(self, seq: int, end: TurnEnd) -> None:
         if seq not in self._open:
-            return  # it was reported while the store was asked
+            return  # it was reported during the read
         reason = f": {end.reason}" if end.reason else ""
         if end.by is not None:
             self.fail(seq, "stopped", f"it was stopped{reason}")
-        elif end.outcome == "finished" and (not self._knows_queues or self._handed_on(seq)):
-            self._handed.add(seq)
+        elif end.outcome == "finished" and (not self._queues_loaded or self._is_waiting(seq)):
+            self._delegated.add(seq)
         else:
-            self.fail(seq, "no_report", f"its turn has ended ({end.outcome}{reason})")
+            self.fail(seq, "no_report", f"its turn ended ({end.outcome}{reason})")
 
-    def _left(self, agent: str) -> list[int]:
-        """What the agent waited for somebody with, and does no more."""
-        handed = self._handed if self._knows_queues else ()
+    def _no_longer_waiting(self, agent: str) -> list[int]:
+        """The agent's requests that were waiting for others and no longer are."""
+        handed = self._delegated if self._queues_loaded else ()
         of_agent = (seq for seq in handed if self._open[seq].worker == agent)
-        return [seq for seq in of_agent if not self._handed_on(seq)]
+        return [seq for seq in of_agent if not self._is_waiting(seq)]
 
-    def _handed_on(self, seq: int) -> bool:
-        """Whether the worker waits for a reply, or for somebody else's work, or has yet to take it
-        up: it may report when that is done."""
+    def _is_waiting(self, seq: int) -> bool:
+        """Whether the worker waits for a reply or for others' work, or has yet to handle it. It can
+        still report after that."""
         request, holds = self._open[seq], self.kernel.queues.holds
         worker, reply = request.worker, request.reply
         if request.question and (reply is None or holds(worker, position(reply))):
             return True
-        untaken = self._untaken(worker)
+        untaken = self._unfinished_answers(worker)
         if untaken:
             self._answers[worker] = untaken
             return True
-        later = (other for at, other in self._open.items() if at > seq and at not in self._lost)
+        later = (other for at, other in self._open.items() if at > seq and at not in self._failing)
         return any(other.requester == worker for other in later)
 
-    def heard(self, ended: Iterable[EndedTurn]) -> None:
-        """These turns and wakes were ended in their agents' place."""
+    def turns_ended(self, ended: Iterable[EndedTurn]) -> None:
+        """Fail the requests of turns and wakes that were ended on their agents' behalf."""
         for each in ended:
             self.waits.turn_over(each.agent, each.turn)
             own = position(each.turn.rpartition("-")[2])
-            for seq in {own, *self._left(each.agent)} & self._open.keys():
+            for seq in {own, *self._no_longer_waiting(each.agent)} & self._open.keys():
                 if self._open[seq].worker == each.agent:
                     self.fail(seq, each.code, f"{each.agent} was stopped ({each.reason})")
 
     def absent(self, participant: str, *, replaced: bool) -> None:
-        """The participant is gone, and waits for nobody."""
+        """The participant left, so it waits for no answers."""
         self.waits.left(participant)
 
     def fail(self, seq: int, outcome: str, why: str) -> None:
-        """The hub ends the request, now or when the disk takes it. Over already: nothing."""
-        if seq in self._open and seq not in self._lost:
-            self._lost[seq] = (outcome, why)
-            self._post(seq)
+        """End the request as failed, retrying while the disk refuses; no effect if it has ended."""
+        if seq in self._open and seq not in self._failing:
+            self._failing[seq] = (outcome, why)
+            self._post_failure(seq)
 
     def due(self, now: float) -> float | None:
-        for seq in list(self._lost):
-            self._post(seq)
+        for seq in list(self._failing):
+            self._post_failure(seq)
         for seq, request in list(self._open.items()):
             if self._ends[seq] <= now:
                 asked = request.deadline - request.asked_at
-                self.fail(seq, "timeout", f"{asked.total_seconds():.3g} s have passed")
-        left = (seq for seq in self._open if seq not in self._lost)
+                self.fail(seq, "timeout", f"{asked.total_seconds():.3g} s passed")
+        left = (seq for seq in self._open if seq not in self._failing)
         return min((self._ends[seq] for seq in left), default=None)
 
-    def _again(self) -> None:
-        """Look once more in a while at what is to be ended."""
-        if self._lost:
+    def _retry_later(self) -> None:
+        """Retry the pending failures in a while."""
+        if self._failing:
             self.timer.at(self.kernel.steady.now() + RETRY_S)
 
-    def _post(self, seq: int) -> None:
-        """Say that the request has failed: this wakes who asked."""
-        request, (outcome, why) = self._open[seq], self._lost[seq]
-        if seq in self._ending or seq in self._saying:
-            return  # a report is faster; if the disk refuses it, this is looked at again
-        draft = failure(request, outcome, why)
-        self._saying.add(seq)
+    def _post_failure(self, seq: int) -> None:
+        """Post that the request failed, which wakes the requester."""
+        request, (outcome, why) = self._open[seq], self._failing[seq]
+        if seq in self._ending or seq in self._posting:
+            return  # a report came first; if the disk refuses that, this is retried
+        draft = failure_draft(request, outcome, why)
+        self._posting.add(seq)
         try:
             later = self.kernel.writes.submit(
-                Entry(draft, CallbackWaiter(partial(self._said, seq)))
+                Entry(draft, CallbackWaiter(partial(self._posted, seq)))
             )
         except OperationError as error:
-            self._said(seq, error)
-        except Exception as error:  # a mod may raise anything, and a commit must go on
-            log.exception("a mod has failed", request=request.id)
-            self._said(seq, OperationError(ErrorCode.INTERNAL, f"a mod has failed: {error}"))
+            self._posted(seq, error)
+        except Exception as error:  # a mod can raise anything, and a commit must proceed
+            log.exception("a mod failed", request=request.id)
+            self._posted(seq, OperationError(ErrorCode.INTERNAL, f"a mod failed: {error}"))
         else:
             if later is not None:
                 self.kernel.spawn(later)
 
     def _end_silently(self, request: Request, outcome: str, error: Exception) -> None:
-        """A mod lets nobody say it: the request is over all the same."""
-        log.warning("nobody is told how a request ended", request=request.id, error=str(error))
+        """End the request without a message, as a mod rejected it."""
+        log.warning("a request ended without a notice", request=request.id, error=str(error))
         seq = position(request.id)
         self._ending.add(seq)
         ended = request.model_copy(update={"state": "failed", "outcome": outcome})
 
         def released() -> None:
             self._ending.discard(seq)
-            self._again()
+            self._retry_later()
 
-        records: list[Record] = [kept(ended)]
-        self.kernel.writes.commit(Commit(records, ended, lambda: self._over(seq), released))
+        records: list[Record] = [request_record(ended)]
+        self.kernel.writes.commit(Commit(records, ended, lambda: self._remove(seq), released))
 
-    def _said(self, seq: int, outcome: int | Exception) -> None:
-        self._saying.discard(seq)
-        if isinstance(outcome, int) or seq not in self._lost:
+    def _posted(self, seq: int, outcome: int | Exception) -> None:
+        self._posting.discard(seq)
+        if isinstance(outcome, int) or seq not in self._failing:
             return
         if isinstance(outcome, OperationError) and outcome.code != ErrorCode.REQUEST_OVER:
-            self._end_silently(self._open[seq], self._lost[seq][0], outcome)
+            self._end_silently(self._open[seq], self._failing[seq][0], outcome)
         else:
-            self._again()
+            self._retry_later()

@@ -1,4 +1,4 @@
-"""Stops: people stop what agents do and let them go on; the breaker stops a thread by itself."""
+"""Stops: people stop and resume agents' work; the breaker stops a thread automatically."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ __all__ = ["Breaker", "StopService"]
 log = get_logger(__name__)
 
 COST = 0.1
-"""Of the rate limit: whoever is in a hurry to stop something is not to be kept waiting."""
+"""Cost against the rate limit, low so that an urgent stop is never held up."""
 
 
 class StopService(Service):
-    """Stops and resumes for people, and counts turns for the breaker. No model may call any of
-    it."""
+    """Stops and resumes on behalf of people, and counts turns for the breaker. No model can call
+    any of it."""
 
     def __init__(self, kernel: Kernel, ending: Ending):
         super().__init__(kernel)
@@ -65,9 +65,9 @@ class StopService(Service):
 
     @operation(permission="write", tool=False, idempotent=True, cost=COST)
     async def stop(self, call: Caller, args: Stop) -> Stopped:
-        """Stop a turn, a thread, an agent, or everything: running turns end at once, wakes that
-        wait are dropped, and until it is resumed nothing there wakes anybody. A turn and a thread
-        may be stopped by whoever reads the thread, the rest by owners."""
+        """Stop a turn, a thread, an agent, or everything: running turns end at once, pending wakes
+        are dropped, and no agent wakes there until it is resumed. Anyone who reads a thread can
+        stop it and its turns; only owners can stop the rest."""
         _check_person(call)
         match args.scope:
             case "turn":
@@ -84,8 +84,8 @@ class StopService(Service):
 
     @operation(permission="admin", tool=False, idempotent=True)
     async def resume(self, call: Caller, args: Resume) -> Done:
-        """Let a thread, an agent or everything go on. What was stopped stays ended; what is said
-        from now on wakes again."""
+        """Resume a thread, an agent or everything. The turns that were stopped stay ended; new
+        messages wake agents again."""
         _check_person(call)
         match args.scope:
             case "thread":
@@ -99,17 +99,17 @@ class StopService(Service):
 
     @operation(tool=False)
     async def list_stops(self, call: Caller, args: ListStops) -> Stops:
-        """List what people have stopped."""
+        """List the stops that people set."""
         return Stops(stops=self._stops(call))
 
     @operation(tool=False)
     async def list_breakers(self, call: Caller, args: ListBreakers) -> Breakers:
-        """List the threads that the breaker has stopped because too many turns began there."""
+        """List the threads that the breaker stopped because too many turns began there."""
         return Breakers(breakers=self._breakers(call))
 
     @operation(permission="admin", tool=False, idempotent=True)
     async def release_breaker(self, call: Caller, args: ReleaseBreaker) -> Done:
-        """Release a thread that the breaker has stopped: what is said there wakes again."""
+        """Release a thread that the breaker stopped: new messages wake agents there again."""
         _check_person(call)
         thread = self._any_thread(call, args.thread)
         await self._lift(BREAKER, thread.id)
@@ -119,19 +119,18 @@ class StopService(Service):
     # Stopping -----------------------------------------------------------------------------
 
     async def _stop(self, call: Caller, scope: str, target: str, reason: str) -> Stopped:
-        """Stop an agent, a thread or everything. Raises `StoreUnavailable`: then nothing is
-        stopped."""
+        """Stop an agent, a thread or everything. On `StoreUnavailable` nothing is stopped."""
         standing = self._standing
-        async with self._ending.alone():
+        async with self._ending.exclusive():
             before = standing.get(scope, target)
             now = self.kernel.clock.now()
             stop = StoredStop(scope, target, call.participant, reason, now, 0)
-            standing.put(stop)  # from here on nothing begins there
+            standing.put(stop)  # from here on no turn begins there
             why = EndReason.of(stop, again=before is not None)
             try:
                 agents = self._agents_in(scope, target)
                 ended = await self._ending.end(agents, standing.stopper(stop), why, [stop])
-            except BaseException:  # whatever it was: nothing has ended, so nothing is stopped
+            except BaseException:  # nothing has ended, so nothing is stopped
                 if before is None:
                     standing.lift(scope, target)
                 else:
@@ -141,12 +140,12 @@ class StopService(Service):
         return _described(stop, *ended)
 
     def _agents_in(self, scope: str, target: str) -> tuple[str, ...]:
-        """Those of whose turns and wakes some may be in the scope."""
+        """The agents that can have turns or wakes in the scope."""
         agents = self.state.agents
         if scope == "agent":
             return (target,)
         members = thread_ids.members_of(target) if scope == "thread" else ()
-        # Of a channel all are asked: who has left it may have a turn there still.
+        # For a channel all agents: one that left can still have a turn there.
         return tuple(agents.intersection(members) if members else agents)
 
     async def _stop_turn(self, call: Caller, target: str, reason: str) -> Stopped:
@@ -155,24 +154,26 @@ class StopService(Service):
         agent, thread_id, turn = await self._find_turn(call, target)
         stop = StoredStop("turn", turn, call.participant, reason, now, 0)
         why = EndReason.turn(turn, agent, call.participant, reason, now, thread_id)
-        async with self._ending.alone():
-            if turns.why_over(turn) is not None:
+        async with self._ending.exclusive():
+            if turns.hub_end(turn) is not None:
                 return _described(stop)
-            turns.end(EndedTurn(turn, agent, why.code, why.by, why.told))  # it says no more
+            turns.end(
+                EndedTurn(turn, agent, why.code, why.by, why.record_reason)
+            )  # it sends no more
             try:
                 ended = await self._ending.end([agent], lambda a, t, each: each == turn, why)
             except BaseException:
                 turns.spare([turn])
                 raise
             if not any(ended):
-                turns.spare([turn])  # it had ended by itself
-                self._ending.hear([EndedTurn(target, agent, why.code, why.by, why.told)])
+                turns.spare([turn])  # it had already ended by itself
+                self._ending.notify([EndedTurn(target, agent, why.code, why.by, why.record_reason)])
         return _described(stop, *ended)
 
     async def _find_turn(self, call: Caller, target: str) -> tuple[str, str, str]:
-        """Agent, thread and id of the turn that the caller means, if it reads the thread.
+        """The agent, thread and id of a turn in a thread that the caller reads.
 
-        Of a turn that was taken up into another one, it is the other.
+        If another turn took over the wake, it is that turn.
         """
         agent, _, message = target.rpartition("-")
         seq = parse_message_id(message)
@@ -186,8 +187,8 @@ class StopService(Service):
         raise unknown_turn(target)
 
     async def _lift(self, scope: str, target: str) -> None:
-        """Lift a stop, if there is one. Raises `StoreUnavailable`: then it holds."""
-        async with self._ending.alone():
+        """Lift a stop, if there is one. On `StoreUnavailable` it stands."""
+        async with self._ending.exclusive():
             if self._standing.get(scope, target) is None:
                 return
             await self.kernel.log.write(StopLifted(scope, target))
@@ -197,8 +198,8 @@ class StopService(Service):
     # The breaker --------------------------------------------------------------------------
 
     def count(self, thread_id: str, turn: str) -> None:
-        """A turn is about to begin. Raises `OperationError` if it is one too many for the thread,
-        which is stopped by that."""
+        """Count a turn that is about to begin. If it exceeds the thread's limit, stops the thread
+        and raises `OperationError`."""
         clock = self.kernel.clock
         turns = self._breaker.count(thread_id, turn, clock.monotonic())
         if turns is None:
@@ -212,7 +213,7 @@ class StopService(Service):
         why = EndReason.of(stop, within_s=self.kernel.config.breaker.within)
         within, agents = self._standing.stopper(stop), tuple(self.state.agents)
         try:
-            async with self._ending.alone():
+            async with self._ending.exclusive():
                 await self._ending.end(agents, within, why, [stop])
         except StoreUnavailable:
             self._standing.lift(stop.scope, stop.target)
@@ -220,17 +221,17 @@ class StopService(Service):
         else:
             self._changed()
 
-    # What people are told -----------------------------------------------------------------
+    # Signals to people --------------------------------------------------------------------
 
     def joined(self, session: Session) -> None:
         if session.is_person and any(self._standing):
-            self._tell(session)
+            self._signal(session)
 
     def _changed(self) -> None:
         for session in self.kernel.fanout.sessions_of_people():
-            self._tell(session)
+            self._signal(session)
 
-    def _tell(self, session: Session) -> None:
+    def _signal(self, session: Session) -> None:
         if session.caller is None:
             return
         stops, breakers = self._stops(session.caller), self._breakers(session.caller)
@@ -242,13 +243,13 @@ class StopService(Service):
         session.write(signal.encoded())
 
     def _stops(self, call: Caller) -> tuple[Stopped, ...]:
-        """The stops that hold: all for an owner, else those of agents and of threads that it
-        reads."""
+        """The standing stops: all for an owner, otherwise those of agents and of threads that the
+        caller reads."""
         stops = (stop for stop in self._standing if stop.scope != BREAKER)
         return tuple(_described(stop) for stop in stops if _concerns(call, stop))
 
     def _breakers(self, call: Caller) -> tuple[BreakerState, ...]:
-        """The threads that the breaker has stopped, in the same way."""
+        """The threads that the breaker stopped, with the same visibility."""
         within_s = self.kernel.config.breaker.within
         return tuple(
             BreakerState(
@@ -258,21 +259,21 @@ class StopService(Service):
             if stop.scope == BREAKER and _concerns(call, stop)
         )
 
-    # Who and what -------------------------------------------------------------------------
+    # Targets ------------------------------------------------------------------------------
 
     def _agent(self, name: str) -> str:
         if name not in self.state.agents:
             raise OperationError(
-                ErrorCode.UNKNOWN_PARTICIPANT, f"target: there is no agent {name[:64]!r}"
+                ErrorCode.UNKNOWN_PARTICIPANT, f"target: no agent is named {name[:64]!r}"
             )
         return name
 
     def _stoppable(self, call: Caller, name: str) -> Thread:
-        """The thread, if the caller may stop it. Raises `OperationError`."""
+        """The thread. Raises `OperationError` unless the caller can stop it."""
         return self._any_thread(call, name) if call.owner else find_thread(call, name, look=True)
 
     def _any_thread(self, call: Caller, name: str) -> Thread:
-        """The thread, also one that an owner may not read: it may stop and release it unseen."""
+        """The thread, even one that an owner cannot read but can stop and release."""
         canonical = thread_ids.canonical(name, call.participant)
         thread = self.state.threads.get(canonical) if canonical is not None else None
         return thread if thread is not None else find_thread(call, name, look=True)
@@ -280,12 +281,12 @@ class StopService(Service):
 
 def _check_person(call: Caller) -> None:
     if call.kind != "human" and call.participant != OPERATOR:
-        raise forbidden("only people stop and resume what agents do")
+        raise forbidden("only people can stop and resume agents' work")
 
 
 def _target(args: Stop | Resume) -> str:
     if args.target is None:
-        raise bad_request(f"target: which {args.scope}? Only `all` needs none")
+        raise bad_request(f"target: name the {args.scope}; only scope `all` has no target")
     return args.target
 
 
@@ -297,7 +298,7 @@ def _concerns(call: Caller, stop: StoredStop) -> bool:
 
 
 def _described(stop: StoredStop, turns: int = 0, wakes: int = 0) -> Stopped:
-    """`turns` and `wakes`: what the stop has ended."""
+    """`turns` and `wakes`: how many the stop ended."""
     return Stopped(
         scope=cast(StopScope, stop.scope),
         target=stop.target or None,
@@ -313,27 +314,27 @@ def _time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-MOST_THREADS = 10_000
-"""Threads that are counted; the one in which a turn began longest ago is forgotten first."""
+MAX_THREADS = 10_000
+"""Threads counted at a time; the one whose last turn is oldest is dropped first."""
 
 
 class Breaker:
-    """Counts turns by thread in a sliding window."""
+    """Counts turns per thread in a sliding window."""
 
     def __init__(self, config: BreakerConfig):
         self._config = config
         self._begun: OrderedDict[str, deque[tuple[float, str]]] = OrderedDict()
 
     def count(self, thread_id: str, turn: str, now: float) -> int | None:
-        """Count a turn that is about to begin; tells how many that makes if it is one too many.
+        """Count a turn that is about to begin; returns the count if it exceeds the limit.
 
-        A turn counts once, however often it begins. Exactly `within` seconds ago no longer counts.
+        A turn counts once, however often it begins, and no longer after exactly `within` seconds.
         """
         if not self._config.enabled:
             return None
         begun = self._begun.setdefault(thread_id, deque(maxlen=self._config.turns + 1))
         self._begun.move_to_end(thread_id)
-        if len(self._begun) > MOST_THREADS:
+        if len(self._begun) > MAX_THREADS:
             self._begun.popitem(last=False)
         while begun and begun[0][0] <= now - self._config.within:
             begun.popleft()
@@ -342,5 +343,5 @@ class Breaker:
         return len(begun) if len(begun) > self._config.turns else None
 
     def forget(self, thread_id: str) -> None:
-        """Begin to count from nothing: the thread was released."""
+        """Reset the count of a released thread."""
         self._begun.pop(thread_id, None)

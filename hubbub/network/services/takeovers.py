@@ -1,4 +1,4 @@
-"""Takeovers: a person speaks for an agent for a while, and hears what reaches it."""
+"""Takeovers: a person speaks for an agent for a while, and receives the agent's messages."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ log = get_logger(__name__)
 
 
 class TakeoverService(Service):
-    """Begins takeovers, and ends them when their time has passed. No model may call any of it."""
+    """Begins takeovers, and ends them when they expire. No model can call any of it."""
 
     def __init__(self, kernel: Kernel, ending: Ending):
         super().__init__(kernel)
         self._ending, self._takeovers = ending, kernel.state.takeovers
 
     def begin(self) -> None:
-        """Takeovers that were read from the store go on, or end."""
-        self._look_at_next()
+        """Resume the stored takeovers, or end them if they expired."""
+        self._set_timer()
 
-    def _look_at_next(self) -> None:
+    def _set_timer(self) -> None:
         first = self._takeovers.next_end()
         if first is not None:
             self.timer.at(first)
@@ -48,32 +48,32 @@ class TakeoverService(Service):
 
     @operation(permission="admin", tool=False, idempotent=True)
     async def take_over(self, call: Caller, args: TakeOver) -> Takeover:
-        """Speak for an agent for a while: what it was doing ends, nothing wakes it, and what
-        reaches it you hear. What you say with `speak_as` is marked so. Taking over again renews the
+        """Speak for an agent for a while: its turns end, nothing wakes it, and you receive its
+        messages. Messages you send with `speak_as` are marked. Taking over again renews the
         takeover."""
         if call.kind != "human":
-            raise forbidden("only a person may speak for an agent")
+            raise forbidden("only a person can speak for an agent")
         if args.agent not in self.state.agents:
             raise OperationError(
-                ErrorCode.UNKNOWN_PARTICIPANT, f"agent: there is no agent {args.agent!r}"
+                ErrorCode.UNKNOWN_PARTICIPANT, f"agent: no agent is named {args.agent!r}"
             )
         until = self.kernel.clock.now() + 60 * args.minutes
         return _described(await self._take(args.agent, call.participant, until))
 
     @operation(permission="write", tool=False, idempotent=True)
     async def hand_back(self, call: Caller, args: HandBack) -> Done:
-        """Let an agent that was taken over speak for itself again. What was said meanwhile is in
-        its next prompt. For whoever speaks for it, and for owners."""
+        """Let an agent that was taken over speak for itself again. Its next prompt has the messages
+        sent meanwhile. For the person who took it over, and for owners."""
         holder = self.state.takeovers.holder(args.agent)
         if call.participant != holder:
             call.require_owner()
         if holder is not None:
-            await self._give_back(args.agent)
+            await self._end(args.agent)
         return Done()
 
     @operation(tool=False)
     async def list_takeovers(self, call: Caller, args: ListTakeovers) -> Takeovers:
-        """List the agents for which somebody speaks, and until when."""
+        """List the agents that people have taken over, and until when."""
         return self._all()
 
     # Takeovers -------------------------------------------------------------------------------
@@ -81,35 +81,35 @@ class TakeoverService(Service):
     async def _take(self, agent: str, person: str, until: float) -> StoredTakeover:
         """Let the person speak for the agent; its turns end, and nothing wakes it.
 
-        Taking again renews the takeover. Raises `OperationError` while somebody else speaks for it,
-        and `StoreUnavailable`: then all is as before.
+        Taking over again renews the takeover. Raises `OperationError` while another person speaks
+        for it. On `StoreUnavailable` nothing has changed.
         """
         takeovers = self._takeovers
-        async with self._ending.alone():
+        async with self._ending.exclusive():
             before = takeovers.get(agent)
             if before is not None and before.by != person:
                 raise OperationError(
                     ErrorCode.TAKEN_OVER,
-                    f"{before.by} speaks for {agent} at present; it must be handed back first",
+                    f"{before.by} has taken over {agent}; it must be handed back first",
                     details={"by": before.by},
                 )
             takeover = StoredTakeover(agent, person, until)
-            takeovers.put(takeover)  # from here on nothing of its own begins
+            takeovers.put(takeover)  # from here on it begins no turn
             why = EndReason.taken_over(agent, person, self.kernel.clock.now())
             try:
                 await self._ending.end([agent], lambda *_: True, why, [takeover])
-            except BaseException:  # whatever it was: nothing has ended
+            except BaseException:  # nothing has ended, whatever the error
                 takeovers.drop(agent)
                 if before is not None:
                     takeovers.put(before)
                 raise
-        self._look_at_next()
+        self._set_timer()
         self._changed()
         return takeover
 
-    async def _give_back(self, agent: str) -> None:
-        """The agent speaks for itself again. Raises `StoreUnavailable`: then it does not."""
-        async with self._ending.alone():
+    async def _end(self, agent: str) -> None:
+        """End the takeover. On `StoreUnavailable` it stands."""
+        async with self._ending.exclusive():
             await self.kernel.log.write(TakeoverEnded(agent))
             self._takeovers.drop(agent)
         self._changed()
@@ -120,9 +120,9 @@ class TakeoverService(Service):
         return self._takeovers.next_end()
 
     async def _expire(self) -> None:
-        """End the takeovers whose time has passed. They count for nothing already."""
+        """Remove the expired takeovers, which already have no effect."""
         try:
-            async with self._ending.alone():
+            async with self._ending.exclusive():
                 agents = [takeover.agent for takeover in self._takeovers.expired()]
                 if not agents:
                     return
@@ -130,11 +130,11 @@ class TakeoverService(Service):
                 for agent in agents:
                     self._takeovers.drop(agent)
         except StoreUnavailable:
-            log.warning("a take-over that is over stays in the store until the disk works again")
+            log.warning("an expired takeover stays in the store until the disk works again")
             return
         self._changed()
 
-    # What people are told -----------------------------------------------------------------
+    # Signals to people --------------------------------------------------------------------
 
     def joined(self, session: Session) -> None:
         if session.is_person and any(self._takeovers):
@@ -153,22 +153,22 @@ class TakeoverService(Service):
         return Takeovers(takeovers=tuple(map(_described, self._takeovers)))
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """Pass messages on to those who speak for somebody whom they reach, or who have said them
-        on another connection."""
+        """Forward an agent's messages to the person who took it over, including what that person
+        sent on another connection."""
         for entry in entries if self._takeovers else ():
-            self._pass_on(entry)
+            self._forward(entry)
 
-    def _pass_on(self, entry: Entry) -> None:
+    def _forward(self, entry: Entry) -> None:
         for takeover in self._takeovers:
             if takeover.agent != entry.draft.sender_id and not self.state.may_read(
                 entry.thread, takeover.agent
             ):
                 continue
             data = {"agent": takeover.agent, "message": json.loads(entry.body)}
-            told = Signal(type="overheard", sender="hub", data=data).encoded()
+            frame = Signal(type="overheard", sender="hub", data=data).encoded()
             for session in self.kernel.fanout.of(takeover.by):
                 if session is not entry.waiter:
-                    session.send_ephemeral(told)
+                    session.send_ephemeral(frame)
 
 
 def _described(takeover: StoredTakeover) -> Takeover:

@@ -1,4 +1,4 @@
-"""Reading threads, and how far participants have read them."""
+"""Reading threads, and read markers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from hubbub.protocol.operations import (
 __all__ = ["ThreadService", "find_thread", "said_before"]
 
 ROOM = 256 * 1024
-"""Bytes that the messages of a page may take, about; the store's `PAGE_BYTES`."""
+"""Approximate limit for the bytes of a page's messages; the store's `PAGE_BYTES`."""
 MARK = 0.1
-"""What a mark costs of the rate limit: whoever scrolls makes many."""
+"""A marker's cost against the rate limit: scrolling sets many."""
 
 
 class ThreadService(Service):
-    """Reads threads, and tells a participant's other connections what it has read."""
+    """Reads threads, and keeps a participant's read markers in sync across its connections."""
 
     @operation()
     async def list_threads(self, call: Caller, args: ListThreads) -> ThreadList:
@@ -44,16 +44,18 @@ class ThreadService(Service):
         back in time."""
         state, me = self.state, call.participant
         visible = state.threads.visible(me, state.members.scopes(me))
-        spoken = [
+        active = [
             t for t in visible if t.tseq and (args.before is None or t.last_seq < args.before)
         ]
-        latest = sorted(spoken, key=lambda thread: thread.last_seq, reverse=True)
+        latest = sorted(active, key=lambda thread: thread.last_seq, reverse=True)
         page = latest[: args.limit]
         tails = await self.store.tails([t.no for t in page], self.kernel.log.head, 1)
         last = await self._shown([tails[t.no][-1] for t in page if tails.get(t.no)])
         by_id = {message.thread_id: message for message in last}
-        told = [_summary(t, by_id[t.id], state.marks.get(me, t.no)) for t in page if t.id in by_id]
-        return ThreadList(threads=tuple(told), more=len(latest) > len(page))
+        threads = (
+            _summary(t, by_id[t.id], state.marks.get(me, t.no)) for t in page if t.id in by_id
+        )
+        return ThreadList(threads=tuple(threads), more=len(latest) > len(page))
 
     async def _shown(self, bodies: Sequence[bytes]) -> Sequence[Message]:
         messages = [Message.model_validate_json(body) for body in bodies]
@@ -68,22 +70,22 @@ class ThreadService(Service):
         more = bool(messages) and messages[0].tseq > 1  # positions in a thread are dense
         return ThreadPage(thread_id=thread.id, messages=tuple(messages), more=more)
 
-    # How far participants have read -----------------------------------------------------------
+    # Read markers -----------------------------------------------------------------------------
 
     @operation(permission="write", tool=False, idempotent=True, cost=MARK, output=Done)
     def mark_read(self, call: Caller, args: MarkRead) -> Commit[Record] | Done:
-        """Mark a thread as read up to a position (tseq); what is read further already stays so."""
+        """Mark a thread as read up to a position (tseq); a marker further on stays."""
         thread = self._thread(call, args.thread, "upto", args.upto)
         return self._mark(call, thread, max(args.upto, self._wanted(call, thread)))
 
     @operation(permission="write", tool=False, idempotent=True, cost=MARK, output=Done)
     def mark_unread(self, call: Caller, args: MarkUnread) -> Commit[Record] | Done:
-        """Mark a thread as unread from a position (tseq) on, and as read up to there."""
+        """Mark a thread as unread from a position (tseq) on, and as read before it."""
         thread = self._thread(call, args.thread, "since", args.since)
         return self._mark(call, thread, args.since - 1)
 
     def _thread(self, call: Caller, name: str, field: str, tseq: int) -> Thread:
-        """The thread, if it has a message at `tseq`. Raises `OperationError`."""
+        """The thread. Raises `OperationError` unless it has a message at `tseq`."""
         thread = find_thread(call, name)
         head = self.kernel.log.position(thread)
         if tseq > head:
@@ -130,8 +132,8 @@ def _summary(thread: Thread, last: Message, read: int) -> ThreadSummary:
 
 
 def _fitting(messages: Sequence[Message]) -> Sequence[Message]:
-    """As many of the last ones as a page has room for; one at least. The store sees to that with
-    what the log has: in an edited message more may be shown."""
+    """The last messages that fit on a page, at least one. The store already limits the page by the
+    logged sizes, but an edited message can be larger than its original."""
     if all(message.amended is None for message in messages):
         return messages
     sizes = (len(message.model_dump_json()) for message in reversed(messages))
@@ -140,9 +142,9 @@ def _fitting(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def find_thread(call: Caller, name: str, *, look: bool = False) -> Thread:
-    """The thread that `name` means, in either form, or that with a participant of this name.
+    """The thread for `name`: a thread id in either form, or the name of a participant.
 
-    Raises `OperationError` if there is none that the caller reads, or with `look` may look into.
+    Raises `OperationError` unless the caller reads it or, with `look`, may inspect it.
     """
     state = call.state
     canonical = thread_ids.canonical(name, call.participant)
@@ -150,7 +152,7 @@ def find_thread(call: Caller, name: str, *, look: bool = False) -> Thread:
         canonical = thread_ids.direct((name, call.participant))
     if canonical is None:
         raise OperationError(
-            ErrorCode.UNKNOWN_THREAD, f"thread: {name[:200]!r} is no thread id; see list_threads"
+            ErrorCode.UNKNOWN_THREAD, f"thread: {name[:200]!r} is not a thread id; see list_threads"
         )
     thread = state.threads.get(canonical)
     if look and thread is not None and call.may_look(thread):
@@ -159,7 +161,7 @@ def find_thread(call: Caller, name: str, *, look: bool = False) -> Thread:
 
 
 def said_before(kernel: Kernel, participant: str, scope: int) -> Sequence[StoredMark]:
-    """Marks for all that was said in a scope by now."""
+    """Read markers at the current end of each thread in a scope."""
     state, position = kernel.state, kernel.log.position
-    found = ((thread.no, position(thread)) for thread in state.threads.in_scope(scope))
-    return [StoredMark(participant, number, tseq) for number, tseq in found if tseq]
+    ends = ((thread.no, position(thread)) for thread in state.threads.in_scope(scope))
+    return [StoredMark(participant, number, tseq) for number, tseq in ends if tseq]

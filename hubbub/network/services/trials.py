@@ -1,6 +1,6 @@
-"""Trials, for owners: a recorded turn begun once more by its agent's model, and a copy of the
-network that goes on from a message, in a process beside the hub. Nothing is written here, and
-nothing is sent.
+"""Trials, for owners: the agent's model begins a recorded turn again, or a copy of the network
+continues from a message in a separate process. Nothing is written to the network, and nothing is
+sent.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ __all__ = ["DEADLINE_S", "TrialCommands", "TrialService"]
 T = TypeVar("T")
 
 DEADLINE_S = 120.0
-"""Seconds in which the agent has to answer."""
-MOST_AT_ONCE = 2
-"""Trials of one owner under way, and branches of all owners: each costs what models cost."""
+"""Seconds that the agent has for its answer."""
+MAX_CONCURRENT = 2
+"""Concurrent trials per owner, and branches of all owners: each incurs model costs."""
 OWNERS = "owners"
-"""They share the branches that are under way."""
+"""The common key of branches, which all owners share."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingTrial:
-    """A trial that the agent behind `session` has been asked for."""
+    """A trial requested from the agent behind `session`."""
 
     session: Session
     answer: asyncio.Future[TurnTried]
 
 
 class TrialCommands(Protocol):
-    """The command line, for this network. Raises `OperationError` with its words."""
+    """The command line, for this network. Raises `OperationError` with its error text."""
 
     def branch(self, args: Branch) -> Coroutine[Any, Any, Branched]: ...
 
@@ -63,11 +63,11 @@ class TrialCommands(Protocol):
 
 
 class LongCalls:
-    """Calls that may take longer than a connection may be silent.
+    """Calls that can take longer than a connection may be silent.
 
-    Who waits longer than `patience_s` is refused for now and is to ask again. Who asks again, also
-    after its connection was lost, joins what is under way: a call runs on without anybody who
-    waits, and its result stays until somebody has had it, or another call begins.
+    A caller that waits longer than `patience_s` gets a temporary error and asks again. Asking
+    again, even on a new connection, joins the running call. A call runs on without a caller, and
+    its result is held until it is fetched or another call begins.
     """
 
     patience_s = 10.0
@@ -77,81 +77,82 @@ class LongCalls:
         self._running: dict[tuple[str, Input], asyncio.Task[Any]] = {}
 
     async def join(self, who: str, args: Input, run: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of this call of `who`, which `run` begins if it is not under way.
+        """The result of this call of `who`; starts `run` unless the call is already running.
 
-        Raises what `run` raises, and `OperationError` if it takes longer, if `most` of `who` are
-        under way, and when the hub stops.
+        Raises what `run` raises, and `OperationError` if it takes too long, if `who` has `most`
+        calls running, and when the hub stops.
         """
         key = who, args
         task: asyncio.Task[T] | None = self._running.get(key)
         if task is None:
             self._running = {key: each for key, each in self._running.items() if not each.done()}
             if sum(other == who for other, _ in self._running) >= self._most:
-                raise over_limit(f"{self._most} of these are under way; wait for one of them")
+                raise over_limit(f"{self._most} of these are already running; wait for one of them")
             task = self._running[key] = asyncio.create_task(run())
             task.add_done_callback(_seen)
         await asyncio.wait({task}, timeout=self.patience_s)
         if not task.done():
-            raise OperationError(ErrorCode.NOT_TRIED, "it is under way: ask again", temporary=True)
+            raise OperationError(ErrorCode.NOT_TRIED, "still running: ask again", temporary=True)
         self._running = {key: each for key, each in self._running.items() if each is not task}
         if task.cancelled():
-            raise OperationError(ErrorCode.DRAINING, "the hub is stopping; come back")
+            raise OperationError(ErrorCode.DRAINING, "the hub is stopping; reconnect")
         return task.result()
 
     def close(self) -> None:
-        """End all that is under way."""
+        """Cancel all running calls."""
         for task in self._running.values():
             task.cancel()
 
 
 def _seen(task: asyncio.Task[Any]) -> None:
-    """A failure that nobody has waited for is no surprise to asyncio."""
+    """Retrieve a failure, so that asyncio does not warn if no caller is left."""
     if not task.cancelled():
         task.exception()
 
 
 class TrialService(Service):
-    """Knows the trials that are under way."""
+    """Runs trials and branches."""
 
     def __init__(self, kernel: Kernel, turns: TurnService):
         super().__init__(kernel)
         self._turns = turns
         self._waiting: dict[str, PendingTrial] = {}
         self.program: TrialCommands | None = None
-        self.calls, self.branching = LongCalls(MOST_AT_ONCE), LongCalls(MOST_AT_ONCE)
+        self.calls, self.branching = LongCalls(MAX_CONCURRENT), LongCalls(MAX_CONCURRENT)
 
-    # Reads for the hub: what the owner writes meanwhile does not wait for the models.
+    # A read, so that the owner's writes do not queue behind the model.
     @operation(tool=False)
     async def try_turn(self, call: Caller, args: TryTurn) -> TriedTurn:
-        """Ask the model of a recorded turn once more how to begin it, with another system prompt or
-        another model if you like. Nothing is sent, run or recorded. For owners; the agent must be
-        here."""
+        """Ask the model of a recorded turn again for its first step, optionally with another system
+        prompt or model. Nothing is sent, run or recorded. For owners; the agent must be
+        connected."""
         call.require_owner()
         stored = await self._turns.readable_turn(call, args.turn)
         return await self.calls.join(call.participant, args, lambda: self._try(stored, args))
 
     @operation(permission="write", tool=False, idempotent=True)
     def turn_tried(self, call: Caller, args: TurnTried) -> Done:
-        """Answer the hub's signal `try_turn`: with what your model says, or why it says nothing."""
+        """Answer the hub's signal `try_turn` with your model's step, or the reason there is
+        none."""
         trial = self._waiting.get(args.request)
         mine = trial is not None and trial.session.participant == call.participant
         if trial is None or not mine or trial.answer.done():
-            raise bad_request("request: nobody waits for this answer of you")
+            raise bad_request("request: no trial waits for this answer from you")
         trial.answer.set_result(args)
         return Done()
 
     @operation(tool=False)
     async def branch(self, call: Caller, args: Branch) -> Branched:
-        """Let a copy of the network go on from a message with other instructions or models, apart
-        from it, and compare. Nothing is sent, and no tool that reaches out is run. For owners; the
-        store must be a file."""
+        """Continue a separate copy of the network from a message with other instructions or models,
+        and compare. Nothing is sent, and no tool with outside effects is run. For owners; the store
+        must be a file."""
         program = self._program(call)
         return await self.branching.join(OWNERS, args, lambda: program.branch(args))
 
     @operation(tool=False)
     async def make_case(self, call: Caller, args: MakeCase) -> CaseYaml:
-        """Write what came of a message as a case for `hubbub test`. All of it must be over. For
-        owners."""
+        """Write a message and its outcome as a case for `hubbub test`. Its interaction must have
+        ended. For owners."""
         program = self._program(call)
         yaml = await self.branching.join(OWNERS, args, lambda: program.case(args.message))
         return CaseYaml(yaml=yaml)
@@ -163,15 +164,15 @@ class TrialService(Service):
         return self.program
 
     async def _try(self, stored: StoredTurn, args: TryTurn) -> TriedTurn:
-        """What the agent of the turn answers. Raises `OperationError` if it has no answer."""
+        """The agent's answer to the trial. Raises `OperationError` if there is none."""
         agent, request = stored.agent, new_ulid()
         session = next((each for each in self.kernel.fanout.of(agent) if each.turns), None)
         if TurnStart.model_validate_json(stored.start).model is None:
             raise _not_tried(
-                f"{agent} has asked no model in this turn, so that none can be asked again"
+                f"{agent} did not ask a model in this turn, so there is none to ask again"
             )
         if session is None:
-            raise _not_tried(f"{agent}, which ran the turn and has the model, is not here")
+            raise _not_tried(f"{agent}, which ran the turn and has the model, is not connected")
         trial = Trial(
             request=request,
             turn=args.turn,
@@ -187,7 +188,7 @@ class TrialService(Service):
             async with asyncio.timeout(DEADLINE_S):
                 answer = await waiting.answer
         except TimeoutError:
-            raise _not_tried(f"{agent} has not answered within {DEADLINE_S:g} s") from None
+            raise _not_tried(f"{agent} did not answer within {DEADLINE_S:g} s") from None
         finally:
             del self._waiting[request]
         if answer.step is None:
@@ -195,14 +196,14 @@ class TrialService(Service):
         return TriedTurn(turn=args.turn, model=answer.model, step=answer.step)
 
     def left(self, session: Session) -> None:
-        """The agent's session is over: there will be no answer from it."""
+        """Fail the trials of a session that ended."""
         for trial in self._waiting.values():
             if trial.session is session and not trial.answer.done():
-                gone = f"{session.participant} went away before it answered"
-                trial.answer.set_exception(_not_tried(gone))
+                text = f"{session.participant} disconnected before it answered"
+                trial.answer.set_exception(_not_tried(text))
 
     def close(self) -> None:
-        """The hub stops: nobody waits any longer, and processes of branches end."""
+        """The hub stops: cancel the trials and end the processes of branches."""
         self.calls.close()
         self.branching.close()
 

@@ -1,4 +1,5 @@
-"""A request as the store, its messages and errors have it; and who waits for whom. Pure."""
+"""Requests as records, messages and errors, and the graph of participants waiting for each other.
+Pure."""
 
 from __future__ import annotations
 
@@ -19,22 +20,22 @@ __all__ = [
     "RequestsAwaitingReply",
     "Wait",
     "Waits",
-    "asked_by",
-    "changed",
-    "failure",
-    "kept",
-    "no_way_back",
+    "failure_draft",
+    "hop_limit_error",
+    "opened_request",
     "over",
     "position",
+    "request_record",
+    "updated_request",
 ]
 
 
 def position(id: str) -> int:
-    """Where the message stands that asked; 0 for what is no message id."""
+    """The position of the message that opened a request; 0 if `id` is not a message id."""
     return parse_message_id(id) or 0
 
 
-def asked_by(entry: Entry, mark: RequestMark, now: float) -> Request:
+def opened_request(entry: Entry, mark: RequestMark, now: float) -> Request:
     """The request that a numbered message opens."""
     draft, at = entry.draft, datetime.fromtimestamp(now, UTC)
     content = draft.content
@@ -50,8 +51,8 @@ def asked_by(entry: Entry, mark: RequestMark, now: float) -> Request:
     )
 
 
-def changed(request: Request, entry: Entry, mark: RequestMark) -> Request:
-    """The request after a numbered message that asks back, replies, or ends it."""
+def updated_request(request: Request, entry: Entry, mark: RequestMark) -> Request:
+    """The request after a numbered message that asks about it, replies, or ends it."""
     id = message_id(entry.seq)
     if mark.kind == "question":
         return request.model_copy(update={"question": id, "reply": None})
@@ -61,9 +62,9 @@ def changed(request: Request, entry: Entry, mark: RequestMark) -> Request:
     return request.model_copy(update=ended)
 
 
-def failure(request: Request, outcome: str, why: str) -> Draft:
-    """The hub's word that ends a request. Who asked is mentioned: that is whom it wakes."""
-    text = f"{request.worker} has not done what {request.id} asked for: {why}."
+def failure_draft(request: Request, outcome: str, why: str) -> Draft:
+    """The hub's message that fails a request. It mentions the requester, to wake it."""
+    text = f"{request.worker} did not do what {request.id} asked for: {why}."
     return Draft(
         sender_id="hub",
         sender_kind="system",
@@ -79,52 +80,52 @@ def failure(request: Request, outcome: str, why: str) -> Draft:
 
 
 def over(id: str, request: Request | None) -> OperationError:
-    """The request has ended, or is just about to."""
+    """The error for a request that has ended or is about to."""
     if request is None or request.state == "open":
         return OperationError(ErrorCode.REQUEST_OVER, f"request {id} has ended already")
     outcome = f" ({request.outcome})" if request.outcome else ""
     by = f" with {request.answer}" if request.answer else ""
-    told = request.model_dump(mode="json", include={"state", "outcome", "answer"})
+    details = request.model_dump(mode="json", include={"state", "outcome", "answer"})
     return OperationError(
         ErrorCode.REQUEST_OVER,
         f"request {id} has ended{by}: {request.state}{outcome}",
-        details={key: value for key, value in told.items() if value},
+        details={key: value for key, value in details.items() if value},
     )
 
 
-def no_way_back(entry: Entry) -> OperationError:
-    """An answer would be one message too many for the interaction."""
+def hop_limit_error(entry: Entry) -> OperationError:
+    """The error for a request whose answer would exceed the interaction's hop limit."""
     return OperationError(
         ErrorCode.HOP_LIMIT,
-        f"interaction {entry.interaction} has no hops left for a result to come back; "
-        "do it yourself, or answer with what there is",
+        f"interaction {entry.interaction} has no hops left for a result; "
+        "do it yourself, or answer with what you have",
         details={"interaction_id": entry.interaction, "hops": entry.hop_limit},
     )
 
 
 class RequestsAwaitingReply:
-    """Requests whose workers have asked back, and wait for the reply."""
+    """Requests whose workers asked a question and wait for the reply."""
 
     def __init__(self) -> None:
         self.by_thread: dict[str, dict[str, Request]] = {}
-        """By thread, then by id, in the order of the questions. To be looked at only."""
+        """By thread, then by id, in the order of the questions. Read only."""
 
     def take(self, request: Request) -> None:
-        """The request as it is now."""
+        """Update the request; it is dropped unless it waits for a reply."""
         self.drop(request)
         if request.question is not None and request.reply is None:
             self.by_thread.setdefault(request.thread_id, {})[request.id] = request
 
     def drop(self, request: Request) -> None:
-        """It waits for no reply."""
+        """Forget the request, as it waits for no reply."""
         known = self.by_thread.get(request.thread_id, {})
         known.pop(request.id, None)
         if not known:
             self.by_thread.pop(request.thread_id, None)
 
     def replied(self, draft: Draft) -> Request | None:
-        """The request that a message says more about: the one whose question it quotes, or the
-        first of those that its sender has made."""
+        """The request whose question a message replies to: the one it quotes, or the first that its
+        sender made."""
         quoted = draft.quote.message_id if draft.quote is not None else None
         for request in self.by_thread.get(draft.thread_id, {}).values():
             if request.requester == draft.sender_id and quoted in (None, request.question):
@@ -132,8 +133,8 @@ class RequestsAwaitingReply:
         return None
 
 
-def kept(request: Request) -> RequestSaved:
-    """The request as the store keeps it."""
+def request_record(request: Request) -> RequestSaved:
+    """The request as a record."""
     return RequestSaved(
         position(request.id),
         request.requester,
@@ -144,54 +145,53 @@ def kept(request: Request) -> RequestSaved:
     )
 
 
-# Who does nothing until another one has answered: a graph that never has a circle.
+# Waits for answers: a graph that never has a cycle.
 
-MOST_WAITS = 200
-"""Questions of one participant whose answers it waits for at the same time."""
+MAX_WAITS = 200
+"""Concurrent waits of one participant."""
 
 
 class Wait(NamedTuple):
     asker: str
     awaited: str
     turn: str | None = None
-    """The asker's turn that asks."""
+    """The asker's turn that sent the question."""
 
 
 class Waits:
-    """Waits by a key: whatever the caller calls the question, its message's id in the end."""
+    """Waits by key. The caller chooses the key; once committed, it is the question's message id."""
 
     def __init__(self) -> None:
         self.held: dict[Hashable, Wait] = {}
-        """All of them. To be looked at only."""
+        """All waits. Read only."""
         self._of: dict[str, dict[Hashable, Wait]] = {}
         """By asker."""
 
     def begin(self, key: Hashable, wait: Wait) -> None:
-        """The asker waits from now on. Raises `OperationError` if that would close a circle, or be
-        one wait too many."""
-        if len(self._of.get(wait.asker, ())) >= MOST_WAITS:
-            raise over_limit(f"you wait for {MOST_WAITS} answers already; see stop_waiting")
+        """Add a wait. Raises `OperationError` if it would close a cycle or exceed the limit."""
+        if len(self._of.get(wait.asker, ())) >= MAX_WAITS:
+            raise over_limit(f"you wait for {MAX_WAITS} answers already; see stop_waiting")
         path = self._path(wait.awaited, wait.asker)
         if path is not None:
-            circle = [wait.asker, *path]
+            cycle = [wait.asker, *path]
             raise OperationError(
                 ErrorCode.WAIT_CYCLE,
-                f"nobody would ever answer: {' -> '.join(circle)} would wait for each other; "
+                f"{' -> '.join(cycle)} would wait for each other forever; "
                 "answer first, or send the message without waiting",
-                details={"cycle": circle},
+                details={"cycle": cycle},
             )
         self.held[key] = wait
         self._of.setdefault(wait.asker, {})[key] = wait
 
     def rename(self, key: Hashable, other: Hashable) -> None:
-        """The question is called `other` from now on."""
+        """Change the key of a wait to `other`."""
         wait = self.end(key)
         if wait is not None:
             self.held[other] = wait
             self._of.setdefault(wait.asker, {})[other] = wait
 
     def end(self, key: Hashable) -> Wait | None:
-        """Nobody waits for that any more. None if nobody did."""
+        """Remove and return the wait; None if there is none."""
         wait = self.held.pop(key, None)
         if wait is not None:
             of = self._of[wait.asker]
@@ -201,23 +201,23 @@ class Waits:
         return wait
 
     def wait_for(self, awaited: str, askers: Iterable[str]) -> bool:
-        """Whether one of these waits for that one."""
+        """Whether any of `askers` waits for `awaited`."""
         if not self._of:
             return False
         waits = (wait for asker in askers for wait in self._of.get(asker, {}).values())
         return any(wait.awaited == awaited for wait in waits)
 
     def answered(self, by: str, to: Iterable[str]) -> None:
-        """`by` has said something to these: whoever of them waits for it has its answer."""
+        """End the waits for `by` of the participants that it sent a message to."""
         for asker in to:
             self._end_all(asker, lambda wait: wait.awaited == by)
 
     def turn_over(self, asker: str, turn: str) -> None:
-        """The turn asks for nothing any more."""
+        """End the waits of a turn that has ended."""
         self._end_all(asker, lambda wait: wait.turn == turn)
 
     def left(self, asker: str) -> None:
-        """The asker is gone."""
+        """End all waits of a participant that left."""
         self._end_all(asker, lambda wait: True)
 
     def _end_all(self, asker: str, which: Callable[[Wait], bool]) -> None:
@@ -225,17 +225,17 @@ class Waits:
             self.end(key)
 
     def _path(self, start: str, goal: str) -> list[str] | None:
-        """A shortest way from one to the other along those who are waited for."""
-        came: dict[str, str] = {start: ""}
+        """A shortest path of waits from `start` to `goal`; None if there is none."""
+        previous: dict[str, str] = {start: ""}
         queue = [start]
         for name in queue:
             if name == goal:
-                way = [name]
-                while came[way[0]]:
-                    way.insert(0, came[way[0]])
-                return way
+                path = [name]
+                while previous[path[0]]:
+                    path.insert(0, previous[path[0]])
+                return path
             for wait in self._of.get(name, {}).values():
-                if wait.awaited not in came:
-                    came[wait.awaited] = name
+                if wait.awaited not in previous:
+                    previous[wait.awaited] = name
                     queue.append(wait.awaited)
         return None

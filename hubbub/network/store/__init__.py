@@ -1,10 +1,10 @@
-"""Stores: where the log is kept. `open_store` makes one from the `store` line of a config.
+"""Stores of the log. `open_store` creates one from the `store` line of a config.
 
-sqlite, connection, location   the store in SQLite; `lock`: one hub for each file
-writer, records, index         a batch on its way in
+sqlite, connection, location   the store in SQLite; `lock`: one hub per file
+writer, records, index         writing a batch
 reads, events, searches, control, mods   queries
-migrate, checksums, verify     the schema; what is damaged is refused
-backups, branch, offline       copies, logs that go on otherwise, tokens without a hub
+migrate, checksums, verify     the schema, and detection of damage
+backups, branch, offline       copies, alternative continuations, tokens without a hub
 postgres                       the same queries on Postgres
 """
 
@@ -39,13 +39,13 @@ def open_store(
     lost: Callable[[str], None] = lambda why: None,
     node: str = "",
 ) -> Store:
-    """The store that `url` names (`sqlite:<path>`, `sqlite::memory:`, `postgresql://...`); call
-    its `open` next.
+    """The store at `url` (`sqlite:<path>`, `sqlite::memory:`, `postgresql://...`); call its `open`
+    next.
 
-    With `waiting` its `open` waits while another hub owns the store, and `waiting` is told who.
-    `lost` is told when another hub has taken the store over, or may do so since the server is out
-    of reach. Both need a server: a file belongs to the hub that has it open. `node` names the node
-    that the hub is one of. Raises `UserError` for any other URL.
+    With `waiting`, `open` waits while another hub owns the store, and calls `waiting` with the
+    reason. `lost` is called when another hub has taken over the store, or may have because the
+    server is out of reach. Both require Postgres: a file belongs to the hub that has it open.
+    `node` is the name of the hub's node. Raises `UserError` for any other URL.
     """
     if url.startswith(POSTGRES):
         with cluster_extra():

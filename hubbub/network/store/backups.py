@@ -1,4 +1,4 @@
-"""Backups: a copy of a store beside its running hub, and a store made of such a copy."""
+"""Backups: copying a store, even while its hub is running, and restoring such a copy."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ __all__ = ["back_up", "files_of", "restore"]
 
 
 def files_of(database: Path) -> Path:
-    """The folder beside a database in which mods keep files."""
+    """The folder beside a database for files of mods."""
     return database.with_suffix(".files")
 
 
 def back_up(url: str, target: Path) -> int:
-    """Copy the store, as it is at this moment, into a new file; whether or not a hub runs on it.
+    """Copy the current store into a new file, whether or not a hub is running on it.
 
     The files of mods go into a folder beside it. Returns the number of messages. Raises `UserError`
-    for a store or target that cannot be used, `StoreUnavailable` when the disk refuses.
+    for a store or target that cannot be used, and `StoreUnavailable` when the disk refuses.
     """
     database = _path(url)
     if not database.exists():
-        raise UserError(f"{database} is not there: nothing to back up")
+        raise UserError(f"{database} does not exist: nothing to back up")
     if target.exists() or files_of(target).exists():
-        raise UserError(f"{target} is there already: name a new file for the backup")
+        raise UserError(f"{target} already exists: name a new file for the backup")
     with _disk(target), explained(SqliteLocation(database)):
         _copy(database, target)
         if files_of(database).is_dir():
@@ -44,18 +44,18 @@ def back_up(url: str, target: Path) -> int:
 
 
 def restore(url: str, backup: Path, *, replace: bool) -> int:
-    """Make the store what the backup is, with a new epoch: all clients start afresh from it.
+    """Restore the store from a backup, with a new epoch, so that all clients start over.
 
-    Returns the number of messages. Raises like `back_up`, and `UserError` if there is a store
-    already, unless it shall be replaced, or a hub runs on it.
+    Returns the number of messages. Raises as `back_up`, and `UserError` if a hub is running on the
+    store, or if it exists and `replace` is false.
     """
     database = _path(url)
     if not backup.is_file():
         raise UserError(
-            f"{backup} is not there: name the file that `hubbub network backup` has written"
+            f"{backup} does not exist: name the file that `hubbub network backup` wrote"
         )
     if database.exists() and not replace:
-        raise UserError(f"{database} is there already: --replace puts the backup in its place")
+        raise UserError(f"{database} already exists: use --replace to overwrite it")
     with _disk(database), explained(SqliteLocation(backup)):
         fresh = database.with_name(database.name + ".restoring")
         fresh.unlink(missing_ok=True)
@@ -78,19 +78,19 @@ def restore(url: str, backup: Path, *, replace: bool) -> int:
 def _path(url: str) -> Path:
     path = parse_url(url).path
     if path is None:
-        raise UserError("a store in memory has no backups: it is forgotten at the end")
+        raise UserError("a store in memory has no backups: it is lost at the end")
     return path
 
 
 def _copy(source: Path, target: Path) -> None:
-    """A whole copy of a database of ours, on the disk when this returns, or none."""
+    """Copy a database durably, completely or not at all."""
     part = target.with_name(target.name + ".part")
     part.unlink(missing_ok=True)
     try:
         make_file(part)
         with closing(sqlite3.connect(source)) as db, closing(sqlite3.connect(part)) as copy:
             if not check_version(db, str(source)):
-                raise UserError(f"{source} is empty: it is no store")
+                raise UserError(f"{source} is empty: it is not a store")
             db.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()
             (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
@@ -113,7 +113,7 @@ def _start_anew(database: Path) -> None:
 
 
 def _replace_files(source: Path, target: Path) -> None:
-    """The old ones stay until the new ones are all there."""
+    """Replace a folder, keeping the old one until the new one is complete."""
     fresh = target.with_name(target.name + ".restoring")
     old = target.with_name(target.name + ".old")
     for left in (fresh, old):

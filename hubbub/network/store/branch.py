@@ -1,8 +1,8 @@
-"""`BranchStore`: a log that is another one's up to a message, and goes on by itself from there.
+"""`BranchStore`: a log that shares another log up to a message and continues separately.
 
-Nothing of the other log is copied but that message, which is the first of the branch's own. What
-lies before it is read where it is, also while a hub writes there: positions of the log decide which
-of the two is asked, and the queries are the same.
+Only that message is copied, as the first of the branch's own. Everything before it is read from the
+other log, even while a hub writes there. The position decides which log is queried, with the same
+queries.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _STATE: Mapping[str, str] = {
     "message": "SELECT * FROM message WHERE seq = :at",
     "delivery": "SELECT * FROM delivery WHERE seq = :at",
     "participant": "SELECT * FROM participant",
-    # All wakes before the message are over: a branch goes on with what the message has begun.
+    # All earlier wakes have ended: a branch continues only with the work that the message starts.
     "progress": "SELECT id, :at, :at - 1 FROM participant",
     "thread": """SELECT no, id FROM thread AS t
         WHERE (SELECT seq FROM by_thread WHERE thread_no = t.no AND tseq = 1) <= :at
@@ -53,13 +53,13 @@ _STATE: Mapping[str, str] = {
     "member": """SELECT participant, scope, since, iif(until < :at, until, 9223372036854775807)
         FROM member WHERE since < :at""",
     "memory": "SELECT * FROM memory",
-    # Where the message is a request's, those that wait behind it for its end wait in the branch.
+    # If the message is a request's, requests that wait for its end are open in the branch.
     "request": """SELECT seq, requester, worker, 'open', deadline,
         json_set(body, '$.state', 'open', '$.outcome', '', '$.answer', NULL) FROM request
         WHERE seq <= :at AND EXISTS (SELECT 1 FROM request WHERE seq = :at)
         AND (state = 'open' OR CAST(substr(body ->> '$.answer', 2) AS INTEGER) > :at)""",
 }
-"""By table: what the branch begins with."""
+"""The branch's initial rows, by table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +67,28 @@ class _BranchStart:
     rows: Mapping[str, Sequence[tuple[object, ...]]]
     """By table."""
     ends: Mapping[int, tuple[int, int]]
-    """By thread number: `tseq` and `seq` of its last message before the branch; 0 for none."""
+    """`tseq` and `seq` of each thread's last message before the branch, by thread number; 0 for
+    none.
+    """
     head: int
-    """Where the other log ends."""
+    """The end of the other log."""
     at: datetime
     """When the message was sent."""
 
 
 class BranchStore(SqliteStore):
-    """A store that shares the log of `base` before the message at `seq`, and keeps what follows in
+    """A store that shares the log of `base` before the message at `seq`, and has the rest in
     memory. `base` is only read.
 
-    Of turns the branch has those that were over when the message was sent. Memories are as they
-    are now: the log does not say what they were. Accounts, tokens, read markers, stops and the
-    tables of mods begin empty.
+    The branch has the turns that had ended when the message was sent. Memories have their current
+    values, as the log has no earlier ones. Accounts, tokens, read markers, stops and the tables of
+    mods are initially empty.
     """
 
     sent_at: datetime
-    """When the message was sent; known when the store is open."""
+    """When the message was sent; set once the store is open."""
     original_head: int
-    """Where the other log ended when the store was opened."""
+    """The end of the other log when the store was opened."""
 
     def __init__(self, base: SqliteLocation, seq: int):
         super().__init__(SqliteLocation(None))
@@ -97,7 +99,7 @@ class BranchStore(SqliteStore):
     async def _open(self) -> StoreState:
         path = self._source.path
         if path is None or not path.exists():
-            raise UserError(f"{self._source} is not there: only a store in a file has branches")
+            raise UserError(f"{self._source} does not exist: only a store in a file has branches")
         with explained(self._source):
             self._base = await connect(self._source, "query_only = ON")
             began = await self._base.run(_beginning, self._at, str(path))
@@ -121,45 +123,45 @@ class BranchStore(SqliteStore):
 
     @property
     def base(self) -> DatabaseConnection:
-        """What reads the other log."""
+        """The connection that reads the other log."""
         assert self._base is not None, "it is open"
         return self._base
 
     async def original(self, query: Query[T]) -> T:
-        """What the other store answers, all that has happened since included."""
+        """The other store's answer, including later events."""
         return await self.base.run(answer, query)
 
-    # Read forward and backward -------------------------------------------------------------------
+    # Reading the log -----------------------------------------------------------------------------
 
     async def events(
         self, participant: str, after: int, upto: int, limit: int, own: bool
     ) -> Sequence[StoredEvent]:
-        last, found = min(upto, self._at - 1), list[StoredEvent]()
+        last, merged = min(upto, self._at - 1), list[StoredEvent]()
         if after < last:
-            found += await self.base.run(events.events, participant, after, last, limit, own)
-        if upto > last and len(found) < limit:
-            start, left = max(after, last), limit - len(found)
-            found += await super().events(participant, start, upto, left, own)
-        return found
+            merged += await self.base.run(events.events, participant, after, last, limit, own)
+        if upto > last and len(merged) < limit:
+            start, left = max(after, last), limit - len(merged)
+            merged += await super().events(participant, start, upto, left, own)
+        return merged
 
     async def log(self, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
-        last, found = min(upto, self._at - 1), list[StoredEvent]()
+        last, merged = min(upto, self._at - 1), list[StoredEvent]()
         if after < last:
-            found += await self.base.run(events.log, after, last, limit)
-        if upto > last and len(found) < limit:
-            found += await super().log(max(after, last), upto, limit - len(found))
-        return found
+            merged += await self.base.run(events.log, after, last, limit)
+        if upto > last and len(merged) < limit:
+            merged += await super().log(max(after, last), upto, limit - len(merged))
+        return merged
 
     async def tails(
         self, threads: Sequence[int], upto: int, limit: int
     ) -> Mapping[int, Sequence[bytes]]:
-        found = {no: list(own) for no, own in (await super().tails(threads, upto, limit)).items()}
+        merged = {no: list(own) for no, own in (await super().tails(threads, upto, limit)).items()}
         before = min(upto, self._at - 1)
-        for no, own in found.items():
+        for no, own in merged.items():
             if len(own) < limit and self._reaches_back(no, own):
                 shared = await self.base.run(reads.tails, [no], before, limit - len(own))
-                found[no] = [*shared[no], *own]
-        return found
+                merged[no] = [*shared[no], *own]
+        return merged
 
     async def thread_page(self, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
         own = await super().thread_page(thread, before, limit)
@@ -170,7 +172,8 @@ class BranchStore(SqliteStore):
         return [*await self.base.run(reads.thread_page, thread, below, limit - len(own)), *own]
 
     def _reaches_back(self, thread: int, own: Sequence[bytes]) -> bool:
-        """Whether no message of the branch's own is left out, which it is of a large page."""
+        """Whether `own` goes back to the branch's first message in the thread; a large page may
+        not."""
         return not own or json.loads(own[0])["tseq"] == self._ends.get(thread, (0, 0))[0] + 1
 
     async def message(self, seq: int) -> bytes | None:
@@ -181,11 +184,11 @@ class BranchStore(SqliteStore):
     # Queries ------------------------------------------------------------------------------------
 
     async def read(self, query: Query[T]) -> T:
-        found = await self._shared(query)
-        return await super().read(query) if found is None else found
+        merged = await self._shared(query)
+        return await super().read(query) if merged is None else merged
 
     async def _shared(self, query: Query[Any]) -> Any:  # as various as the answers are
-        """The answer, where some of it lies in the other log; None: nothing of it does."""
+        """The answer, if any of it is in the other log; otherwise None."""
         own, at = super().read, self._at
         match query:
             case queries.MentionsOf(participant, before, limit):
@@ -201,7 +204,7 @@ class BranchStore(SqliteStore):
                 if shared.upto < last or upto == last:
                     return shared
                 rest = await own(queries.InteractionMessages(interaction, last, upto))
-                return StoredInteraction([*shared.found, *rest.found], rest.upto)
+                return StoredInteraction([*shared.rows, *rest.rows], rest.upto)
             case queries.WakeOf(_, seq) if seq < at:
                 wake = await self.original(query)
                 return _over(wake) if wake is not None else None
@@ -218,9 +221,9 @@ class BranchStore(SqliteStore):
         return None
 
     async def _before(self, turns: Sequence[str]) -> list[StoredTurn]:
-        """Those of these turns that were over when the branch began."""
-        found, end = await self.original(queries.TurnsById(turns)), self.sent_at.timestamp()
-        return [turn for turn in found if turn.ended_at is not None and turn.ended_at <= end]
+        """The turns among `turns` that had ended when the branch began."""
+        merged, end = await self.original(queries.TurnsById(turns)), self.sent_at.timestamp()
+        return [turn for turn in merged if turn.ended_at is not None and turn.ended_at <= end]
 
 
 def _over(wake: StoredWake) -> StoredWake:
@@ -266,7 +269,7 @@ def _named(sql: str, span: Mapping[str, int]) -> Mapping[str, int]:
 def _begin(
     db: sqlite3.Connection, name: str, rows: Mapping[str, Sequence[tuple[object, ...]]]
 ) -> int:
-    """Make the branch's own database; returns the end of its log."""
+    """Create the branch's own database; returns the end of its log."""
     migrate(db, name)
     with transaction(db):
         for table, several in rows.items():

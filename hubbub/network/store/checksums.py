@@ -1,4 +1,4 @@
-"""Checksums of the log's entries: what cannot be proven whole is refused, with its place."""
+"""Checksums of the log's entries: a damaged entry is refused, with its position."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ ENTRY = (
     "CAST(m.recipient AS BLOB), CAST(m.reason AS BLOB), CAST(m.reply AS BLOB), "
     "CAST(m.body AS BLOB), m.sum"
 )
-"""What `proven_body` looks at, of a message called `m`. Texts as bytes: damaged ones do not decode.
-"""
+"""The columns that `proven_body` checks, of a message aliased `m`. Texts as bytes, since damaged
+ones do not decode."""
 _encode = Encoder().encode
 
-REMEDY = "put a backup in its place (`hubbub network restore`), or name another file as the store"
+REMEDY = "restore a backup (`hubbub network restore`), or configure another file as the store"
 
 
 def checksum(row: MessageRow) -> int:
-    """The checksum of a row, over all of it: CRC-32 notices every single flipped bit. What costs
-    time here is paid by every message."""
+    """The checksum of a whole row: CRC-32, which detects any single flipped bit, and is cheap, as
+    every message pays for it."""
     return zlib.crc32(_encode(row))
 
 
 def entry_sum(entry: Sequence[object]) -> int:
-    """The same of what was read as `ENTRY`; -1 if that is no row."""
+    """The checksum of a row read as `ENTRY`; -1 if it is not valid."""
     *columns, body = entry[:-1]
     try:
         row = [each.decode() if isinstance(each, bytes) else each for each in columns]
@@ -51,7 +51,7 @@ def entry_sum(entry: Sequence[object]) -> int:
 
 
 def proven_body(db: Database, seq: int, entry: Sequence[object] | None) -> bytes:
-    """The body of the entry that was read as `ENTRY` at `seq`. Raises `LogDamaged`."""
+    """The body of the entry read as `ENTRY` at `seq`. Raises `LogDamaged`."""
     if entry is not None and entry[0] == seq and entry_sum(entry) == entry[-1]:
         body = entry[-2]
         if isinstance(body, bytes):
@@ -60,7 +60,7 @@ def proven_body(db: Database, seq: int, entry: Sequence[object] | None) -> bytes
 
 
 def damaged(db: Database, seq: int, entry: Sequence[object] | None) -> LogDamaged:
-    """The error for what stands at `seq`, or is missing there."""
+    """The error for a damaged or missing entry at `seq`."""
     if entry is None or entry[0] is None:
         return LogDamaged(seq, f"message m{seq} is missing in the log")
     row = db.execute("SELECT CAST(id AS BLOB) FROM thread WHERE no = ?", (entry[1],)).fetchone()
@@ -69,18 +69,19 @@ def damaged(db: Database, seq: int, entry: Sequence[object] | None) -> LogDamage
 
 
 def log_end(db: Database) -> int:
-    """Where the log ends, as SQLite has written it down with the last message."""
+    """The last position, which SQLite records with the last message."""
     row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'message'").fetchone()
     return int(row[0]) if row else 0
 
 
 _LAST = 10_000
-"""Entries at the end of the log that a start counts; `hubbub network doctor --log` reads all."""
+"""Entries at the end of the log that are counted at start; `hubbub network doctor --log` reads
+all."""
 
 
 def check_end(db: Database, name: str) -> None:
-    """Raises `LogDamaged` if the log of the store `name` does not end where it was last written,
-    or has a hole there."""
+    """Raises `LogDamaged` if the log of the store `name` does not end at the recorded position, or
+    has a gap near its end."""
     (head,) = db.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
     end = log_end(db)
     start = max(end - _LAST, 0)

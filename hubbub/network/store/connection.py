@@ -1,4 +1,4 @@
-"""Connections to SQLite: a thread for each file, one hop for each piece of work, and our errors."""
+"""Connections to SQLite: a thread per file, one hop per function, errors of our tree."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _BUSY_TIMEOUT_S = 5.0
 
 
 def disk_trouble(error: sqlite3.Error) -> bool:
-    """Whether the disk or another process is the reason, and not the statement."""
+    """Whether the disk or another process caused the error, rather than the statement."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _TROUBLE
 
 
 class DatabaseConnection(Protocol):
-    """A connection to a database, and what runs functions on it one after the other."""
+    """A connection to a database that runs functions one at a time."""
 
     async def run(
         self,
@@ -59,7 +59,7 @@ class DatabaseConnection(Protocol):
         *args: P.args,
         **kw: P.kwargs,
     ) -> T:
-        """The answer of `function(connection, ...)`. Raises what it raises, and `StoreUnavailable`
+        """The result of `function(connection, ...)`. Raises what it raises, and `StoreUnavailable`
         when the disk refuses or the connection is closed."""
         ...
 
@@ -76,11 +76,11 @@ class StoreConnection(aiosqlite.Connection):
     """An aiosqlite connection that runs a whole function in its thread."""
 
     ending: asyncio.Future[None] | None = None
-    """Done when the thread has nothing left to tell this loop."""
+    """Done when the thread makes no more calls to this loop."""
 
     def __init__(self, connector: Callable[[], sqlite3.Connection]):
         super().__init__(connector, iter_chunk_size=64)
-        self._thread.daemon = True  # a program that failed must not hang on its way out
+        self._thread.daemon = True  # so that it does not block the program's exit
 
     def stop(self) -> asyncio.Future[None] | None:
         self.ending = super().stop()
@@ -92,7 +92,7 @@ class StoreConnection(aiosqlite.Connection):
         *args: P.args,
         **kw: P.kwargs,
     ) -> T:
-        """Call `function(connection, ...)` in the connection's thread: one hop, whatever it does.
+        """Call `function(connection, ...)` in the connection's thread, in one hop.
 
         Raises `StoreUnavailable` when the disk refuses or the connection is closed.
         """
@@ -109,7 +109,7 @@ class StoreConnection(aiosqlite.Connection):
 
 
 class MemoryConnection:
-    """A connection to a database in memory: no disk to wait for, so no thread that waits."""
+    """A connection to a database in memory, without a thread, as there is no disk to wait for."""
 
     def __init__(self, db: sqlite3.Connection):
         self._db, self._open = db, True
@@ -120,9 +120,9 @@ class MemoryConnection:
         *args: P.args,
         **kw: P.kwargs,
     ) -> T:
-        """Call `function(connection, ...)` at once; its answer comes in the loop's next pass.
+        """Call `function(connection, ...)` at once, and return in the loop's next iteration.
 
-        Raises `StoreUnavailable` when there is no memory left or the connection is closed.
+        Raises `StoreUnavailable` when memory runs out or the connection is closed.
         """
         if not self._open:
             raise StoreUnavailable("the store is closed")
@@ -141,7 +141,7 @@ class MemoryConnection:
 
 
 async def connect(place: SqliteLocation, *pragmas: str) -> DatabaseConnection:
-    """Open a connection, to a file in a thread of its own. Raises `sqlite3.Error`."""
+    """Open a connection, with its own thread for a file. Raises `sqlite3.Error`."""
 
     def connector() -> sqlite3.Connection:
         db = sqlite3.connect(
@@ -169,26 +169,26 @@ async def connect(place: SqliteLocation, *pragmas: str) -> DatabaseConnection:
 
 @contextmanager
 def explained(place: SqliteLocation) -> Iterator[None]:
-    """Say in a sentence why a database cannot be used: `UserError`, or `StoreUnavailable` where it
-    is the disk's fault."""
+    """Convert database errors to `UserError` with a sentence for people, or to `StoreUnavailable`
+    if the disk is the cause."""
     try:
         yield
     except LogDamaged:
         raise
-    except UnicodeDecodeError as error:  # SQLite quotes damaged names in what it says of them
+    except UnicodeDecodeError as error:  # SQLite quotes damaged names in its messages
         raise StoreUnavailable(f"{place} is damaged: {REMEDY}") from error
     except (sqlite3.DatabaseError, StoreUnavailable) as error:
         cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
-            text = f"{place} is not a database: name another file as the store"
+            text = f"{place} is not a database: configure another file as the store"
         elif code == sqlite3.SQLITE_CORRUPT:
             raise StoreUnavailable(f"{place} is damaged: {REMEDY}") from error
         elif code == sqlite3.SQLITE_FULL:
             text = f"{place} cannot be written: the disk is full; make room, then start again"
             raise StoreUnavailable(text) from error
         elif code == sqlite3.SQLITE_IOERR:
-            text = f"{place} cannot be read or written ({cause}): look at the disk and its messages"
+            text = f"{place} cannot be read or written ({cause}): check the disk and system log"
             raise StoreUnavailable(text) from error
         else:
             text = f"{place} cannot be used as a store: {cause or error}"

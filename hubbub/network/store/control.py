@@ -1,4 +1,4 @@
-"""The queries about people in charge: stops, take-overs, approvals, requests and accounts."""
+"""Queries about approvals, requests and accounts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-# SQLite uses the narrow index on unused approvals only where the words of its WHERE are repeated.
+# SQLite uses the partial index on unused approvals only if its WHERE clause is repeated literally.
 OPEN_APPROVALS_QUERY = """
 SELECT CAST(body AS BLOB) FROM approval WHERE no IN (
     SELECT no FROM approval WHERE state = 'pending'
@@ -39,7 +39,7 @@ LATEST_DAY_QUERY = "SELECT coalesce(max(day), '') FROM spending"
 
 
 def ledger(db: Database, interaction: int) -> StoredAccount | None:
-    """The account of an interaction; names come in their own order."""
+    """The account of an interaction, with sorted names."""
     with snapshot(db):
         sums = db.execute(
             "SELECT wakes, turns, tokens_in, tokens_out, usd FROM ledger WHERE interaction = ?",
@@ -105,7 +105,7 @@ def approval(db: Database, id: str) -> bytes | None:
 
 
 def approvals(db: Database, agent: str | None, limit: int) -> Sequence[bytes]:
-    """The latest approvals, by when they were first asked for."""
+    """The latest approvals, in the order they were first requested."""
     where = "true" if agent is None else "agent = :agent"
     rows = db.execute(
         f"SELECT CAST(body AS BLOB) FROM approval WHERE {where} ORDER BY no DESC LIMIT :limit",
@@ -122,7 +122,7 @@ def request(db: Database, seq: int) -> bytes | None:
     return row[0] if row else None
 
 
-# Each role gives at most `limit` positions, by index; only then are bodies fetched.
+# Each role selects at most `limit` positions by index; only then are bodies fetched.
 _ROLE = """SELECT seq FROM (
     SELECT seq FROM request WHERE {role} = :me {state} ORDER BY seq DESC LIMIT :limit) AS {role}"""
 

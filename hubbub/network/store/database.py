@@ -1,7 +1,7 @@
-"""What the queries need of a database: the little of `sqlite3.Connection` that they use.
+"""The database interface of the queries: the part of `sqlite3.Connection` that they use.
 
-Queries keep to the SQL that SQLite and Postgres both speak, with SQLite's placeholders; what is
-left of the difference `postgres.session` translates.
+Queries use the SQL common to SQLite and Postgres, with SQLite's placeholders; `postgres.session`
+translates the remaining differences.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Database", "Rows", "snapshot", "transaction"]
 
 
 class Rows(Protocol):
-    """What a statement found: tuples, in order."""
+    """The rows of a statement: tuples, in order."""
 
     def fetchone(self) -> Any: ...
 
@@ -42,8 +42,8 @@ def transaction(db: Database) -> Iterator[None]:
         yield
         db.execute("COMMIT")
     except BaseException:
-        if db.in_transaction:  # some errors have ended it
-            with suppress(Exception):  # the first error is the reason
+        if db.in_transaction:  # some errors end it
+            with suppress(Exception):  # report the first error
                 db.execute("ROLLBACK")
         raise
 

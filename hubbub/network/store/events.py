@@ -1,4 +1,4 @@
-"""Reading the log forward: what reaches one participant, or all of it."""
+"""Reading the log forward: one participant's messages, or all of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hubbub.network.stored import StoredEvent
 
 __all__ = ["EVENT_QUERIES", "LATERAL_EVENT_QUERIES", "events", "log"]
 
-# A message reaches somebody by name in its own row, or in one of `delivery`. It wakes nobody any
-# more whose turn with it has ended: who has lost its memory would take it for something to do.
+# A message addresses a participant in its own row, or in one of `delivery`. It no longer wakes an
+# agent whose turn with it has ended, or an agent that lost its state would begin it again.
 _NAMED = """
 CASE WHEN m.recipient = :me THEN m.reason ELSE d.reason END,
 CASE WHEN ended.ended_at IS NOT NULL THEN NULL WHEN m.recipient = :me THEN m.reply ELSE d.reply END
@@ -25,9 +25,9 @@ LEFT JOIN turn_wake AS taken ON taken.agent = :me AND taken.seq = m.seq
 LEFT JOIN turn AS ended ON ended.id = taken.turn
 """
 
-# Each scope and the deliveries give at most `limit` positions, by index; the union is cut to
-# `limit`, and only then are messages fetched. A reader who is a million entries behind costs no
-# more than any other. Own messages must go before the cut, or a page of them would look like the
+# Each scope and the deliveries select at most `limit` positions by index; the union is cut to
+# `limit`, and only then are messages fetched. So a reader a million entries behind costs no more
+# than any other. Own messages are removed before the cut, or a page of them would look like the
 # end.
 _INDEXED_EVENTS = """
 SELECT page.seq, {entry}, {named}
@@ -82,7 +82,7 @@ def _event_queries(own: bool, found: str) -> tuple[str, str]:
 EVENT_QUERIES = {own: _event_queries(own, _FOUND) for own in (False, True)}
 """By `own`: the query of the indexed part and that of the tail."""
 LATERAL_EVENT_QUERIES = {own: _event_queries(own, _FOUND_LATERALLY) for own in (False, True)}
-"""The same for a database that knows LATERAL, and would read all messages for the other."""
+"""The same for a database with LATERAL, which would read all messages for the other form."""
 
 
 def events(

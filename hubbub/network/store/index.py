@@ -1,12 +1,12 @@
-"""The indexes of the log, which follow it in bulk.
+"""The indexes of the log, which are updated in bulk.
 
-A message that enters four indexes at once touches a page in each, and where many threads and
-participants speak in turn nobody shares these pages: writing them costs five times the message
-itself. Some thousands of messages, sorted, touch a page once for all of them.
+Adding a message to four indexes at once touches a page in each, and with many active threads and
+participants these pages are all different: writing them costs five times the message itself. Some
+thousands of messages, sorted, touch each page once.
 
-The floor of an agent: wakes up to it that no turn has taken need no turn any more. It keeps
+The floor of an agent is a position up to which wakes that no turn took need no turn. It keeps
 `pending` cheap however long the log is. It rises when wakes are settled without a turn, and past
-wakes that turns have taken, whose state is then that of the turn.
+wakes that turns took, whose state is then that of the turn.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ INDEXES: Mapping[IndexName, str] = {
 
 
 def indexed_upto(db: Database, name: IndexName) -> int:
-    """The seq up to which an index knows the log; what comes after it is the index's tail."""
+    """The seq up to which the log is indexed; the rest is the index's tail."""
     upto: int = db.execute("SELECT upto FROM indexed WHERE name = ?", (name,)).fetchone()[0]
     return upto
 
@@ -72,8 +72,8 @@ FIRST_FREE_WAKE = (
     "SELECT m.seq FROM message m LEFT JOIN delivery d ON d.seq = m.seq AND d.participant = :agent "
     f"WHERE m.seq > max(:floor, :indexed) AND {_FREE} ORDER BY m.seq LIMIT 1",
 )
-"""The first wake above the floor that no turn has taken: among the indexed, then in the tail. Two
-queries, because each walks in order and stops at the first find."""
+"""The first wake above the floor that no turn took: in the index, then in the tail. Two queries, as
+each scans in order and stops at the first match."""
 
 
 def floor_of(db: Database, agent: str) -> int:
@@ -82,7 +82,7 @@ def floor_of(db: Database, agent: str) -> int:
 
 
 def raise_floors(db: Database, floors: Iterable[tuple[str, int]]) -> None:
-    """Raise floors to the positions given; never lower one."""
+    """Raise floors to these positions; never lower one."""
     db.executemany(
         "INSERT INTO progress (participant, floor) VALUES (?, ?) ON CONFLICT (participant) "
         "DO UPDATE SET floor = excluded.floor WHERE excluded.floor > progress.floor",
@@ -91,7 +91,7 @@ def raise_floors(db: Database, floors: Iterable[tuple[str, int]]) -> None:
 
 
 def lift_floor(db: Database, agent: str) -> None:
-    """Raise the floor up to the first wake that no turn has taken, or to the end of the log."""
+    """Raise the floor up to the first wake that no turn took, or to the end of the log."""
     span = {
         "agent": agent,
         "floor": floor_of(db, agent),

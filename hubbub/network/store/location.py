@@ -1,4 +1,4 @@
-"""Where a store lives: `sqlite:<path>` or `sqlite::memory:`."""
+"""The location of a SQLite store: `sqlite:<path>` or `sqlite::memory:`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _MEMORY = ":memory:"
 
 @dataclass(frozen=True, slots=True)
 class SqliteLocation:
-    """A SQLite database: a file, or (`path` is None) one that lives as long as its connection."""
+    """A SQLite database: a file, or in memory if `path` is None."""
 
     path: Path | None
 
     @property
     def database(self) -> str:
-        """What `sqlite3.connect` is given."""
+        """The argument for `sqlite3.connect`."""
         return _MEMORY if self.path is None else str(self.path)
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class SqliteLocation:
 
 @contextmanager
 def cluster_extra() -> Iterator[None]:
-    """Say in a sentence what is missing, where Postgres is imported."""
+    """Report a missing extra when Postgres modules are imported."""
     try:
         yield
     except ImportError as error:
@@ -43,17 +43,17 @@ def cluster_extra() -> Iterator[None]:
 
 
 def parse_url(url: str) -> SqliteLocation:
-    """The place that a URL of SQLite names; `UserError` if it names none."""
+    """The location in a SQLite URL. Raises `UserError` for any other URL."""
     if url.startswith(POSTGRES):
         raise UserError(
-            "this works on a SQLite file, and the store of this network is in Postgres: use "
-            "Postgres' own programs (pg_dump, pg_restore)"
+            "this works on a SQLite file, but this network's store is in Postgres: use Postgres' "
+            "own programs (pg_dump, pg_restore)"
         )
     scheme, rest = url[: len(_SCHEME)], url[len(_SCHEME) :]
     if scheme != _SCHEME or not rest:
         raise UserError(
             f"store {url!r} is not understood: write sqlite:<file>, for example sqlite:hubbub.db, "
-            "sqlite::memory: for a store that is forgotten at the end, or postgresql://<user>@<host>/"
+            "sqlite::memory: for a store that is lost at the end, or postgresql://<user>@<host>/"
             "<database>"
         )
     if rest == _MEMORY:

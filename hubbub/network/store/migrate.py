@@ -1,6 +1,6 @@
-"""Bring a database to this program's schema: numbered scripts, each in its own transaction.
+"""Migrates a database to this program's schema: numbered scripts, each in its own transaction.
 
-The schema's version is SQLite's `user_version`; `application_id` says that the file is ours.
+The schema's version is SQLite's `user_version`; `application_id` identifies the file as ours.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ APPLICATION_ID = 0x48754262
 def scripts() -> Mapping[int, str]:
     """The migrations by number, from 1 without gaps."""
     folder = resources.files("hubbub.network.store") / "migrations"
-    found = {
+    files = {
         int(file.name[:4]): file.read_text(encoding="utf-8")
         for file in folder.iterdir()
         if file.name.endswith(".sql")
     }
-    return {number: found[number] for number in range(1, len(found) + 1)}
+    return {number: files[number] for number in range(1, len(files) + 1)}
 
 
 def latest_version() -> int:
@@ -43,10 +43,10 @@ def latest_version() -> int:
 
 
 def check_version(db: sqlite3.Connection, name: str, latest: int | None = None) -> int:
-    """The schema's version, 0 for an empty database. `name` is for people.
+    """The schema's version, 0 for an empty database. `name` is for error messages.
 
-    Raises `StoreVersionError` for a database that is not ours or newer than `latest` (this
-    program's version, if it is left out).
+    Raises `StoreVersionError` for a database that is not ours or newer than `latest` (default: this
+    program's version).
     """
     newest = latest_version() if latest is None else latest
     application, version = _pragma(db, "application_id"), _pragma(db, "user_version")
@@ -54,7 +54,7 @@ def check_version(db: sqlite3.Connection, name: str, latest: int | None = None) 
         (objects,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if objects or application or version:
             raise StoreVersionError(
-                f"{name} is a database of another program: name another file as the store"
+                f"{name} is a database of another program: configure another file as the store"
             )
         return 0
     if version > newest:
@@ -66,16 +66,14 @@ def check_version(db: sqlite3.Connection, name: str, latest: int | None = None) 
 
 
 def migrate(db: sqlite3.Connection, name: str, steps: Mapping[int, str] | None = None) -> None:
-    """Run the scripts (`steps`, or those of this program) that the database has not seen.
+    """Run the new scripts among `steps` (default: those of this program).
 
-    A script that fails leaves the version, and everything else, as it was before it.
+    A failing script changes nothing, including the version.
     """
     todo = scripts() if steps is None else steps
     version = check_version(db, name, len(todo))
     if 0 < version < len(todo):
-        log.info(
-            "the store is brought up to date, which takes a while if its log is long", store=name
-        )
+        log.info("migrating the store, which takes a while if its log is long", store=name)
     if version == 0 and steps is None:
         with closing(sqlite3.connect(":memory:")) as new:
             new.deserialize(_empty())
@@ -87,7 +85,7 @@ def migrate(db: sqlite3.Connection, name: str, steps: Mapping[int, str] | None =
 
 @cache
 def _empty() -> bytes:
-    """A new database as all scripts leave it: copying it takes a tenth of what they take."""
+    """A new database with all scripts applied; copying it takes a tenth of their time."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         _run(db, scripts(), 0)
         return db.serialize()
@@ -114,15 +112,15 @@ def _run(db: sqlite3.Connection, steps: Mapping[int, str], version: int) -> None
 
 
 def _first_sum(*row: object) -> int:
-    """The checksum that migration 8 gave to the columns of a message, texts as bytes."""
+    """The checksum of a message's columns as of migration 8, with texts as bytes."""
     return zlib.crc32(b" ".join(e if isinstance(e, bytes) else str(e).encode() for e in row))
 
 
 def _renewed_sum(*columns: object) -> int:
     """The checksum of a message from before migration 9; -1 if it was damaged."""
-    *row, body, found = columns
-    whole = _first_sum(*row, body) == found
-    return entry_sum((*row, None, None, None, body, found)) if whole else -1
+    *row, body, files = columns
+    whole = _first_sum(*row, body) == files
+    return entry_sum((*row, None, None, None, body, files)) if whole else -1
 
 
 def _sum_for_reason(*columns: object) -> int:
@@ -135,7 +133,7 @@ def _sum_for_reason(*columns: object) -> int:
 
 
 def _part_digest(text: str | None) -> bytes:
-    """The digest of a prompt that is one part; empty for a prompt that there is not."""
+    """The digest of a prompt with one part; empty if there is no prompt."""
     return bytes.fromhex(part_id(text)) if text else b""
 
 

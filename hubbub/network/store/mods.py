@@ -1,8 +1,8 @@
 """Tables of mods, in the same database and the same transactions as the log.
 
-Every name there begins with the mod's own (`polls_vote`): SQLite is asked, for each text of a
-statement once, which tables it would touch. Mods run inside the hub and are trusted; this keeps
-their mistakes out of each other's tables and out of the hub's.
+Every table name begins with the mod's own (`polls_vote`). SQLite's authorizer checks, once per
+statement text, which tables it touches. Mods run inside the hub and are trusted; this only keeps
+their mistakes out of other tables.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ON_TABLES = {
     sqlite3.SQLITE_DROP_INDEX,
     sqlite3.SQLITE_DROP_TRIGGER,
 }
-"""What hangs on a table, which is named second."""
+"""Objects that belong to a table, which is the second argument."""
 _SCHEMA = _ON_TABLES | {
     sqlite3.SQLITE_CREATE_TABLE,
     sqlite3.SQLITE_CREATE_VIEW,
@@ -46,16 +46,16 @@ _SCHEMA = _ON_TABLES | {
     sqlite3.SQLITE_REINDEX,
 }
 _INTERNAL = {"sqlite_master", "sqlite_sequence", "sqlite_stat1"}
-"""Tables that SQLite itself writes when a schema changes."""
+"""Tables that SQLite itself writes when the schema changes."""
 
 _LISTS = {"json_each", "json_tree"}
-"""Not tables, but values of a statement as rows."""
+"""Table-valued functions."""
 _CONNECTING = {
     *((sqlite3.SQLITE_UPDATE, name) for name in ("type", "name", "tbl_name", "rootpage", "sql")),
     (sqlite3.SQLITE_READ, "ROWID"),
 }
-"""What SQLite seems to do with its schema when it first uses a virtual table. Nobody can really
-do it by a statement of his own."""
+"""Actions that SQLite reports on its schema when it first uses a virtual table. No statement can
+actually perform them."""
 
 Authorizer = Callable[[int, str | None, str | None, str | None, str | None], int]
 
@@ -72,7 +72,7 @@ def _rows_only(prefix: str, action: int, one: str | None, two: str | None, *_: s
     if action == sqlite3.SQLITE_FUNCTION:
         fine = (two or "").lower() != "load_extension"
     elif action == sqlite3.SQLITE_PRAGMA:
-        fine = one == "data_version"  # FTS asks for it
+        fine = one == "data_version"  # used by FTS
     else:
         lists = action == sqlite3.SQLITE_READ and one in _LISTS
         own = action in _ROWS and _own(one, prefix)
@@ -99,7 +99,7 @@ def _schema_too(
 
 
 def _own(name: str | None, prefix: str) -> bool:
-    # An index that SQLite makes for a UNIQUE column is called after its table.
+    # SQLite names the index of a UNIQUE column after its table.
     return (name or "").removeprefix("sqlite_autoindex_").startswith(prefix)
 
 
@@ -113,15 +113,15 @@ def _held_to(db: sqlite3.Connection, rule: Callable[..., int], mod: str) -> Iter
 
 
 def bring_up(db: sqlite3.Connection, mod: str, scripts: Mapping[int, str]) -> None:
-    """Run those of a mod's scripts that the database has not seen, each in its own transaction.
+    """Run a mod's new scripts, each in its own transaction.
 
-    Raises `UserError` for a script that fails, that touches what is not the mod's, for tables of a
-    newer version of the mod, or for a mod whose names are taken; `sqlite3.DatabaseError` when the
+    Raises `UserError` for a script that fails or touches other tables, for tables of a newer
+    version of the mod, and for a mod whose table names are taken; `sqlite3.DatabaseError` when the
     disk refuses.
     """
-    found = db.execute("SELECT version FROM mod_schema WHERE mod = ?", (mod,)).fetchone()
-    version = found[0] if found else 0
-    if not found:
+    row = db.execute("SELECT version FROM mod_schema WHERE mod = ?", (mod,)).fetchone()
+    version = row[0] if row else 0
+    if not row:
         _check_names_are_free(db, mod)
     if version > len(scripts):
         raise UserError(
@@ -143,25 +143,25 @@ def bring_up(db: sqlite3.Connection, mod: str, scripts: Mapping[int, str]) -> No
 
 
 def with_tables(db: sqlite3.Connection) -> Sequence[str]:
-    """The mods that have tables, by name."""
+    """The names of mods with tables."""
     return [name for (name,) in db.execute("SELECT mod FROM mod_schema ORDER BY mod")]
 
 
 def _check_names_are_free(db: sqlite3.Connection, mod: str) -> None:
-    """A new mod called `turn` would mean tables of the hub, `docs` those of a mod `docs_old`."""
+    """A new mod `turn` would own tables of the hub, and `docs` those of a mod `docs_old`."""
     mine = table_prefix(mod).lower()
     names = [name.lower() for (name,) in db.execute("SELECT name FROM sqlite_master")]
     others = [table_prefix(other).lower() for (other,) in db.execute("SELECT mod FROM mod_schema")]
     taken = any(name.startswith(mine) for name in names)
     if taken or any(mine.startswith(other) for other in others):
         raise UserError(
-            f"the mod {mod}: tables whose names begin with {mine} belong to others: call it "
-            "something else"
+            f"the mod {mod}: tables whose names begin with {mine} already exist: give it another "
+            "name"
         )
 
 
 def _run_script(db: sqlite3.Connection, mod: str, script: str) -> None:
-    """One statement after the other: `executescript` would end the transaction."""
+    """Run one statement at a time, as `executescript` would end the transaction."""
     with _held_to(db, _schema_too, mod):
         for statement in _statements(script):
             _check_goes_on(statement)
@@ -182,24 +182,23 @@ _ROLLBACK = re.compile(r"\brollback\b", re.IGNORECASE)
 
 
 def _check_goes_on(sql: str) -> None:
-    """Raises `sqlite3.DatabaseError` for what could end the transaction of others: `OR ROLLBACK`
-    and its like, which SQLite's authorizer does not tell of."""
+    """Raises `sqlite3.DatabaseError` for statements that could end the shared transaction, such as
+    `OR ROLLBACK`, which SQLite's authorizer does not report."""
     if _ROLLBACK.search(sql):
-        raise sqlite3.ProgrammingError("ROLLBACK would undo what others write: use ABORT")
+        raise sqlite3.ProgrammingError("ROLLBACK would undo other writes: use ABORT")
 
 
 _vetted: set[tuple[str, str, bool]] = set()
-"""(mod, SQL, only reads) that touches only what is the mod's: names decide, whatever the database.
-"""
+"""(mod, SQL, only reads) of statements that touch only the mod's tables, in any database."""
 VETTED = 10_000
-"""So many texts are remembered: a mod that puts values into its texts must not fill the memory."""
+"""Limit of the cache, in case a mod puts values into its SQL."""
 
 
 def _vet(
     db: sqlite3.Connection, mod: str, sql: str, values: Sequence[Value], *, reads: bool
 ) -> None:
-    """Raises `sqlite3.DatabaseError` ("not authorized") for a statement on tables of others."""
-    # An authorizer makes SQLite prepare everything anew, which is why it is asked only once.
+    """Raises `sqlite3.DatabaseError` ("not authorized") for a statement on other tables."""
+    # Once per statement, as setting an authorizer makes SQLite prepare all statements again.
     if (mod, sql, reads) in _vetted:
         return
     _check_goes_on(sql)
@@ -211,9 +210,9 @@ def _vet(
 
 
 def write_mod_rows(db: sqlite3.Connection, rows: Sequence[ModRows]) -> None:
-    """Write what mods keep; each group all or not at all, whatever becomes of the others.
+    """Write the rows of mods, each group completely or not at all.
 
-    A group that cannot be written says so (`refused`), the transaction goes on.
+    A group that cannot be written gets the error in `refused`, and the transaction continues.
     """
     for group in rows:
         group.refused = None
@@ -221,7 +220,7 @@ def write_mod_rows(db: sqlite3.Connection, rows: Sequence[ModRows]) -> None:
         try:
             for statement in group.statements:
                 _write(db, group.mod, statement)
-        except Exception as error:  # what a mod hands over may be anything
+        except Exception as error:  # a mod's statement can be anything
             if isinstance(error, sqlite3.Error) and disk_trouble(error):
                 raise  # nothing of the batch is written
             group.refused = error
@@ -230,7 +229,7 @@ def write_mod_rows(db: sqlite3.Connection, rows: Sequence[ModRows]) -> None:
 
 
 class _Conflict(Exception):
-    """A statement changed another number of rows than it must."""
+    """A statement changed a different number of rows than required."""
 
 
 def _write(db: sqlite3.Connection, mod: str, statement: Statement) -> None:
@@ -243,11 +242,11 @@ def _write(db: sqlite3.Connection, mod: str, statement: Statement) -> None:
 def mod_rows(
     db: sqlite3.Connection, mod: str, sql: str, values: Sequence[Value]
 ) -> Sequence[tuple[Value, ...]]:
-    """Rows of a mod's own tables. Raises `ValueError` for what cannot be asked."""
+    """Rows of a mod's own tables. Raises `ValueError` for an invalid query."""
     try:
         _vet(db, mod, sql, values, reads=True)
         return db.execute(sql, values).fetchall()
     except sqlite3.Error as error:
         if disk_trouble(error):
             raise
-        raise ValueError(f"the mod {mod} asks for rows that it cannot have: {error}") from error
+        raise ValueError(f"the mod {mod} made an invalid query: {error}") from error

@@ -1,4 +1,4 @@
-"""Tokens, for a program that is not the hub, while a hub may be running."""
+"""Token management for programs other than the hub, even while a hub is running."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 async def add_token_offline(url: str, sha256: str, participant: str) -> None:
-    """Let a token (its SHA-256, hex) prove `participant`, from the next `identify` on.
+    """Accept a token (as SHA-256, hex) for `participant` from the next `identify` on.
 
     Creates the database if there is none. Raises `UserError` for a store in memory, and
     `StoreVersionError` for a database that this program cannot write.
@@ -35,12 +35,12 @@ async def add_token_offline(url: str, sha256: str, participant: str) -> None:
 
 
 async def revoke_tokens_offline(url: str, participant: str) -> None:
-    """Make all tokens of `participant` useless. Raises like `add_token_offline`."""
+    """Revoke all tokens of `participant`. Raises as `add_token_offline`."""
     await _run(url, lambda db: _write(db, TokenRevoked(participant)))
 
 
 async def list_tokens_offline(url: str) -> Mapping[str, int]:
-    """Who has how many tokens, by name. Raises like `add_token_offline`."""
+    """The number of tokens by participant. Raises as `add_token_offline`."""
     return await _run(url, token_counts)
 
 
@@ -52,7 +52,7 @@ async def _run(url: str, work: Callable[[Database], T]) -> T:
     place = parse_url(url)
     path = place.path
     if path is None:
-        raise UserError("a store in memory belongs to its hub: it keeps no tokens")
+        raise UserError("a store in memory belongs to its hub: it stores no tokens")
     with explained(place):
         try:
             make_file(path)
@@ -78,11 +78,11 @@ async def _in_connection(
 
 
 def _write(db: Database, record: Record) -> None:
-    write_records(db, [record])  # one statement: a transaction of its own
+    write_records(db, [record])  # one statement, an implicit transaction
 
 
 async def _migrate_alone(place: SqliteLocation, path: Path) -> None:
-    """Bring the schema up to date, but never under a running hub."""
+    """Migrate the schema, unless a hub is running."""
     lock = DatabaseLock(path)
     try:
         lock.acquire()

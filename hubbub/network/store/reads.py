@@ -1,6 +1,6 @@
 """The queries. Each function runs in the thread of a reading connection.
 
-A query asks the indexes first, and reads the tail of the log (see index.py) only if the answer may
+A query uses the indexes first, and reads the tail of the log (see index.py) only if the answer can
 be there, both in one snapshot.
 """
 
@@ -65,8 +65,8 @@ __all__ = [
 ]
 
 PAGE_BYTES = 256 * 1024
-"""Bytes of one page of bodies: few large messages instead of many, so that no answer of the hub is
-more than a peer can be expected to read at once. One message is always given."""
+"""Bytes of a page of bodies, so that no answer is larger than a peer can be expected to read. A
+page has at least one message."""
 
 _LAST = "(SELECT {} FROM by_thread WHERE thread_no = thread.no ORDER BY tseq DESC LIMIT 1)"
 _END = 2**63 - 1
@@ -74,7 +74,7 @@ _END = 2**63 - 1
 
 
 def state(db: Database) -> StoreState:
-    """What the hub keeps in memory. The log must be indexed to its end (`index_all`)."""
+    """The hub's state in memory. The log must be indexed to its end (`index_all`)."""
     with snapshot(db):
         (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
         (head,) = db.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
@@ -154,16 +154,16 @@ def thread_page(db: Database, thread: int, before: int | None, limit: int) -> Se
 
 
 def tseq_after(db: Database, thread: int, upto: int) -> int:
-    """The tseq that follows the thread's last indexed message with seq <= `upto`.
+    """The tseq after the thread's last indexed message with seq <= `upto`.
 
-    Positions of a thread are dense and grow with seq, so halving finds it: a reader may be far
-    behind in a long thread.
+    Found by binary search, as positions of a thread are dense and grow with seq, and a reader can
+    be far behind in a long thread.
     """
 
     def seq_of(tseq: int) -> int:
         sql = "SELECT seq FROM by_thread WHERE thread_no = ? AND tseq = ?"
         row: tuple[int] | None = db.execute(sql, (thread, tseq)).fetchone()
-        return row[0] if row else 0  # of a branch: it stands in the log before it
+        return row[0] if row else 0  # in a branch: the message is in the original log
 
     last: tuple[int, int] | None = db.execute(
         "SELECT tseq, seq FROM by_thread WHERE thread_no = ? ORDER BY tseq DESC LIMIT 1", (thread,)
@@ -185,7 +185,7 @@ def _indexed_seqs(db: Database, thread: int, before: int, limit: int) -> list[in
 
 
 def _whole_tail(db: Database, thread: int, newest_first: Sequence[int]) -> list[bytes]:
-    """The bodies after the last damage, which may be none: who joins is let in either way."""
+    """The bodies after the last damage, possibly none, so that damage does not prevent joining."""
     try:
         return _bodies(db, thread, newest_first)
     except LogDamaged:
@@ -193,9 +193,8 @@ def _whole_tail(db: Database, thread: int, newest_first: Sequence[int]) -> list[
 
 
 def _bodies(db: Database, thread: int, newest_first: Sequence[int]) -> list[bytes]:
-    """The bodies of messages, oldest first; beyond `PAGE_BYTES` the older ones are left out.
-
-    So are those before a damaged one. Raises `LogDamaged` if the newest is.
+    """The bodies of messages, oldest first, without older ones beyond `PAGE_BYTES` or before a
+    damaged one. Raises `LogDamaged` if the newest is damaged.
     """
     found: list[bytes] = []
     size = 0
@@ -263,8 +262,8 @@ def settled(db: Database, sender: str, cid: str) -> Settled | None:
     return Settled._make(row) if row else None
 
 
-# A wake is open if no turn has taken it and it lies above the agent's floor, or if the turn that
-# has taken it runs. The second part finds those that the floor has passed.
+# A wake is open if no turn took it and it is above the agent's floor, or if the turn that took it
+# is running. The second part selects those below the floor.
 _OPEN = """
 SELECT r.seq, w.turn {columns}
 FROM received r
@@ -299,7 +298,7 @@ def pending(db: Database, agent: str, upto: int) -> Sequence[PendingRow]:
 
 
 def _whole_wakes(db: Database, agent: str, rows: Sequence[tuple[Any, ...]]) -> Iterator[PendingRow]:
-    """Without those of damaged messages: an agent must be able to join and to do the rest."""
+    """Skip wakes by damaged messages, so that the agent can join and handle the rest."""
     for seq, started, reason, reply, *entry in rows:
         with suppress(LogDamaged):
             body = proven_body(db, seq, entry)
@@ -395,19 +394,19 @@ _COLUMNS = (
     "life, held, deaths, said"
 )
 
-MOST_CHARACTERS = 4 * 1024 * 1024
-"""Of a prompt that is read back: it may name one part again and again, and so be of any size."""
+MAX_CHARACTERS = 4 * 1024 * 1024
+"""Characters of a prompt that are read; it can repeat one part and so be of any size."""
 
 
 def turn(db: Database, turn: str) -> StoredTurn | None:
-    """A turn with its steps, by id."""
+    """A turn with its steps."""
     with snapshot(db):
         row = db.execute(f"SELECT {_COLUMNS} FROM turn WHERE id = ?", (turn,)).fetchone()
         return _whole(db, row) if row else None
 
 
 def turns(db: Database, agent: str | None, limit: int, before: str | None) -> Sequence[StoredTurn]:
-    """The turns that began last, newest first; by `no`, because clocks may jump."""
+    """The latest turns, newest first; by `no`, as clocks can jump."""
     where = "no < (SELECT no FROM turn WHERE id = :before)" if before is not None else "true"
     if agent is not None:
         where += " AND agent = :agent"
@@ -420,7 +419,7 @@ def turns(db: Database, agent: str | None, limit: int, before: str | None) -> Se
 
 
 def turns_called(db: Database, ids: Sequence[str]) -> Sequence[StoredTurn]:
-    """Those of these turns that there are, in the order in which they began."""
+    """The existing turns among `ids`, in the order they began."""
     sql = f"SELECT no, {_COLUMNS} FROM turn WHERE id = ?"
     with snapshot(db):
         rows = [row for id_ in set(ids) for row in db.execute(sql, (id_,))]
@@ -449,7 +448,7 @@ _PART = "SELECT text FROM prompt_part WHERE agent = ? AND digest = ?"
 
 
 def prompts(db: Database, turn: str) -> StoredPrompts:
-    """What the turn began with, whole."""
+    """The assembled prompts of the turn."""
     with snapshot(db):
         row = db.execute("SELECT agent, system_prompt, prompt FROM turn WHERE id = ?", (turn,))
         agent, *named = row.fetchone() or ("", b"", b"")
@@ -457,16 +456,16 @@ def prompts(db: Database, turn: str) -> StoredPrompts:
 
 
 def _parts(db: Database, agent: str, digests: bytes) -> Iterator[str]:
-    room = MOST_CHARACTERS
+    room = MAX_CHARACTERS
     for at in range(0, len(digests), DIGEST):
         (text,) = db.execute(_PART, (agent, digests[at : at + DIGEST])).fetchone()
         yield text[:room]
         room -= len(text)
         if room < 0:
-            yield f"... [cut after {MOST_CHARACTERS} characters]"
+            yield f"... [cut after {MAX_CHARACTERS} characters]"
             return
 
 
 def missing_parts(db: Database, agent: str, digests: Sequence[bytes]) -> Sequence[bytes]:
-    """Those of these parts that are not there."""
+    """The digests that are not stored."""
     return [each for each in digests if db.execute(_PART, (agent, each)).fetchone() is None]

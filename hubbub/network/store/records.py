@@ -1,4 +1,4 @@
-"""How each record of a batch becomes rows. All functions run inside the writer's transaction."""
+"""Writes each record of a batch as rows. All functions run inside the writer's transaction."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from hubbub.network.store.mods import write_mod_rows
 
 __all__ = ["RowsWriter", "write_records"]
 
-# A writer is called with records of the type it is registered for, and with no other: that is what
-# its Any stands for.
+# Any, as a writer takes records of the type it is registered for.
 Writer = Callable[[Database, Sequence[Any]], None]
 RowsWriter = Callable[[Any, Sequence[records.ModRows]], None]
-"""Writes the rows of mods, or says in them why not."""
+"""Writes the rows of mods, or sets the reason for refusing them."""
 
 _OPEN = 2**63 - 1
 """`until` of a membership that has not ended."""
@@ -26,7 +25,7 @@ _OPEN = 2**63 - 1
 def write_records(
     db: Database, rows: Sequence[records.Record], write_mod_rows: RowsWriter = write_mod_rows
 ) -> None:
-    """Write records in their order; neighbours of one type go to the database together."""
+    """Write records in order; adjacent records of one type are written together."""
     for kind, group in groupby(rows, type):
         alike = list[Any](group)
         if kind is records.ModRows:
@@ -34,7 +33,7 @@ def write_records(
             write_records(db, [each.settled for each in alike if _settles(each)])
             continue
         writer = _WRITERS[kind]
-        if isinstance(writer, str):  # once for each, with its fields as parameters
+        if isinstance(writer, str):  # SQL, run for each record with its fields as parameters
             db.executemany(writer, alike)
         else:
             writer(db, alike)
@@ -114,7 +113,7 @@ _SUMS = ("wakes", "turns", "tokens_in", "tokens_out", "usd")
 
 
 def _added(table: str, *key: str) -> str:
-    """The SQL that adds to the sums of an account, and opens it if there is none."""
+    """The SQL that adds to the sums of an account, and creates it if necessary."""
     columns = (*key, *_SUMS)
     added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _SUMS)
     return (
@@ -153,8 +152,7 @@ _WRITERS: dict[type[records.Record], str | Writer] = {
     ),
     records.ThreadCreated: "INSERT INTO thread (no, id) VALUES (?, ?)",
     stored.StoredChannel: "INSERT INTO channel (name, description) VALUES (?, ?)",
-    # Admission twice keeps the first membership; joining again at the seq of an earlier joining
-    # opens that one again.
+    # Joining twice keeps the first membership; joining again at the same seq reopens it.
     stored.StoredMember: (
         "INSERT INTO member (participant, scope, since) SELECT ?1, ?2, ?3 "
         "WHERE NOT EXISTS (SELECT 1 FROM member "
@@ -201,7 +199,7 @@ _WRITERS: dict[type[records.Record], str | Writer] = {
         "ON CONFLICT (agent) DO UPDATE SET by = excluded.by, until = excluded.until"
     ),
     records.TakeoverEnded: "DELETE FROM takeover WHERE agent = ?",
-    # Under its id for good: asked again or decided, an approval keeps its place in the order.
+    # An update, so that an approval keeps its place in the order.
     records.ApprovalSaved: (
         "INSERT INTO approval (id, agent, turn, state, expires_at, body) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, turn = excluded.turn, "

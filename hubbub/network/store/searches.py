@@ -1,9 +1,9 @@
-"""Finding messages by what their bodies say, in bounded parts of the log.
+"""Searches message bodies, in bounded parts of the log.
 
-No index knows mentions and interactions: few ask, and every message would pay. SQLite itself looks
-through the bodies, in few statements: around each of them the thread lets the interpreter go and
-must win it back. What it finds by its text is then read as JSON, for content may quote anything. A
-page ends before a damaged message; one that begins with it is refused (`LogDamaged`).
+Mentions and interactions have no index: such queries are rare, and every message would pay for it.
+SQLite scans the bodies, in few statements, as around each one the thread releases the GIL and must
+reacquire it. Matches are then parsed as JSON, as content can quote anything. A page ends before a
+damaged message; a page that would begin with one raises `LogDamaged`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hubbub.network.stored import StoredInteraction, StoredMentions
 __all__ = ["SEARCH_ENTRIES", "interaction", "mentions"]
 
 SEARCH_ENTRIES = 10_000
-"""Entries of the log, or messages of a participant, that one call looks at."""
+"""Entries of the log, or messages of a participant, that one call scans."""
 SEARCH_BYTES = 32 * 1024**2
-"""The same in bytes of bodies, once a part has passed it."""
+"""Bytes of bodies after which a call scans no further part."""
 _PART = 1000
-"""Entries that one statement looks at."""
+"""Entries that one statement scans."""
 
 Rows = list[list[int]]
 
@@ -40,45 +40,45 @@ _NAMED = """
 SELECT seq FROM by_participant WHERE participant = :me AND seq < :before
 ORDER BY seq DESC LIMIT :limit
 """
-_LOOK_AT = """
+_SCAN = """
 SELECT min(m.seq), count(*), sum(length(CAST(m.body AS BLOB))),
        json_group_array(m.seq) FILTER (WHERE
            instr(m.body, '"mentions":') > 0 AND instr(m.body, :name) > 0)
 FROM ({named}) AS n CROSS JOIN message AS m ON m.seq = n.seq
 """
-MENTION_QUERIES = tuple(_LOOK_AT.format(named=named) for named in (_NAMED_IN_TAIL, _NAMED))
-"""For a part of what reaches a participant by name: its first seq, its entries, their bytes, and
-the positions of those that may mention it. First the tail of the log, then the index."""
+MENTION_QUERIES = tuple(_SCAN.format(named=named) for named in (_NAMED_IN_TAIL, _NAMED))
+"""For a part of the messages addressed to a participant: first seq, number of entries, their bytes,
+and the positions that may mention it. First for the tail of the log, then for the index."""
 
 
 def mentions(db: Database, participant: str, before: int, limit: int) -> StoredMentions:
-    found: list[bytes] = []
-    size, looked_to = 0, before
+    matches: list[bytes] = []
+    size, searched_to = 0, before
     with snapshot(db):
         for edge, seqs in _parts_backwards(db, participant, before):
             for seq in sorted(seqs, reverse=True):
                 try:
                     body = message(db, seq) or b"{}"
                 except LogDamaged:
-                    if found:
-                        return StoredMentions(found, seq + 1)
+                    if matches:
+                        return StoredMentions(matches, seq + 1)
                     raise
                 if participant not in json.loads(body).get("mentions", ()):
                     continue
                 size += len(body)
-                if found and size > PAGE_BYTES:
-                    return StoredMentions(found, seq + 1)
-                found.append(body)
-                if len(found) == limit:
-                    return StoredMentions(found, seq)
-            looked_to = edge
-    return StoredMentions(found, looked_to)
+                if matches and size > PAGE_BYTES:
+                    return StoredMentions(matches, seq + 1)
+                matches.append(body)
+                if len(matches) == limit:
+                    return StoredMentions(matches, seq)
+            searched_to = edge
+    return StoredMentions(matches, searched_to)
 
 
 def _parts_backwards(
     db: Database, participant: str, before: int
 ) -> Iterator[tuple[int, list[int]]]:
-    """How far back each part goes, and where in it a mention may be."""
+    """The start of each part, and the positions in it that may mention the participant."""
     entries = size = 0
     span = {
         "me": participant,
@@ -110,8 +110,8 @@ FROM message WHERE seq > ? AND seq <= ?
 
 
 def interaction(db: Database, interaction: str, after: int, upto: int) -> StoredInteraction:
-    found: list[tuple[int, bytes]] = []
-    size, looked_to = 0, min(after, upto)
+    matches: list[tuple[int, bytes]] = []
+    size, searched_to = 0, min(after, upto)
     with snapshot(db):
         for edge, seqs in _parts_forwards(db, interaction, after, upto):
             for seq in seqs:
@@ -121,23 +121,23 @@ def interaction(db: Database, interaction: str, after: int, upto: int) -> Stored
                 try:
                     body = message(db, seq) or b"{}"
                 except LogDamaged:
-                    if found:
-                        return StoredInteraction(found, seq - 1)
+                    if matches:
+                        return StoredInteraction(matches, seq - 1)
                     raise
                 if json.loads(body).get("interaction_id") != interaction:
                     continue
                 size += len(body)
-                if found and size > PAGE_BYTES:
-                    return StoredInteraction(found, seq - 1)
-                found.append((thread_no, body))
-            looked_to = edge
-    return StoredInteraction(found, looked_to)
+                if matches and size > PAGE_BYTES:
+                    return StoredInteraction(matches, seq - 1)
+                matches.append((thread_no, body))
+            searched_to = edge
+    return StoredInteraction(matches, searched_to)
 
 
 def _parts_forwards(
     db: Database, interaction: str, after: int, upto: int
 ) -> Iterator[tuple[int, list[int]]]:
-    """How far each part goes, and where in it a message of the interaction may be."""
+    """The end of each part, and the positions in it that may belong to the interaction."""
     size, last = 0, min(upto, after + SEARCH_ENTRIES)
     while after < last and size < SEARCH_BYTES:
         end = min(last, after + _PART)

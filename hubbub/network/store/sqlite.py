@@ -1,7 +1,6 @@
 """`SqliteStore`: the log in one SQLite file, or in memory for tests.
 
-One connection writes, another reads; to a file each has a thread of its own, and every call is one
-hop.
+One connection writes, another reads; each has its own thread for a file, and every call is one hop.
 Every commit is on the disk when `append` returns (WAL, `synchronous=FULL`).
 """
 
@@ -34,8 +33,7 @@ __all__ = ["RUNS", "SqliteStore", "answer"]
 
 T = TypeVar("T")
 
-# Which function answers which query. Each is called with the fields of its query, in order: no type
-# checker follows that.
+# The function for each query. Any, as each is called with the fields of its query, in order.
 _ANSWERS: Mapping[type[Query[Any]], Callable[..., Any]] = {
     queries.IsMember: reads.was_member,
     queries.MembersAt: reads.members_at,
@@ -146,8 +144,8 @@ class SqliteStore:
         return self._lock.problem() if self._lock else ""
 
     async def append(self, batch: Batch) -> None:
-        """Looks before, so that nothing refused is in the log, and after the commit, so that
-        nothing acknowledged is in a file that has gone meanwhile."""
+        """Checks the files before the commit, so that nothing refused is in the log, and after it,
+        so that nothing acknowledged is in a missing file."""
         self._check()
         await self.writing.run(self._writer.write, batch)
         self._check()
@@ -183,7 +181,7 @@ class SqliteStore:
 
 
 def _prepare(db: sqlite3.Connection, name: str) -> int:
-    """Make the database ready to write to; returns the end of the log, and of its indexes."""
+    """Prepare the database for writing; returns the end of the log, and of its indexes."""
     migrate(db, name)
     check_end(db, name)
     db.execute("PRAGMA journal_mode = WAL").fetchone()

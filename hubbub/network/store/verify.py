@@ -1,4 +1,4 @@
-"""Reading a whole log, to see whether all of it can be proven: also beside a running hub."""
+"""Verifies a whole log against its checksums, even while a hub is running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hubbub.network.store.migrate import check_version, latest_version
 __all__ = ["verify_entries", "verify_log"]
 
 _PIECE = 5000
-"""Messages that are read at once."""
+"""Messages read at a time."""
 
 _LACKS = "m.seq > ? AND m.seq <= ? AND NOT EXISTS (SELECT 1 FROM {} i WHERE ({}) = ({}))"
 _UNINDEXED: Sequence[tuple[IndexName, str]] = [
@@ -49,14 +49,13 @@ _UNINDEXED: Sequence[tuple[IndexName, str]] = [
         + _LACKS.format("by_cid", "i.sender, i.cid, i.seq", "m.sender, m.cid, m.seq"),
     ),
 ]
-"""By index: the messages of a piece that it does not find."""
+"""By index: the query for messages that are missing in it."""
 
 
 def verify_log(url: str) -> int:
-    """Read all of the log; returns the number of its messages.
+    """Read the whole log; returns the number of messages.
 
-    Raises `LogDamaged` for the first place that is not whole, `UserError` for a store that cannot
-    be read.
+    Raises `LogDamaged` at the first damage, and `UserError` for a store that cannot be read.
     """
     if url.startswith(POSTGRES):
         with cluster_extra():
@@ -64,16 +63,16 @@ def verify_log(url: str) -> int:
         return run_beside(url, verify_entries)
     place = parse_url(url)
     if place.path is None or not place.path.exists():
-        raise UserError(f"{place} is not there: no log to read")
+        raise UserError(f"{place} does not exist: no log to read")
     uri = f"file:{quote(str(place.path))}?mode=ro"
     with explained(place), closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
         version = check_version(db, str(place))
         if version != latest_version():
-            raise UserError(f"{place} has schema version {version}: start its hub once, then look")
+            raise UserError(f"{place} has schema version {version}: start its hub once, then retry")
         end = verify_entries(db)
         ((problem, *_),) = db.execute("PRAGMA quick_check(1)")
         if problem != "ok":
-            raise LogDamaged(0, f"all messages are whole, but the file is not: {problem}")
+            raise LogDamaged(0, f"all messages are intact, but the file is not: {problem}")
     return end
 
 
@@ -87,7 +86,7 @@ def verify_entries(db: Database) -> int:
 
 
 def _verify_piece(db: Database, after: int, upto: int, threads: dict[int, int]) -> None:
-    """Raises `LogDamaged`. `threads` is where each thread ends before the piece."""
+    """Raises `LogDamaged`. `threads` has the last tseq of each thread before the piece."""
     sql = f"SELECT {ENTRY} FROM message AS m WHERE seq > ? AND seq <= ? ORDER BY seq"
     rows = {row[0]: row for row in db.execute(sql, (after, upto))}
     for seq in range(after + 1, upto + 1):
@@ -101,6 +100,6 @@ def _verify_piece(db: Database, after: int, upto: int, threads: dict[int, int]) 
             raise LogDamaged(seq, f"m{seq} is number {tseq} of its thread, after number {before}")
         threads[thread] = tseq
     for name, sql in _UNINDEXED:
-        found = db.execute(sql, (after, min(upto, indexed_upto(db, name)))).fetchone()
-        if found:
-            raise LogDamaged(found[0], f"m{found[0]} is missing in the index {name}")
+        missing = db.execute(sql, (after, min(upto, indexed_upto(db, name)))).fetchone()
+        if missing:
+            raise LogDamaged(missing[0], f"m{missing[0]} is missing in the index {name}")

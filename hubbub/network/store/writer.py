@@ -1,6 +1,6 @@
-"""The one writer: a batch in one transaction, in as few statements as it takes.
+"""The only writer: a batch in one transaction, with as few statements as possible.
 
-Runs in the thread of the writing connection. What costs time here is paid by every message.
+Runs in the thread of the writing connection. Its cost is paid by every message.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from hubbub.network.store.records import RowsWriter, write_records
 __all__ = ["TAIL", "BatchWriter", "known_cids"]
 
 TAIL = 8192
-"""Messages by which an index may lag at most. More makes writing cheaper where many participants
-write in turn, and reading the tail dearer."""
+"""Messages by which an index can lag. A higher limit makes writing cheaper when many participants
+write in turn, and reading the tail more expensive."""
 
 _TAIL_BATCHES = 512
-"""Batches by which it may lag at most: a quiet network has small batches, and so short tails."""
+"""Batches by which an index can lag; a quiet network has small batches, and so short tails."""
 
 _LARGE = (512, 256, 128, 64)
-"""Rows of the statements for large batches; what is left over, below 64, has one of its own size.
-512 rows of 12 columns are well below the 32,766 variables that SQLite accepts."""
+"""Row counts of statements for large batches; the rest, below 64 rows, has a statement of its own
+size. 512 rows of 12 columns are well below SQLite's limit of 32,766 variables."""
 
 _ANY = chr(0x10FFFF)
 """Beyond every cid."""
@@ -38,8 +38,8 @@ _ANY = chr(0x10FFFF)
 Pair = tuple[str, str]
 Value = str | int | bytes | None
 Statement = Callable[[int], str]
-"""The SQL for so many rows. Each number has its own statement, kept prepared, so that a batch takes
-as few as it can: around each of them the thread lets the interpreter go and must win it back."""
+"""The SQL for a number of rows. Each number has its own prepared statement, so that a batch takes
+few of them: around each one the thread releases the GIL and must reacquire it."""
 
 
 def _insert_into(table: str, columns: Sequence[str]) -> Statement:
@@ -55,7 +55,7 @@ _HIGHEST_CID = "SELECT coalesce(max(cid), '') FROM by_cid WHERE sender = ?"
 
 @cache
 def known_cids(rows: int) -> str:
-    """The query for those of so many (sender, cid) that an index has."""
+    """The query for the indexed ones of `rows` (sender, cid) pairs."""
     return (
         f"WITH pair (sender, cid) AS (VALUES {', '.join(['(?, ?)'] * rows)}) "
         "SELECT sender, cid FROM pair CROSS JOIN by_cid USING (sender, cid)"
@@ -63,9 +63,9 @@ def known_cids(rows: int) -> str:
 
 
 class BatchWriter:
-    """Writes batches, finds duplicate cids, keeps the indexes close behind the log.
+    """Writes batches, detects duplicate cids, and keeps the indexes close to the log's end.
 
-    The cids of the tail are kept in memory, since no index has them yet.
+    The cids of the tail, which are not indexed yet, are in memory.
     """
 
     def __init__(self, tail: int = TAIL, write_mod_rows: RowsWriter = write_mod_rows):
@@ -76,17 +76,17 @@ class BatchWriter:
         self._pace = 1.0  # messages of a batch, as a moving average
 
     def start(self, head: int | None) -> None:
-        """Begin at the end of the log, `head`, where all indexes must end too; None: the database
-        itself keeps them up to date."""
+        """Begin at the end of the log, `head`, where all indexes must end as well; None if the
+        database updates its indexes itself."""
         self._indexed = {} if head is None else dict.fromkeys(INDEXES, head)
         self._cids.clear()
         self._highest.clear()
 
     def write(self, db: Database, batch: Batch) -> None:
-        """One transaction; whatever it raises, nothing of the batch is written.
+        """Write a batch in one transaction. On any error nothing of it is written.
 
-        `DuplicateCids` says what the batch repeats; `ValueError` that it contradicts the log or
-        itself, which is a defect of the caller.
+        Raises `DuplicateCids` with the repeated calls, and `ValueError` for a batch that
+        contradicts the log or itself, which is a defect of the caller.
         """
         cids = _cids_of(batch)
         head = batch.messages[-1].seq if batch.messages else 0
@@ -96,7 +96,7 @@ class BatchWriter:
         doubtful = self._doubtful(cids)
         try:
             if len(inserts) == 1 and not (doubtful or batch.records or index):
-                db.execute(*inserts[0])  # a transaction of its own
+                db.execute(*inserts[0])  # an implicit transaction
             else:
                 with transaction(db):
                     self._refuse_duplicates(db, doubtful)
@@ -122,7 +122,8 @@ class BatchWriter:
         return [*_chunks(_MESSAGES, messages), *_chunks(_DELIVERIES, deliveries)]
 
     def _index_due(self, head: int) -> IndexName | None:
-        """The index that lags most, if it lags too much. One at a time, to keep commits short."""
+        """The index that lags most, if it exceeds the limit. One at a time, to keep commits
+        short."""
         if not self._indexed:
             return None
         last = min(self._indexed, key=self._indexed.__getitem__)
@@ -130,19 +131,19 @@ class BatchWriter:
         return last if head - self._indexed[last] >= allowed else None
 
     def _doubtful(self, cids: set[Pair]) -> list[Pair]:
-        """Those that may have been used before. Cids that grow, as ULIDs do, are new for certain
-        when they are beyond the sender's last."""
+        """The cids that may have been used before. A cid above the sender's highest is certainly
+        new, as with ULIDs, which increase."""
         highest = self._highest
         return [pair for pair in cids if pair[1] <= highest.get(pair[0], _ANY)]
 
     def _refuse_duplicates(self, db: Database, doubtful: Sequence[Pair]) -> None:
-        found = self._cids.intersection(doubtful)
+        duplicates = self._cids.intersection(doubtful)
         for sender in {sender for sender, _ in doubtful} - self._highest.keys():
             self._highest[sender] = db.execute(_HIGHEST_CID, (sender,)).fetchone()[0]
         for sql, pairs in _chunks(known_cids, self._doubtful(set(doubtful))):
-            found.update(db.execute(sql, pairs))
-        if found:
-            raise DuplicateCids(frozenset(found))
+            duplicates.update(db.execute(sql, pairs))
+        if duplicates:
+            raise DuplicateCids(frozenset(duplicates))
 
     def _remember(self, cids: set[Pair]) -> None:
         if self._indexed:
@@ -164,14 +165,14 @@ def _cids_of(batch: Batch) -> set[Pair]:
 
 
 def _settled_by(record: Record) -> CallSettled | None:
-    """The call whose answer is kept with the record, if there is one."""
+    """The call whose answer is stored with the record, if there is one."""
     if type(record) is CallSettled:
         return record
     return record.settled if type(record) is ModRows else None
 
 
 def _refused_cids(batch: Batch) -> set[Pair]:
-    """Of calls whose rows were refused: they are not in the store, and may come again."""
+    """The cids of calls whose rows were refused; they are not stored and can be repeated."""
     refused = (rows for rows in batch.records if type(rows) is ModRows and rows.refused is not None)
     return {(rows.settled.sender, rows.settled.cid) for rows in refused if rows.settled}
 

@@ -30,25 +30,25 @@ export interface AgentCard {
   open?: number;
 }
 
-/** Of an agent in a branch; what is left out stays. */
+/** A change to an agent in a branch; omitted fields stay. */
 export interface AgentChange {
   agent: string;
-  /** In place of its own. */
+  /** Replaces its instruction. */
   instruction?: string | null;
-  /** Another of the config's models. */
+  /** A name from the config's models. */
   model?: string | null;
 }
 
-/** Among what owners choose when they make an agent. */
+/** The choices of owners when they create an agent. */
 export interface AgentChoices {
   models: string[];
   tools: ToolChoice[];
   channels: string[];
   /** Channels that every agent joins. */
   everybody: string[];
-  /** Those that can be changed and removed. */
+  /** Agents that can be changed and removed. */
   agents: string[];
-  /** Why no agent can be made here. */
+  /** Why no agent can be created, if so. */
   refused?: string | null;
 }
 
@@ -56,76 +56,76 @@ export interface AgentDefinition {
   agent: string;
   fields: AgentFields;
   version: number;
-  /** All of them, the latest first. */
+  /** All versions, latest first. */
   versions: AgentVersion[];
-  /** The name of the file that it stands in. */
+  /** The name of its file. */
   file: string;
-  /** Whether it can be removed: not from a file that people wrote. */
+  /** Whether it can be removed, which is not possible in a file written by hand. */
   removable: boolean;
 }
 
 export interface AgentDraft {
-  /** A name that is free. */
+  /** An available name. */
   agent: string;
   fields: AgentFields;
-  /** Why the sentence became the instruction as it is. */
+  /** Why the sentence was used as the instruction, if it was. */
   note?: string | null;
 }
 
-/** What owners may say about an agent. What is null or left out is as the config's defaults have it. */
+/** An agent's settings by owners. Fields that are null or left out have the config's defaults. */
 export interface AgentFields {
-  /** What others see about it. */
+  /** The description that others see. */
   description?: string | null;
   /** The system prompt. */
   instruction?: string | null;
   /** A name from the network's `models`. */
   model?: string | null;
-  /** Tools that it may call, by name; left out: all that are allowed here. */
+  /** Names of the tools it can call; left out: all that are allowed. */
   tools?: string[] | null;
-  /** Channels that it joins besides those that everybody joins. */
+  /** Channels it joins in addition to those that everyone joins. */
   channels?: string[] | null;
-  /** read_only: it changes nothing; ask: a person approves each change; full: they are made. */
+  /** read_only: it changes nothing; ask: a person approves each change; full: no approval. */
   permission_mode?: "read_only" | "ask" | "full" | null;
-  /** US dollars that it may spend in a day. */
+  /** Daily limit in US dollars. */
   daily_usd?: number | null;
-  /** Tokens that it may read and write in a day. */
+  /** Daily limit of tokens, read and written. */
   daily_tokens?: number | null;
-  /** The most steps in a turn. */
+  /** The maximum number of steps in a turn. */
   max_steps?: number | null;
-  /** What only a share of the threads has so far; null: all have the same. */
+  /** Settings for a share of the threads; null: all threads have the same. */
   rollout?: AgentRollout | null;
 }
 
-/** The last of what an agent's process has written. */
+/** The last lines of an agent's process. */
 export interface AgentLog {
   agent: string;
   lines: string[];
 }
 
 export interface AgentProblem {
-  /** Its name in `AgentFields`, or `agent`; empty: the whole. */
+  /** The field of `AgentFields`, or `agent`; empty for the whole definition. */
   field: string;
   message: string;
 }
 
 export interface AgentProblems {
-  /** Empty: it can be saved. */
+  /** Empty if it can be saved. */
   problems: AgentProblem[];
 }
 
 /** An agent that the network itself starts. */
 export interface AgentProcess {
   agent: string;
-  /** Restarting: it has ended and is started again after a pause. Given up: it ended too often. */
+  /** Restarting: it ended and starts again after a pause. Given up: it ended too often. */
   state: "running" | "restarting" | "stopped" | "given_up";
   pid?: number | null;
-  /** When the process began. */
+  /** When the process started. */
   since?: string | null;
-  /** How often it has ended by itself. */
+  /** How often it ended by itself. */
   deaths?: number;
-  /** The exit code of the last one that ended, or minus the signal that ended it. */
+  /** The last exit code, or minus the signal that ended it. */
   code?: number | null;
-  /** Other agents that live in the same process, and share its fate. */
+  /** Other agents in the same process. */
   together?: string[];
 }
 
@@ -135,7 +135,7 @@ export interface AgentProcesses {
 
 /** Another instruction or model for a share of an agent's threads. */
 export interface AgentRollout {
-  /** How many threads get it: 0.2 is a fifth. A thread that has it keeps it as the share grows. */
+  /** The share of threads that get it, such as 0.2. Threads keep it when the share grows. */
   share: number;
   /** Null: as in all threads. */
   instruction?: string | null;
@@ -148,13 +148,13 @@ export interface AgentSaved {
   version: number;
 }
 
-/** How an agent was defined from a moment on. */
+/** One version of an agent's definition. */
 export interface AgentVersion {
   version: number;
   at?: string | null;
-  /** None: its file was changed by hand. */
+  /** None if its file was edited by hand. */
   by?: string | null;
-  /** None: it was removed. */
+  /** None if it was removed. */
   fields?: AgentFields | null;
 }
 
@@ -165,59 +165,59 @@ export interface Agents {
   more: boolean;
 }
 
-/** What a message is that changes an earlier one of the same thread: by itself it says nothing. Of several, the last one in the log counts; what was deleted stays so. */
+/** Marks a message that changes an earlier one of the same thread, and is not a message by itself. Of several changes the last one in the log applies; a deleted message stays deleted. */
 export interface Amendment {
-  /** The message that is changed. */
+  /** The changed message. */
   message_id: string;
-  /** edited: `content` and `text_representation` of this message take the place of the other's. deleted: nothing does, and this message has no content. */
+  /** edited: `content` and `text_representation` of this message replace those of the other. deleted: the other message is removed, and this one has no content. */
   kind: "edited" | "deleted";
 }
 
-/** A tool call that waits for a person, or was decided: also its audit record. */
+/** A tool call that waits for a decision, or was decided; also its audit record. */
 export interface Approval {
   id: string;
   agent: string;
   turn: string;
-  /** Where the turn works. */
+  /** The turn's thread. */
   thread_id: string;
   call: string;
   tool: string;
   description?: string;
-  /** As the agent asked. */
+  /** As requested by the agent. */
   arguments: { [key: string]: Json };
-  /** SHA-256 (hex) of the arguments as asked, in canonical JSON (sorted keys, no spaces). */
+  /** SHA-256 (hex) of the requested arguments, in canonical JSON (sorted keys, no spaces). */
   hash: string;
   schema?: { [key: string]: Json } | null;
-  /** Why a person must be asked. */
+  /** Why approval is needed. */
   reason?: string;
-  /** Who may decide; empty: the owners. */
+  /** The people who can decide; empty for the owners. */
   approvers?: string[];
-  /** Whether the reader may. */
+  /** Whether the reader can decide. */
   may_decide?: boolean;
   asked_at: string;
-  /** Not decided by then is a no. */
+  /** Without a decision by then it counts as denied. */
   expires_at: string;
   state: "pending" | "approved" | "denied" | "expired" | "cancelled" | "started";
   decided_by?: string | null;
   decided_at?: string | null;
-  /** The reason that was given with the decision. */
+  /** The reason for the decision. */
   verdict?: string;
-  /** Of an approved one: the arguments to run with. */
+  /** If approved: the arguments to run with. */
   final?: { [key: string]: Json } | null;
   started_at?: string | null;
 }
 
 export interface Approvals {
-  /** Newest first; those that the reader may decide, or may otherwise see. */
+  /** Newest first; those visible to the reader. */
   approvals: Approval[];
   more?: boolean;
 }
 
 export interface Approve {
   id: string;
-  /** That of the arguments which were looked at; another one is refused. */
+  /** The hash of the arguments you reviewed; refused if it does not match. */
   hash?: string | null;
-  /** In place of those that were asked for; left out: as asked. */
+  /** Replaces the requested arguments; left out: as requested. */
   arguments?: { [key: string]: Json } | null;
   reason?: string;
 }
@@ -239,31 +239,31 @@ export interface AssignTask {
   to: string;
 }
 
-/** Something that belongs to a message. Of a file of this network all that it says is true. */
+/** Something that belongs to a message. For a file of this network all fields are verified. */
 export interface Attachment {
   name: string;
   media_type?: string;
-  /** Where it is to be had. `file:f12` is a file of this network, which the mod `files` keeps. */
+  /** Its location. `file:f12` is a file of this network, stored by the mod `files`. */
   uri: string;
   /** Bytes. */
   size?: number | null;
-  /** How the text of the file begins; None: nothing is known of it. */
+  /** The beginning of the file's text, if known. */
   excerpt?: string | null;
-  /** Whether the file was deleted since. Not in the log: it is set where messages are shown. */
+  /** Whether the file was deleted since. Not in the log; set when messages are shown. */
   gone?: boolean | null;
 }
 
 export interface BeginTurn {
   start: TurnStart;
   prompt?: PromptParts;
-  /** Names the process that works on the turn. After three processes in a row that died in it the hub ends it; those without a name are not counted. */
+  /** An id for the process that works on the turn. After crashes of three processes in a row the hub ends the turn; processes without an id are not counted. */
   life?: string | null;
 }
 
 export interface BeginTurnResult {
-  /** 1, or more if an earlier process died in the middle of this turn. */
+  /** 1, or more if an earlier process crashed during this turn. */
   attempts: number;
-  /** What that process had done. */
+  /** The steps recorded so far. */
   steps?: Step[];
 }
 
@@ -314,28 +314,28 @@ export interface Boards {
 }
 
 export interface Branch {
-  /** What it begins with; of an answer, the message that it answers. */
+  /** The message to begin with; for an answer, the message that it answers. */
   message: string;
-  /** Without any, all models are asked again. */
+  /** Without changes all models are asked again. */
   changes?: AgentChange[];
   results?: GivenResult[];
 }
 
-/** What came of the message. */
+/** The course of the message on one side. */
 export interface BranchSide {
   messages: number;
   turns: number;
   tokens_in: number;
   tokens_out: number;
-  /** None: it is not known. */
+  /** None if unknown. */
   cost_usd?: number | null;
-  /** From the begin of the first turn to the end of the last. */
+  /** From the start of the first turn to the end of the last. */
   seconds: number;
   /** In order. */
   said?: BranchedText[];
 }
 
-/** Two courses of the network from one message on. */
+/** The course of a message in the network and in the branch. */
 export interface Branched {
   /** Id of the message that both begin with. */
   message: string;
@@ -343,7 +343,7 @@ export interface Branched {
   then: BranchSide;
   /** In the branch. */
   now: BranchSide;
-  /** Why the branch broke off. */
+  /** Why the branch stopped early, if it did. */
   lacking?: LackingResult | null;
 }
 
@@ -353,11 +353,11 @@ export interface BranchedText {
   text: string;
 }
 
-/** A thread in which too many turns began in a short time; no more do until it is released. */
+/** A thread where too many turns began in a short time; none begin until it is released. */
 export interface BreakerState {
   thread_id: string;
   at: string;
-  /** Turns that had begun within the breaker's time. */
+  /** Turns that began within the breaker's window. */
   turns: number;
   within_s: number;
 }
@@ -367,67 +367,67 @@ export interface Breakers {
 }
 
 export interface BroadcastTextMessage {
-  /** Ids of participants to mention besides the @names in the text. */
+  /** Ids of participants to mention in addition to the @names in the text. */
   mentions?: string[];
   quote?: NewQuote | null;
   attachments?: NewAttachment[];
-  /** The message (m42) or turn that made you speak. */
+  /** The message (m42) or turn that caused this message. */
   cause?: string | null;
-  /** The agent that you have taken over and speak for; for people only. */
+  /** The agent that you have taken over, to send on its behalf; for people only. */
   speak_as?: string | null;
-  /** Whether it carries content from outside the network: results of tools, files. The hub says so by itself when the cause does. */
+  /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
   outside?: boolean;
-  /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
+  /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes no agent: it only stands there. */
+  /** Whether it wakes no agent. */
   silent?: boolean;
-  /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
+  /** A person's choice for a turn running in the thread: the message waits for the next turn, joins the running one, or ends it and starts the next. Left out: as in the agent's config. */
   mode?: "queue" | "steer" | "interrupt" | null;
   text: string;
 }
 
-/** An interaction's budget: what is used and what there is. For those who take part in it. */
+/** An interaction's budget and usage, for its participants. */
 export interface BudgetState {
   interaction: string;
   opened_by: string;
   opened_at: string;
-  /** Those that there are. */
+  /** The limits that are set. */
   limits: { [key: string]: number };
-  /** Reservations included; `fan_out` is left out, it is of one message. Of one that is not active, `wall_clock` is how long it went on. */
+  /** Including reservations, without `fan_out`, which applies per message. If the interaction is not active, `wall_clock` is its total duration. */
   used: { [key: string]: number };
-  /** Limits past which something was refused or woke no agent. */
+  /** Limits that refused something. */
   reached?: ("hops" | "wakes" | "fan_out" | "agents" | "wall_clock" | "tokens" | "usd")[];
   sums?: Sums;
-  /** Whether turns of it run or wait. */
+  /** Whether it has running turns or pending wakes. */
   active?: boolean;
 }
 
-/** What a participant says about itself. */
+/** A participant's self-description. */
 export interface Card {
-  /** What people call it, where that is not its id. It is claimed, not proven, and not unique. */
+  /** Its display name, if that differs from its id. Not verified, and not unique. */
   name?: string;
   /** What it is and does. */
   description?: string;
-  /** Words for what it can do. */
+  /** Keywords for its abilities. */
   skills?: string[];
-  /** What one can ask it, in a person's words. */
+  /** Example requests, as a person would write them. */
   examples?: string[];
 }
 
-/** What a participant says about itself. */
+/** A participant's self-description. */
 export interface Card2 {
-  /** What people call it, where that is not its id. It is claimed, not proven, and not unique. */
+  /** Its display name, if that differs from its id. Not verified, and not unique. */
   name?: string;
   /** What it is and does. */
   description?: string;
-  /** Words for what it can do. */
+  /** Keywords for its abilities. */
   skills?: string[];
-  /** What one can ask it, in a person's words. */
+  /** Example requests, as a person would write them. */
   examples?: string[];
 }
 
 export interface CaseYaml {
-  /** For a file of cases, as `hubbub test` reads it. */
+  /** For a file of cases for `hubbub test`. */
   yaml: string;
 }
 
@@ -445,12 +445,12 @@ export interface ChangeTask {
   note?: string;
 }
 
-/** What a person changed of a call when they approved it, before it ran. */
+/** The changes that a person made to a call when approving it. */
 export interface ChangedCall {
   by: string;
-  /** Those that it ran with. */
+  /** The arguments it ran with. */
   arguments: { [key: string]: Json };
-  /** The arguments that differ from what was asked. */
+  /** The arguments that were changed. */
   names: string[];
 }
 
@@ -459,7 +459,7 @@ export interface Channel {
   name: string;
   description?: string;
   members?: string[];
-  /** Whether the asker is a member. */
+  /** Whether the reader is a member. */
   joined?: boolean;
 }
 
@@ -472,28 +472,28 @@ export interface Channels {
 }
 
 export interface CheckAgent {
-  /** What others see about it. */
+  /** The description that others see. */
   description?: string | null;
   /** The system prompt. */
   instruction?: string | null;
   /** A name from the network's `models`. */
   model?: string | null;
-  /** Tools that it may call, by name; left out: all that are allowed here. */
+  /** Names of the tools it can call; left out: all that are allowed. */
   tools?: string[] | null;
-  /** Channels that it joins besides those that everybody joins. */
+  /** Channels it joins in addition to those that everyone joins. */
   channels?: string[] | null;
-  /** read_only: it changes nothing; ask: a person approves each change; full: they are made. */
+  /** read_only: it changes nothing; ask: a person approves each change; full: no approval. */
   permission_mode?: "read_only" | "ask" | "full" | null;
-  /** US dollars that it may spend in a day. */
+  /** Daily limit in US dollars. */
   daily_usd?: number | null;
-  /** Tokens that it may read and write in a day. */
+  /** Daily limit of tokens, read and written. */
   daily_tokens?: number | null;
-  /** The most steps in a turn. */
+  /** The maximum number of steps in a turn. */
   max_steps?: number | null;
-  /** What only a share of the threads has so far; null: all have the same. */
+  /** Settings for a share of the threads; null: all threads have the same. */
   rollout?: AgentRollout | null;
   agent: string;
-  /** Whether there is to be no agent of this name yet. */
+  /** Whether the agent must not exist yet. */
   new?: boolean;
 }
 
@@ -525,7 +525,7 @@ export interface Comments {
   more: boolean;
 }
 
-/** A step in the model's own, fewer words. */
+/** A step as summarised by the model. */
 export interface Compressed {
   n: number;
   text: string;
@@ -534,7 +534,7 @@ export interface Compressed {
 export interface ConfigureMod {
   /** The mod; see list_mods. */
   name: string;
-  /** All of its settings, as they would stand in the YAML; what is left out has its default. */
+  /** All of its settings, as in the YAML; omitted ones have their defaults. */
   settings: { [key: string]: Json };
 }
 
@@ -548,7 +548,7 @@ export interface CreateBoard {
 export interface CreateChannel {
   name: string;
   description?: string;
-  /** Participants who join at once besides you. */
+  /** Participants who join at once, in addition to you. */
   members?: string[];
 }
 
@@ -600,27 +600,27 @@ export interface CreateTask {
 }
 
 export interface Delegate {
-  /** Ids of participants to mention besides the @names in the text. */
+  /** Ids of participants to mention in addition to the @names in the text. */
   mentions?: string[];
   quote?: NewQuote | null;
   attachments?: NewAttachment[];
-  /** The message (m42) or turn that made you speak. */
+  /** The message (m42) or turn that caused this message. */
   cause?: string | null;
-  /** The agent that you have taken over and speak for; for people only. */
+  /** The agent that you have taken over, to send on its behalf; for people only. */
   speak_as?: string | null;
-  /** Whether it carries content from outside the network: results of tools, files. The hub says so by itself when the cause does. */
+  /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
   outside?: boolean;
-  /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
+  /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes no agent: it only stands there. */
+  /** Whether it wakes no agent. */
   silent?: boolean;
-  /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
+  /** A person's choice for a turn running in the thread: the message waits for the next turn, joins the running one, or ends it and starts the next. Left out: as in the agent's config. */
   mode?: "queue" | "steer" | "interrupt" | null;
-  /** The agent that is to do it. */
+  /** The agent to do it. */
   to: string;
-  /** What it is to do, with all that it needs to know. */
+  /** What to do, with everything it needs to know. */
   task: string;
-  /** Seconds after which it has failed (`timeout`). */
+  /** Seconds after which it fails (`timeout`). */
   deadline_s?: number;
 }
 
@@ -640,17 +640,17 @@ export interface DeliveryPage {
 
 export interface Deny {
   id: string;
-  /** The agent is notified. */
+  /** The agent receives it. */
   reason?: string;
 }
 
 export interface DescribeAgent {
-  /** What it is to do, for example "a reviewer who reads diffs and is blunt". */
+  /** What it should do, for example "a reviewer who reads diffs and is blunt". */
   sentence: string;
 }
 
 export interface DescribeOperations {
-  /** Left out: all that you may call. */
+  /** Left out: all that you can call. */
   names?: string[];
 }
 
@@ -763,7 +763,7 @@ export interface Documents {
   more: boolean;
 }
 
-/** The operation has done what it says. */
+/** The operation succeeded. */
 export interface Done {
   done?: boolean;
 }
@@ -776,28 +776,28 @@ export interface DownloadChunk {
 }
 
 export interface EditAgent {
-  /** What others see about it. */
+  /** The description that others see. */
   description?: string | null;
   /** The system prompt. */
   instruction?: string | null;
   /** A name from the network's `models`. */
   model?: string | null;
-  /** Tools that it may call, by name; left out: all that are allowed here. */
+  /** Names of the tools it can call; left out: all that are allowed. */
   tools?: string[] | null;
-  /** Channels that it joins besides those that everybody joins. */
+  /** Channels it joins in addition to those that everyone joins. */
   channels?: string[] | null;
-  /** read_only: it changes nothing; ask: a person approves each change; full: they are made. */
+  /** read_only: it changes nothing; ask: a person approves each change; full: no approval. */
   permission_mode?: "read_only" | "ask" | "full" | null;
-  /** US dollars that it may spend in a day. */
+  /** Daily limit in US dollars. */
   daily_usd?: number | null;
-  /** Tokens that it may read and write in a day. */
+  /** Daily limit of tokens, read and written. */
   daily_tokens?: number | null;
-  /** The most steps in a turn. */
+  /** The maximum number of steps in a turn. */
   max_steps?: number | null;
-  /** What only a share of the threads has so far; null: all have the same. */
+  /** Settings for a share of the threads; null: all threads have the same. */
   rollout?: AgentRollout | null;
   agent: string;
-  /** The version that was read; refused if there is a newer one. */
+  /** The version the edit is based on; refused if there is a newer one. */
   version?: number | null;
 }
 
@@ -845,7 +845,7 @@ export interface EndTurn {
   end: TurnEnd;
 }
 
-/** A message without what it says: who spoke to whom, because of what. As in `Message`. */
+/** A message without its content; fields as in `Message`. */
 export interface Envelope {
   id: string;
   seq: number;
@@ -865,13 +865,13 @@ export interface Event {
   op?: "event";
   /** Its position in the log: what to acknowledge. */
   seq: number;
-  /** `seq` of the event before it on this stream: a client can prove that nothing is missing. */
+  /** `seq` of the previous event on this stream, to verify that nothing is missing. */
   prev: number;
   /** Its position in the thread. */
   tseq: number;
-  /** What was said. */
+  /** The message. */
   message: Message;
-  /** The hub wants a turn of this participant. */
+  /** Present if the message starts a turn of this participant. */
   wake?: Wake | null;
 }
 
@@ -1024,7 +1024,7 @@ export interface FoundItem {
   outside?: boolean;
 }
 
-/** What a tool answers where that is not on record. */
+/** A tool's result, if none was recorded. */
 export interface GivenResult {
   tool: string;
   text: string;
@@ -1037,17 +1037,17 @@ export interface HandBack {
 /** hub: the first frame on every socket. */
 export interface Hello {
   op?: "hello";
-  /** Those that the hub speaks. */
+  /** Supported versions. */
   versions?: string[];
   /** Its name. */
   network: string;
-  /** The log's incarnation. */
+  /** Identifies the log. */
   epoch: string;
-  /** This run of the hub: goes into cursors. */
+  /** This run of the hub, for use in cursors. */
   run?: string | null;
   /** Seconds of silence after which the hub sends a ping. */
   heartbeat_s: number;
-  /** What the hub accepts. */
+  /** The hub's limits. */
   limits: LimitsInfo;
 }
 
@@ -1071,58 +1071,58 @@ export interface Imported {
 
 export interface InteractionPage {
   id: string;
-  /** Those that you may read, oldest first. */
+  /** The messages you can read, oldest first. */
   messages: Message[];
-  /** How many there are that you may not. */
+  /** The number of messages you cannot read. */
   hidden: number;
-  /** What is to be known of these all the same, oldest first; for owners only. */
+  /** The hidden messages without their content, oldest first; for owners only. */
   envelopes?: Envelope[];
-  /** Whom these messages woke; for owners, the hidden ones too. */
+  /** The wakes by these messages; for owners, also by the hidden ones. */
   wakes?: InteractionWake[];
-  /** The turns that they started; for owners only. */
+  /** The turns they started; for owners only. */
   turns?: TurnSummary[];
-  /** Whether anything of it goes on, hidden messages included: a turn of an agent that is here, or a request. */
+  /** Whether the interaction is still active, including hidden messages: a turn of a connected agent, or a request. */
   open?: boolean;
-  /** How far (seq) this page has looked; a page may be empty and not the last. */
+  /** How far (seq) this page was searched; an empty page need not be the last. */
   upto: number;
-  /** Whether the log goes on after `upto`. */
+  /** Whether the log continues after `upto`. */
   more: boolean;
 }
 
-/** A turn that a message of the interaction asked for. */
+/** A wake by a message of the interaction. */
 export interface InteractionWake {
   message_id: string;
   agent: string;
   reason: string;
   reply: "required" | "optional";
-  /** The turn that has taken it, or is to. */
+  /** The turn that took it, or will. */
   turn: string;
   /** pending, running or ended. */
   state: string;
 }
 
-/** A call that has no result: tools that reach out of the network are not carried out. */
+/** A call without a result, as tools with outside effects are not run. */
 export interface LackingResult {
   tool: string;
   arguments: { [key: string]: Json };
 }
 
-/** A part of what a model is shown. Sizes are tokens. */
+/** A part of a model's prompt. Sizes are tokens. */
 export interface Layer {
   /** `system`, `tools`, `knowledge`, `history`, `incoming` or `steps`. */
   name: string;
   tokens: number;
-  /** Tokens that were left out of it. */
+  /** Tokens that were cut from it. */
   cut?: number;
 }
 
 export interface LeaveTurn {
   turn: string;
-  /** The process that works on it no more. */
+  /** The process that stops working on it. */
   life: string;
 }
 
-/** What the hub accepts, as `hello` says. */
+/** The hub's limits, in `hello`. */
 export interface LimitsInfo {
   frame_bytes: number;
   json_depth: number;
@@ -1208,7 +1208,7 @@ export interface ListFiles {
 }
 
 export interface ListMentions {
-  /** Only messages before this position (seq) of the log: `upto` of the page before. */
+  /** Only messages before this position (seq) of the log: `upto` of the previous page. */
   before?: number | null;
   limit?: number;
 }
@@ -1216,12 +1216,12 @@ export interface ListMentions {
 export interface ListModels {
 }
 
-/** Nothing to say. */
+/** No arguments. */
 export interface ListMods {
 }
 
 export interface ListParticipants {
-  /** Only those who come after this one: the last of the page before. */
+  /** Only participants after this one: the last of the previous page. */
   after?: string | null;
   limit?: number;
 }
@@ -1258,7 +1258,7 @@ export interface ListReminders {
 }
 
 export interface ListRequests {
-  /** Only this one (m42), in whatever state; left out: the newest. */
+  /** Only this one (m42), in any state; left out: the newest. */
   id?: string | null;
   state?: "open" | "all";
   limit?: number;
@@ -1301,7 +1301,7 @@ export interface ListThreadInfo {
 }
 
 export interface ListThreads {
-  /** Only threads whose last message (`last_seq`) stands before this position of the log. */
+  /** Only threads whose last message (`last_seq`) is before this position of the log. */
   before?: number | null;
   limit?: number;
 }
@@ -1312,7 +1312,7 @@ export interface ListTokens {
 export interface ListTurns {
   /** Only turns of this agent. */
   agent?: string | null;
-  /** Only turns that began before this one: the last of the page before. */
+  /** Only turns that began before this one: the last of the previous page. */
   before?: string | null;
   limit?: number;
 }
@@ -1327,7 +1327,7 @@ export interface MakeCase {
 export interface MarkRead {
   /** The thread's id, in either form. */
   thread: string;
-  /** The last position (tseq) that has been read. */
+  /** The last position (tseq) that was read. */
   upto: number;
 }
 
@@ -1343,29 +1343,29 @@ export interface MarkVisit {
   upto: number;
 }
 
-/** A key of the caller. */
+/** One of the caller's keys. */
 export interface MemoryEntry {
   key: string;
   /** Bytes of the value as JSON. */
   size: number;
-  /** Left out where it has more than 256 bytes. */
+  /** Left out if it has more than 256 bytes. */
   value?: Json;
 }
 
 export interface MentionPage {
   /** Newest first. */
   messages: Message[];
-  /** How far back (seq) this page has looked; a page may be empty and not the last. */
+  /** How far back (seq) this page was searched; an empty page need not be the last. */
   upto: number;
-  /** Whether there is anything before `upto` that has not been looked at. */
+  /** Whether there are messages before `upto` that were not searched. */
   more: boolean;
 }
 
-/** One immutable entry of the log. The hub stamps all that could be forged. */
+/** One immutable entry of the log. The hub sets every field that could be forged. */
 export interface Message {
   /** `m<seq>`. */
   id: string;
-  /** Position in the network's log: the total order. */
+  /** Position in the network's log, which is the total order. */
   seq: number;
   /** Canonical id of the thread. */
   thread_id: string;
@@ -1378,35 +1378,35 @@ export interface Message {
   recipients?: string[];
   /** Text, or any other JSON value. */
   content: Json;
-  /** What a reader is shown in place of JSON content. */
+  /** The text to show in place of JSON content. */
   text_representation?: string | null;
-  /** The message under which this one stands. */
+  /** The message that this one is a reply under. */
   reply_to?: string | null;
   quote?: Quote | null;
   /** Ids of the participants that the message mentions. */
   mentions?: string[];
   attachments?: Attachment[];
-  /** What set this message in motion: `i<seq>` of the message that opened the interaction. */
+  /** The interaction: `i<seq>` of the message that opened it. */
   interaction_id: string;
-  /** The message or turn that made the sender speak. */
+  /** The message or turn that caused this message. */
   cause_id?: string | null;
   /** Distance from the opening message of the interaction, which has 0. */
   hop: number;
-  /** The person who spoke for the agent that is the sender; None: it spoke itself. */
+  /** The person who sent it on behalf of the agent; None if the sender sent it itself. */
   spoken_by?: string | null;
   /** Whether it carries content from outside the network, whose author is not a participant. */
   outside?: boolean;
-  /** Of messages that ask for work, ask back or reply about it, or end such a request. */
+  /** For messages that open or end a request, or ask or answer a question about it. */
   request?: RequestMark | null;
-  /** What a person wishes for a turn that runs in the thread. */
+  /** A person's choice for a turn running in the thread. */
   mode?: "queue" | "steer" | "interrupt" | null;
-  /** Of messages that edit or delete another. */
+  /** For messages that edit or delete another. */
   amends?: Amendment | null;
-  /** Of messages of the hub that a timer has set off: whose timer it is; `operator` for those of the network's config. */
+  /** For messages of the hub sent by a timer: the timer's owner; `operator` for those of the network's config. */
   timer_of?: string | null;
-  /** Whether it comes from a transcript of another network: it is history, nobody was woken by it, and nothing here vouches for who said it. */
+  /** Whether it was imported from a transcript: it is history, woke no agent, and its sender is not verified. */
   imported?: boolean;
-  /** What became of the message since it was sent. It stands in no log: whoever shows messages says so, and then `content` is the latest. A deleted one has none. */
+  /** How the message has changed since. Not in the log; set when messages are shown, along with the latest `content`. A deleted message has none. */
   amended?: "edited" | "deleted" | null;
   /** When the hub accepted it, UTC. */
   sent_at: string;
@@ -1454,19 +1454,19 @@ export interface MessageVersions {
   more: boolean;
 }
 
-/** A mod that runs. Its settings are not shown: there may be secrets in them. */
+/** A running mod. Its settings are not shown, as they can contain secrets. */
 export interface ModState {
   name: string;
   /** What it does. */
   about: string;
-  /** Names of the operations that it adds. */
+  /** Names of its operations. */
   operations: string[];
-  /** How often it has failed since the network started. */
+  /** Failures since the network started. */
   failures: number;
 }
 
 export interface ModStates {
-  /** In the order in which messages pass them. */
+  /** In the order that messages pass through them. */
   mods: ModState[];
 }
 
@@ -1486,9 +1486,9 @@ export interface ModelChoice {
   model: string;
   /** Its host. */
   endpoint: string;
-  /** US dollars for a million tokens that it reads; null: no price is known. */
+  /** US dollars per million tokens read; null if unknown. */
   usd_in?: number | null;
-  /** For a million tokens that it writes. */
+  /** US dollars per million tokens written; null if unknown. */
   usd_out?: number | null;
   context_window?: number | null;
 }
@@ -1497,14 +1497,14 @@ export interface Models {
   models: ModelChoice[];
 }
 
-/** How the hub is doing. */
+/** The hub's status. */
 export interface NetworkStatus {
   network: string;
   epoch: string;
   /** The last position of the log. */
   head: number;
   sessions: number;
-  /** Participants who are connected. */
+  /** Connected participants. */
   present: number;
   participants: number;
   threads: number;
@@ -1512,49 +1512,49 @@ export interface NetworkStatus {
   /** Messages and changes waiting for the next commit. */
   commit_queue: number;
   draining: boolean;
-  /** Agents that do not run and will not by themselves. */
+  /** Agents that are down and do not restart automatically. */
   down?: Participant[];
 }
 
 export interface NewAgent {
-  /** What others see about it. */
+  /** The description that others see. */
   description?: string | null;
   /** The system prompt. */
   instruction?: string | null;
   /** A name from the network's `models`. */
   model?: string | null;
-  /** Tools that it may call, by name; left out: all that are allowed here. */
+  /** Names of the tools it can call; left out: all that are allowed. */
   tools?: string[] | null;
-  /** Channels that it joins besides those that everybody joins. */
+  /** Channels it joins in addition to those that everyone joins. */
   channels?: string[] | null;
-  /** read_only: it changes nothing; ask: a person approves each change; full: they are made. */
+  /** read_only: it changes nothing; ask: a person approves each change; full: no approval. */
   permission_mode?: "read_only" | "ask" | "full" | null;
-  /** US dollars that it may spend in a day. */
+  /** Daily limit in US dollars. */
   daily_usd?: number | null;
-  /** Tokens that it may read and write in a day. */
+  /** Daily limit of tokens, read and written. */
   daily_tokens?: number | null;
-  /** The most steps in a turn. */
+  /** The maximum number of steps in a turn. */
   max_steps?: number | null;
-  /** What only a share of the threads has so far; null: all have the same. */
+  /** Settings for a share of the threads; null: all threads have the same. */
   rollout?: AgentRollout | null;
-  /** What it is to be called. */
+  /** Its name. */
   agent: string;
 }
 
-/** Something that belongs to a message and is stored elsewhere, as its sender names it. */
+/** A sender's reference to something that belongs to a message and is stored elsewhere. */
 export interface NewAttachment {
   name: string;
   media_type?: string;
-  /** Where it is to be had. `file:f12` is a file of this network, which the mod `files` keeps. */
+  /** Its location. `file:f12` is a file of this network, stored by the mod `files`. */
   uri: string;
   /** Bytes. */
   size?: number | null;
 }
 
-/** A quote as its sender names it. */
+/** A quote as given by its sender. */
 export interface NewQuote {
   message_id: string;
-  /** The words that are quoted. The mod `threads` fills in the beginning where there are none, and refuses words that do not stand in the message. */
+  /** The quoted text. If it is empty, the mod `threads` fills in the beginning; it refuses text that is not in the message. */
   text?: string;
 }
 
@@ -1568,21 +1568,21 @@ export interface OneAgent {
   agent: string;
 }
 
-/** An operation: enough to call it or, with its schemas, to offer it to a model as a tool. `ready` tells it without the schemas, which are most of what it weighs; `describe_operations` has them. */
+/** An operation: enough to call it or, with its schemas, to offer it to a model as a tool. `ready` omits the schemas, which are most of its size; `describe_operations` has them. */
 export interface OperationInfo {
   name: string;
   description: string;
   permission: "read" | "write" | "admin";
-  /** Whether it is meant for a model; others are for programs (records of turns, for example). */
+  /** Whether it is meant for models; others are for programs (such as recording turns). */
   tool?: boolean;
-  /** A hash of both schemas: who has seen it knows them. */
+  /** A hash of both schemas, for caching. */
   schemas?: string;
   input_schema?: { [key: string]: Json };
   output_schema?: { [key: string]: Json };
 }
 
 export interface OperationSchemas {
-  /** With the JSON Schemas of what they take and answer; names that mean nothing are left out. */
+  /** With the JSON Schemas of inputs and outputs; unknown names are left out. */
   operations: OperationInfo[];
 }
 
@@ -1591,7 +1591,7 @@ export interface Participant {
   id: string;
   kind: "agent" | "human" | "service";
   present: boolean;
-  /** Why it does not run, in words that follow its name, if nothing will start it by itself. */
+  /** Why it is down, as text that follows its name, if it does not restart automatically. */
   down?: string | null;
   card?: Card2;
 }
@@ -1599,7 +1599,7 @@ export interface Participant {
 export interface Participants {
   /** Agents first, by name. */
   participants: Participant[];
-  /** Whether there are others after these. */
+  /** Whether there are more after these. */
   more?: boolean;
 }
 
@@ -1607,7 +1607,7 @@ export interface Participants {
 export interface PendingWake {
   message: Message;
   wake: Wake;
-  /** The turn that had begun with this message when the agent went away; None if none had. */
+  /** The turn that began with this message before the agent disconnected, if any. */
   started?: string | null;
 }
 
@@ -1675,46 +1675,46 @@ export interface Polls {
 }
 
 export interface PostToChannel {
-  /** Ids of participants to mention besides the @names in the text. */
+  /** Ids of participants to mention in addition to the @names in the text. */
   mentions?: string[];
   quote?: NewQuote | null;
   attachments?: NewAttachment[];
-  /** The message (m42) or turn that made you speak. */
+  /** The message (m42) or turn that caused this message. */
   cause?: string | null;
-  /** The agent that you have taken over and speak for; for people only. */
+  /** The agent that you have taken over, to send on its behalf; for people only. */
   speak_as?: string | null;
-  /** Whether it carries content from outside the network: results of tools, files. The hub says so by itself when the cause does. */
+  /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
   outside?: boolean;
-  /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
+  /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes no agent: it only stands there. */
+  /** Whether it wakes no agent. */
   silent?: boolean;
-  /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
+  /** A person's choice for a turn running in the thread: the message waits for the next turn, joins the running one, or ends it and starts the next. Left out: as in the agent's config. */
   mode?: "queue" | "steer" | "interrupt" | null;
   channel: string;
   text: string;
 }
 
-/** A turn of a conversation with a model. */
+/** A message of a conversation with a model. */
 export interface PromptMessage {
   role: "user" | "assistant";
   text: string;
 }
 
-/** The prompts of a turn in parts, since most of a prompt stands in the one before, too: each part is sent to the hub and stored once for each agent. A prompt is its parts without anything between them; where it is cut is up to the agent. */
+/** The prompts of a turn in parts, as most of a prompt repeats the previous one: each part is sent to the hub and stored once per agent. A prompt is the concatenation of its parts; the agent decides where to split it. */
 export interface PromptParts {
   /** The system message; without parts there is none. */
   system?: string[];
-  /** The message of the user that the turn begins with; without parts there is none. */
+  /** The first user message; without parts there is none. */
   user?: string[];
-  /** Those parts that the agent has sent in no turn yet, or that it is not sure of. */
+  /** The parts that the agent has not sent in an earlier turn, or may not have. */
   texts?: string[];
 }
 
-/** A piece of an earlier message that this one speaks of. */
+/** A part of an earlier message that this one refers to. */
 export interface Quote {
   message_id: string;
-  /** The words that are quoted. The mod `threads` fills in the beginning where there are none, and refuses words that do not stand in the message. */
+  /** The quoted text. If it is empty, the mod `threads` fills in the beginning; it refuses text that is not in the message. */
   text?: string;
 }
 
@@ -1827,7 +1827,7 @@ export interface ReadHistory {
 export interface ReadInteraction {
   /** The interaction's id, for example i42. */
   id: string;
-  /** Only messages after this position (seq) of the log: `upto` of the page before. */
+  /** Only messages after this position (seq) of the log: `upto` of the previous page. */
   after?: number | null;
 }
 
@@ -1842,13 +1842,13 @@ export interface ReadReceipts {
 }
 
 export interface ReadSpending {
-  /** Only what this agent has spent. */
+  /** Only spending of this agent. */
   agent?: string | null;
-  /** Only what was spent on turns in this thread. */
+  /** Only spending in this thread. */
   thread?: string | null;
-  /** So many days back, today (UTC) included. */
+  /** Number of days, including today (UTC). */
   days?: number;
-  /** Also by model and by person, from the records of turns. For owners, of everything. */
+  /** Also by model and by person, from the records of all turns; for owners. */
   turns?: boolean;
 }
 
@@ -1865,7 +1865,7 @@ export interface ReadTask {
 }
 
 export interface ReadThread {
-  /** The thread's id, as you are shown it or canonical. */
+  /** The thread's id, in either form. */
   thread: string;
   /** Only messages before this position (tseq) of the thread. */
   before?: number | null;
@@ -1879,26 +1879,26 @@ export interface ReadTurn {
 /** hub: the answer to `identify`; the catch-up from `cursor` starts after this frame. */
 export interface Ready {
   op?: "ready";
-  /** Who has joined. */
+  /** The participant that joined. */
   participant: string;
   kind: "agent" | "human" | "service";
-  /** False: forget what you know, this is a fresh start. */
+  /** False: discard your state and start over. */
   resumed: boolean;
   /** The last position of the log. */
   head: number;
   /** Where the stream starts: the first event's `prev`. */
   cursor: number;
-  /** The threads of the participant as they stood at `cursor`, most recently active first. */
+  /** The participant's threads as of `cursor`, most recently active first. */
   threads?: ThreadSummary[];
   /** Wakes up to `cursor` whose turns have not ended. */
   pending?: PendingWake[];
-  /** Everybody. */
+  /** All participants. */
   participants?: Participant[];
   /** All channels. */
   channels?: Channel[];
-  /** What may be called, without JSON Schemas. */
+  /** The operations you can call, without JSON Schemas. */
   operations?: OperationInfo[];
-  /** Lists that are empty here because the network is large: `list_participants` and `list_channels` have them. */
+  /** Lists that are empty because the network is large: use `list_participants` and `list_channels`. */
   left_out?: ("participants" | "channels")[];
 }
 
@@ -1907,7 +1907,7 @@ export interface Recall {
   key?: string | null;
 }
 
-/** What the caller remembers: a value, or its keys. */
+/** The caller's memories: a value, or the keys. */
 export interface Recalled {
   key?: string | null;
   value?: Json;
@@ -1915,35 +1915,35 @@ export interface Recalled {
   entries?: MemoryEntry[];
 }
 
-/** What has become of a message with one of those who read its thread. */
+/** What happened to a message for one reader of its thread. */
 export interface Receipt {
   participant: string;
   kind: "agent" | "human" | "service";
   present: boolean;
-  /** The participant has acknowledged it. */
+  /** Whether the participant acknowledged it. */
   delivered: boolean;
   /** Whether a person has read it; left out for others. */
   read?: boolean | null;
   woken: boolean;
   /** Why it was woken or not, as a code. */
   reason: string;
-  /** The same as a sentence. */
+  /** The reason as a sentence. */
   explanation: string;
-  /** Of a wake: the turn that has taken it, or is to. */
+  /** For a wake: the turn that took it, or will. */
   turn?: string | null;
-  /** Of a wake: pending, running or ended. */
+  /** For a wake: pending, running or ended. */
   state?: string | null;
-  /** The step of the turn in whose prompt it first stood; left out: in none yet. */
+  /** The first step of the turn whose prompt has it; left out if there is none yet. */
   step?: number | null;
-  /** Of an agent whose turn about it has ended, or has spoken: what it did. Declined: it said that it would not; silent: it ended without a word. */
+  /** The response of an agent whose turn has ended or sent something. Declined: it used the tool `decline`; silent: it ended without sending anything. */
   answer?: "answered" | "declined" | "silent" | null;
   /** How that turn ended. */
   outcome?: string | null;
-  /** Tokens that the turn's model has read so far; left out where none was asked. */
+  /** Tokens that the turn's model has read so far; left out if none. */
   tokens_in?: number | null;
   /** Tokens that it has written. */
   tokens_out?: number | null;
-  /** What that has cost; left out where no price is known. */
+  /** Their cost; left out if no price is known. */
   cost_usd?: number | null;
 }
 
@@ -1959,7 +1959,7 @@ export interface Receipts {
 export interface RecordStep {
   turn: string;
   step: Step;
-  /** Keys of the reservations whose real figures this step tells. */
+  /** Keys of the reservations that this step's actual cost replaces. */
   settles?: string[];
 }
 
@@ -1967,19 +1967,19 @@ export interface ReleaseBreaker {
   thread: string;
 }
 
-/** A limit of which little is left, or nothing. */
+/** A limit with little or nothing left. */
 export interface RemainingBudget {
   limit: "hops" | "wakes" | "fan_out" | "agents" | "wall_clock" | "tokens" | "usd";
   whose: "interaction" | "agent" | "thread" | "network";
-  /** Reservations included. */
+  /** Including reservations. */
   used: number;
   of: number;
 }
 
 export interface Remember {
-  /** What you will ask for it by: letters, digits, `_`, `.` and `-`. */
+  /** The key to recall it by: letters, digits, `_`, `.` and `-`. */
   key: string;
-  /** A text or any JSON, of at most 16 KiB. */
+  /** A text or any JSON, up to 16 KiB. */
   value: Json;
 }
 
@@ -2044,56 +2044,56 @@ export interface RemoveAgent {
 }
 
 export interface Reply {
-  /** Ids of participants to mention besides the @names in the text. */
+  /** Ids of participants to mention in addition to the @names in the text. */
   mentions?: string[];
   quote?: NewQuote | null;
   attachments?: NewAttachment[];
-  /** The message (m42) or turn that made you speak. */
+  /** The message (m42) or turn that caused this message. */
   cause?: string | null;
-  /** The agent that you have taken over and speak for; for people only. */
+  /** The agent that you have taken over, to send on its behalf; for people only. */
   speak_as?: string | null;
-  /** Whether it carries content from outside the network: results of tools, files. The hub says so by itself when the cause does. */
+  /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
   outside?: boolean;
-  /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
+  /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes no agent: it only stands there. */
+  /** Whether it wakes no agent. */
   silent?: boolean;
-  /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
+  /** A person's choice for a turn running in the thread: the message waits for the next turn, joins the running one, or ends it and starts the next. Left out: as in the agent's config. */
   mode?: "queue" | "steer" | "interrupt" | null;
   /** The message (m42) to reply under. */
   message_id: string;
   text: string;
-  /** JSON in place of the text, which is how it reads then. */
+  /** JSON content; the text is then its text representation. */
   content?: Json;
 }
 
 export interface Report {
-  /** Ids of participants to mention besides the @names in the text. */
+  /** Ids of participants to mention in addition to the @names in the text. */
   mentions?: string[];
   quote?: NewQuote | null;
   attachments?: NewAttachment[];
-  /** The message (m42) or turn that made you speak. */
+  /** The message (m42) or turn that caused this message. */
   cause?: string | null;
-  /** The agent that you have taken over and speak for; for people only. */
+  /** The agent that you have taken over, to send on its behalf; for people only. */
   speak_as?: string | null;
-  /** Whether it carries content from outside the network: results of tools, files. The hub says so by itself when the cause does. */
+  /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
   outside?: boolean;
-  /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
+  /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes no agent: it only stands there. */
+  /** Whether it wakes no agent. */
   silent?: boolean;
-  /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
+  /** A person's choice for a turn running in the thread: the message waits for the next turn, joins the running one, or ends it and starts the next. Left out: as in the agent's config. */
   mode?: "queue" | "steer" | "interrupt" | null;
-  /** The request's id: that of the message which asked (m42). */
+  /** The request's id: the message with the task (m42). */
   request: string;
   status: "result" | "failed" | "question";
-  /** The result, what went wrong, or what you must know to go on. */
+  /** The result, the failure, or the question you need answered to continue. */
   text: string;
 }
 
-/** Work that one participant has asked of another: it ends exactly once. */
+/** Work that one participant asks of another; it ends exactly once. */
 export interface Request {
-  /** That of the message which asked. */
+  /** The id of the message with the task. */
   id: string;
   requester: string;
   worker: string;
@@ -2102,66 +2102,66 @@ export interface Request {
   asked_at: string;
   deadline: string;
   state: "open" | "result" | "failed";
-  /** Of a failed one: a code such as `timeout`, `stopped`, `no_report`, `reported`. */
+  /** For a failed request: a code such as `timeout`, `stopped`, `no_report`, `reported`. */
   outcome?: string;
   /** Id of the message that ended it. */
   answer?: string | null;
-  /** Id of the message by which the worker has last asked back. */
+  /** Id of the worker's last question. */
   question?: string | null;
-  /** Id of the requester's message that replies to it; None: the worker waits for that. */
+  /** Id of the requester's reply to the question; None while the worker waits for it. */
   reply?: string | null;
 }
 
 export interface RequestApproval {
-  /** The turn that asks: one of the caller's own. */
+  /** One of the caller's turns. */
   turn: string;
-  /** The call within the turn (its step and id). Asking for the same call again gives the same approval, as it stands by then. */
+  /** The call within the turn (its step and id). Asking for the same call again returns the same approval in its current state. */
   call: string;
   tool: string;
   /** What the tool does. */
   description?: string;
-  /** Exactly those with which it is to run. */
+  /** The exact arguments to run with. */
   arguments: { [key: string]: Json };
-  /** The JSON Schema of its arguments, for people who change them. */
+  /** The JSON Schema of its arguments, to check changes by people. */
   schema?: { [key: string]: Json } | null;
-  /** Why a person must be asked. */
+  /** Why approval is needed. */
   reason?: string;
 }
 
-/** What a message means for a request: it asks, or ends what was asked. Between the two the worker may ask back (`question`), and who has asked replies. */
+/** A message's role in a request: it opens or ends one. In between the worker can ask a `question`, and the requester replies. */
 export interface RequestMark {
-  /** The request: the id of the message that asked; empty in that message itself. */
+  /** The request: the id of the message that opened it; empty in that message itself. */
   id: string;
   kind: "task" | "question" | "reply" | "result" | "failed";
-  /** Of a failed one: a code such as `timeout`, `stopped`, `no_report`, `reported`. */
+  /** For a failed request: a code such as `timeout`, `stopped`, `no_report`, `reported`. */
   outcome?: string;
-  /** Of a task. */
+  /** For a task. */
   deadline?: string | null;
 }
 
 export interface Requests {
-  /** Newest first; those that the reader takes part in, all for an owner. */
+  /** Newest first; those that the reader takes part in, or all for an owner. */
   requests: Request[];
 }
 
-/** The question may be asked. Refusals are errors: `budget_exhausted`, `stopped`. */
+/** The model call is allowed. Refusals are errors: `budget_exhausted`, `stopped`. */
 export interface Reservation {
   turn: string;
   key: string;
-  /** Limits of which less than a fifth is left: their prompts say so. */
+  /** Limits with less than a fifth left, for the prompt. */
   low?: RemainingBudget[];
-  /** Whether tokens or money are limited for such a turn. Where they are not, only a stop can stand in the way, and a question need not wait for its reservation. */
+  /** Whether tokens or money are limited for such a turn. If not, only a stop can refuse a model call, and it need not wait for its reservation. */
   limited?: boolean;
 }
 
 export interface ReserveBudget {
-  /** The turn that is about to ask a model: one of the caller's own. */
+  /** The caller's turn that is about to call a model. */
   turn: string;
-  /** Names this question within the turn; taking the same reservation again replaces it. */
+  /** Identifies the model call within the turn; reserving with the same key replaces it. */
   key: string;
-  /** Estimate: what is read and what may be written, together. */
+  /** Estimated tokens, input and output together. */
   tokens: number;
-  /** Estimate; 0 where no price is known. */
+  /** Estimated cost; 0 if no price is known. */
   usd?: number;
 }
 
@@ -2174,7 +2174,7 @@ export interface ResolveComment {
 
 export interface Resume {
   scope: "thread" | "agent" | "all";
-  /** The thread's or the agent's id; nothing for `all`. */
+  /** The id of the thread or agent; left out for `all`. */
   target?: string | null;
 }
 
@@ -2185,7 +2185,7 @@ export interface RetryWebhook {
 
 export interface RollBackAgent {
   agent: string;
-  /** The version that holds again. */
+  /** The version to restore. */
   to: number;
 }
 
@@ -2223,72 +2223,72 @@ export interface SearchHits {
 }
 
 export interface SendMessage {
-  /** Ids of participants to mention besides the @names in the text. */
+  /** Ids of participants to mention in addition to the @names in the text. */
   mentions?: string[];
   quote?: NewQuote | null;
   attachments?: NewAttachment[];
-  /** The message (m42) or turn that made you speak. */
+  /** The message (m42) or turn that caused this message. */
   cause?: string | null;
-  /** The agent that you have taken over and speak for; for people only. */
+  /** The agent that you have taken over, to send on its behalf; for people only. */
   speak_as?: string | null;
-  /** Whether it carries content from outside the network: results of tools, files. The hub says so by itself when the cause does. */
+  /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
   outside?: boolean;
-  /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
+  /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes no agent: it only stands there. */
+  /** Whether it wakes no agent. */
   silent?: boolean;
-  /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
+  /** A person's choice for a turn running in the thread: the message waits for the next turn, joins the running one, or ends it and starts the next. Left out: as in the agent's config. */
   mode?: "queue" | "steer" | "interrupt" | null;
-  /** A participant's id, a list of ids (a group), or the id of a thread of yours. */
+  /** A participant's id, a list of ids (a group), or the id of a thread. */
   to: string | string[];
   content: Json;
-  /** How the content reads as text. */
+  /** The content as text. */
   text_representation?: string | null;
 }
 
-/** A message that is durable now. */
+/** A durable message. */
 export interface SendResult {
   id: string;
   seq: number;
-  /** Canonical id of the thread it stands in. */
+  /** Canonical id of its thread. */
   thread_id: string;
   tseq: number;
-  /** Recipients of a direct message, and mentioned participants, who are connected. */
+  /** Connected recipients of a direct message and mentioned participants. */
   present?: string[];
-  /** Those who are not: it waits for them. */
+  /** Those not connected, who receive it later. */
   absent?: string[];
-  /** Of agents that it wakes: how many wakes wait there or are worked on, this one included. */
+  /** For each agent it wakes: the number of its wakes queued or in progress, including this one. */
   queued?: { [key: string]: number };
-  /** Of agents that it would have woken: the code of what prevented it (a budget, a stop). */
+  /** For each agent it would have woken: the code of what prevented it (a budget, a stop). */
   not_woken?: { [key: string]: string };
-  /** @names in the text that no participant has. */
+  /** @names in the text that match no participant. */
   unresolved?: string[];
-  /** What mods let the sender know, for example that a secret was taken out. */
+  /** Notes of mods to the sender, for example that a secret was removed. */
   notes?: string[];
-  /** What it does to an earlier message, if it is no message of its own. */
+  /** The change it makes to an earlier message, if it is an edit or a deletion. */
   amends?: Amendment | null;
-  /** As it stands in the log: the hub does not send it to its sender otherwise. */
+  /** The message as in the log, which the hub does not send to its sender otherwise. */
   message: Message;
 }
 
 export interface SendTextMessage {
-  /** Ids of participants to mention besides the @names in the text. */
+  /** Ids of participants to mention in addition to the @names in the text. */
   mentions?: string[];
   quote?: NewQuote | null;
   attachments?: NewAttachment[];
-  /** The message (m42) or turn that made you speak. */
+  /** The message (m42) or turn that caused this message. */
   cause?: string | null;
-  /** The agent that you have taken over and speak for; for people only. */
+  /** The agent that you have taken over, to send on its behalf; for people only. */
   speak_as?: string | null;
-  /** Whether it carries content from outside the network: results of tools, files. The hub says so by itself when the cause does. */
+  /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
   outside?: boolean;
-  /** Whether you wait for the answer and do nothing else meanwhile. Refused where that would close a circle of waits. For direct messages to one participant. */
+  /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
-  /** Whether it wakes no agent: it only stands there. */
+  /** Whether it wakes no agent. */
   silent?: boolean;
-  /** A person's wish about a turn that runs in the thread: the message waits for the next turn, enters the one that runs, or ends it and begins the next. Left out: as the agent's config says. */
+  /** A person's choice for a turn running in the thread: the message waits for the next turn, joins the running one, or ends it and starts the next. Left out: as in the agent's config. */
   mode?: "queue" | "steer" | "interrupt" | null;
-  /** A participant's id, a list of ids (a group), or the id of a thread of yours. */
+  /** A participant's id, a list of ids (a group), or the id of a thread. */
   to: string | string[];
   text: string;
 }
@@ -2307,18 +2307,18 @@ export interface ShareFile {
   thread: string;
 }
 
-/** both: ephemeral news (typing, activity, presence, partial text); never stored, dropped first. The hub adds `sender` to what it passes on, and says these itself: `presence`: everybody is told who came (data: `online`, a list of participants) and who went (`offline`, a list of ids). `moving`: the hub that owns the network is changing, and the gateway that holds this socket waits for the next one (data: `state`, `moving` or `moved`). Calls in between are answered then. `caught_up`: after a `ready` whose cursor was behind its head, all that was missed has been sent. `read`: the other connections of a participant (`sender`) are told how far it has read the thread (data: `upto`, a `tseq`; it may have moved back). `delivered`: people are told, about once a second, whose cursors have moved (data: `seq` by participant; it has everything up to there). `channel`: people are told that a channel is new or has other members (data: `name`, `description`, `members`), at most once in 0.1 s for each channel. `try_turn`: an agent that records its turns is asked to put the question of one to its model once more (data: `request`, `turn`, `within_s`, and `system_prompt` and `model` in place of the recorded ones), and to answer with `turn_tried`. Nothing else may come of it. `stop_turns`: an agent is told that turns of its have been ended (data: `turns`, their ids, `code` such as `stopped` or `taken_over`, `by` and `reason`): whatever runs for them is cancelled. `stops`: people are told what is stopped (data: `stops`, as `list_stops` tells them, and `breakers`, as `list_breakers` does) whenever that changes, and when they join while there is anything. `takeovers`: people are told who speaks for which agent (data: `takeovers`), in the same way. `overheard`: who speaks for an agent is told what reaches it (data: an `ObservedMessage`). `approval`: those who may decide it, owners and its agent are told of an approval that is asked for or has changed (data: an `Approval`); who may decide is told those that are pending when it joins. `activity` without a thread: people are told that an agent (`sender`) has begun to work somewhere, or no longer works anywhere (data: `state`, `working` or `idle`). `turn_ended`: people who read the thread of a turn are told that it is over (data: `turn`, `agent`, `outcome`), however it ended. Participants say whatever others understand; these have a meaning for everybody: `typing` in a thread: a person is writing there. It is over when the message comes, or after some seconds in which it was not said again. `activity` in a thread: what an agent does there. Data: `state`, and with it `turn`, the id that the wake gave it, and `step`, the number of the step, from 1. `thinking`: the model is asked, or a handler runs. `calling`: tools run; `tool` names them. `waiting`: for somebody's answer; `for` names whom. `idle`: the turn is over, however it ended. The hub tells it again, with `age_s`, to a person who joins; an agent that has lost its connection says it once more. `partial`: an agent tells a thread what it is about to say there (data: `turn`, `step`, `text` so far, `to` if it names one), until the message itself comes or its `activity` is `idle`. Where a mod judges messages, the hub passes none of them on: no mod has seen what they say. */
+/** both: ephemeral signals (typing, activity, presence, partial text); never stored, dropped first. The hub adds `sender` to signals that it forwards, and sends these itself: `presence`, to everyone: participants that came (data: `online`, a list of participants) and went (`offline`, a list of ids). `moving`: the hub that owns the network is changing, and the gateway of this socket waits for the next one (data: `state`, `moving` or `moved`). Calls in between are answered after that. `caught_up`: after a `ready` whose cursor was behind its head, all missed events have been sent. `read`, to a participant's other connections: how far the participant (`sender`) has read the thread (data: `upto`, a `tseq`, which can move back). `delivered`, to people, about once a second: cursors that moved (data: `seq` by participant, which has everything up to there). `channel`, to people: a channel is new or its members changed (data: `name`, `description`, `members`), at most once in 0.1 s per channel. `try_turn`, to an agent that records its turns: ask the model for the first step of a recorded turn again (data: `request`, `turn`, `within_s`, and `system_prompt` and `model` in place of the recorded ones), and answer with `turn_tried`. It must have no other effect. `stop_turns`, to an agent: some of its turns were ended (data: `turns`, their ids, `code` such as `stopped` or `taken_over`, `by` and `reason`); it cancels its work on them. `stops`, to people: the standing stops (data: `stops`, as from `list_stops`, and `breakers`, as from `list_breakers`), on every change, and on joining if there are any. `takeovers`, to people: the current takeovers (data: `takeovers`), likewise. `overheard`, to the person who took over an agent: a message that reached the agent (data: an `ObservedMessage`). `approval`, to its approvers, owners and its agent: an approval is new or has changed (data: an `Approval`); approvers also get the pending ones when they join. `activity` without a thread, to people: an agent (`sender`) began to work in some thread, or is idle in all (data: `state`, `working` or `idle`). `turn_ended`, to people who read the turn's thread: the turn ended (data: `turn`, `agent`, `outcome`), in any way. Participants can send any type that others understand; these have a common meaning: `typing` in a thread: a person is writing there. It ends with the message, or after some seconds without a repetition. `activity` in a thread: what an agent is doing there. Data: `state`, and with it `turn`, the id from the wake, and `step`, the number of the step, from 1. `thinking`: the model is working, or a handler is running. `calling`: tools are running; `tool` names them. `waiting`: for an answer; `for` names the participant. `idle`: the turn ended, in any way. The hub repeats it, with `age_s`, to a person who joins; an agent that lost its connection sends it again. `partial`: the text that an agent is about to send to a thread (data: `turn`, `step`, `text` so far, `to` if it names one), until the message itself or its `activity` `idle`. If a mod checks messages, the hub forwards none of these, as no mod has seen their text. */
 export interface Signal {
   op?: "signal";
   /** For example typing or activity. */
   type: string;
-  /** Where; left out: everybody gets it. */
+  /** The thread; left out: for everyone. */
   thread_id?: string | null;
   /** Added by the hub. */
   sender?: string | null;
-  /** Whatever belongs to the type. */
+  /** Depends on the type. */
   data?: Json;
-  /** Added by the hub to what it tells again: the seconds since it was said. */
+  /** Added by the hub to repeated signals: seconds since the original. */
   age_s?: number | null;
 }
 
@@ -2328,20 +2328,20 @@ export interface SpeakerCount {
   count: number;
 }
 
-/** For owners everything, for others what they take part in. */
+/** All spending for owners, for others only what they take part in. */
 export interface Spending {
-  /** Latest day first, the dearest first within a day. */
+  /** Latest day first, most expensive first within a day. */
   rows: SpendingRow[];
   total: Sums;
-  /** The day's limits of the network, and of the agent or thread that was asked for. */
+  /** Daily limits of the network, and of the requested agent or thread. */
   today?: RemainingBudget[];
-  /** By model, as its endpoint calls it, the dearest first. */
+  /** By model name at its endpoint, most expensive first. */
   models?: SpentBy[];
-  /** By who said what the work was set in motion by. */
+  /** By the person whose message opened the interaction. */
   people?: SpentBy[];
 }
 
-/** What one agent spent in one thread on one day. */
+/** The spending of one agent in one thread on one day. */
 export interface SpendingRow {
   /** YYYY-MM-DD, UTC. */
   day: string;
@@ -2359,64 +2359,64 @@ export interface StartApproved {
   id: string;
 }
 
-/** A person's message that came while the turn ran, and was let into it. */
+/** A person's message that arrived during the turn, and was added to it. */
 export interface Steering {
   /** Its id. */
   message: string;
-  /** What its wake asked for. */
+  /** The reply that its wake asks for. */
   reply?: "required" | "optional";
-  /** The message as the model was shown it. */
+  /** The message as shown to the model. */
   text: string;
 }
 
-/** One answer of the model and what came of it; in a Python agent, one handler's run. Times are offsets by a clock that only goes forward, from the beginning of the turn. After a crash they go on where the recorded steps end: the time without a process is left out, so that a turn with `attempts` above 1 may have taken longer than its offsets say. */
+/** One answer of the model and its effects; in a Python agent, one run of a handler. Times are monotonic offsets from the start of the turn. After a crash they continue where the recorded steps end, without the time between processes, so that a turn with `attempts` above 1 can have taken longer than its offsets. */
 export interface Step {
   n: number;
-  /** Text beside the calls, or instead of them. */
+  /** Text in addition to calls, or instead of them. */
   text?: string | null;
   calls?: ToolCallRecord[];
   tokens_in?: number;
   tokens_out?: number;
-  /** What the answer cost; None if the model has no price or its endpoint counts no tokens. */
+  /** The answer's cost; None if the model has no price or its endpoint does not count tokens. */
   cost_usd?: number | null;
   finish_reason?: string | null;
-  /** Which of several calls the step waits for; the rest is cancelled. */
+  /** Which of several calls the step waits for; the others are cancelled. */
   wait?: "all" | "any" | "majority";
-  /** What a model said to itself before it acted; never sent. */
+  /** The model's reasoning before it acted; never sent. */
   reasoning?: string | null;
   /** Earlier steps that the model no longer needs to see. */
   discards?: number[];
-  /** Earlier steps that the model has put into fewer words. */
+  /** Earlier steps that the model summarised. */
   compresses?: Compressed[];
-  /** What was asked, layer by layer, and what of it had to be left out. */
+  /** The prompt's layers, and how much of each was cut. */
   window?: Window2 | null;
-  /** Messages that the model was shown for the first time before this answer: people steer a turn that runs. Recording the step makes their wakes part of the turn. */
+  /** Messages shown to the model for the first time before this answer, with which people steer a running turn. Recording the step makes their wakes part of the turn. */
   steered?: Steering[];
-  /** How tools are called from this step on, where that is another way than before: see `TurnStart.dialect`. */
+  /** How tools are called from this step on, if that changed: see `TurnStart.dialect`. */
   dialect?: string | null;
-  /** None: a model has given it, or a handler. */
+  /** None if a model or a handler made the step. */
   made?: "run" | "ask" | "confirm" | "say" | "join" | null;
-  /** Whose answer it is; None in an agent without roles. */
+  /** The role that answered; None in an agent without roles. */
   role?: "router" | "planner" | "executor" | "reflector" | null;
-  /** executor: the step of the plan that its answer is for. */
+  /** executor: the plan's step that the answer is for. */
   plan_step?: number | null;
-  /** Which model has answered, where the turn asks several. */
+  /** The model that answered, if the turn uses several. */
   model?: string | null;
-  /** Where content from outside the network was read in this step, for the first time in the turn: names of tools, ids of messages. */
+  /** Sources of content from outside the network that was first read in this step: names of tools, ids of messages. */
   untrusted?: string[];
-  /** Its calls are not recorded in full: the hub takes no more. */
+  /** Whether its calls are cut in the record, because of the hub's limits. */
   calls_cut?: boolean;
-  /** What the runtime did besides: a fallback, a repeated request, a hook that failed. */
+  /** Other actions of the runtime: a fallback, a retried request, a failed hook. */
   notes?: string[];
-  /** When the model was asked, or the handler called: milliseconds after the turn's start. */
+  /** When the model or the handler was called: milliseconds after the turn's start. */
   at_ms?: number | null;
-  /** Milliseconds until the model had answered (its calls run after that), or the handler ended (its calls ran within). */
+  /** Milliseconds until the model's answer (its calls run after that), or the handler's end (its calls ran within). */
   duration_ms?: number | null;
 }
 
 export interface Stop {
   scope: "turn" | "thread" | "agent" | "all";
-  /** The turn's id, the thread's id or the agent's id; nothing for `all`. */
+  /** The id of the turn, thread or agent; left out for `all`. */
   target?: string | null;
   reason?: string;
 }
@@ -2426,7 +2426,7 @@ export interface StopWaiting {
   message: string;
 }
 
-/** Something that a person has stopped. A stop of a turn is over at once and is not listed. */
+/** A stop by a person. A stop of a turn takes effect once and is not listed. */
 export interface Stopped {
   scope: "turn" | "thread" | "agent" | "all";
   /** Canonical thread id, agent id or turn id. */
@@ -2434,9 +2434,9 @@ export interface Stopped {
   by: string;
   reason?: string;
   at: string;
-  /** Of the answer to `stop`: running turns that it ended. */
+  /** In the answer to `stop`: the number of running turns it ended. */
   turns?: number;
-  /** Of the answer to `stop`: wakes that had waited and are dropped. */
+  /** In the answer to `stop`: the number of pending wakes it dropped. */
   wakes?: number;
 }
 
@@ -2444,7 +2444,7 @@ export interface Stops {
   stops: Stopped[];
 }
 
-/** What was spent. */
+/** Total spending. */
 export interface Sums {
   turns?: number;
   wakes?: number;
@@ -2459,7 +2459,7 @@ export interface TakeOver {
   minutes?: number;
 }
 
-/** A person speaks for an agent: it is parked, and nothing wakes it. */
+/** A person speaks for an agent, which nothing wakes meanwhile. */
 export interface Takeover {
   agent: string;
   by: string;
@@ -2596,7 +2596,7 @@ export interface ThreadInfos {
 
 export interface ThreadList {
   threads: ThreadSummary[];
-  /** Whether there are others, less recently active. */
+  /** Whether there are more, less recently active. */
   more?: boolean;
 }
 
@@ -2628,9 +2628,9 @@ export interface ThreadSummary {
   type: "direct" | "channel" | "broadcast" | "mod";
   /** `tseq` of the last message. */
   head: number;
-  /** `seq` of the last message: the order of activity. */
+  /** `seq` of the last message, which orders threads by activity. */
   last_seq: number;
-  /** `tseq` up to which the reader has read the thread; what is beyond is unread. */
+  /** `tseq` up to which the reader has read the thread. */
   read?: number;
   /** The last messages up to the reader's position, oldest first. */
   messages?: Message[];
@@ -2642,7 +2642,7 @@ export interface TokenCount {
 }
 
 export interface TokenCounts {
-  /** Those who have any, by name. */
+  /** Participants with tokens, by name. */
   participants: TokenCount[];
 }
 
@@ -2650,25 +2650,25 @@ export interface TokenFor {
   participant: string;
 }
 
-/** One tool call of a step. `result` is None until it has run. Times are those of the call that has the result; a call that was never run (`finish`, a name that no tool has) has none. */
+/** One tool call of a step. `result` is None until it has run. Times are those of the call with the result; a call that never ran (`finish`, an unknown tool) has none. */
 export interface ToolCallRecord {
   id: string;
   name: string;
-  /** As the model gave them: a JSON object, or the raw text when it did not parse. */
+  /** As given by the model: a JSON object, or the raw text if it did not parse. */
   arguments: Json;
-  /** The prompt that the model was given. */
+  /** The result as shown to the model. */
   result?: string | null;
-  /** The kind of failure, for example `unknown_tool`; None when the call succeeded. */
+  /** The kind of failure, for example `unknown_tool`; None if the call succeeded. */
   error?: string | null;
   /** When it began: milliseconds after the turn's start, as `Step.at_ms`. */
   at_ms?: number | null;
-  /** Milliseconds that it took, all attempts and the pauses between them together. */
+  /** Its duration in milliseconds, including all attempts and the pauses between them. */
   duration_ms?: number | null;
-  /** 2 and more: it failed in a way that passes, and was repeated; the result is the last one's. */
+  /** 2 or more: it failed temporarily and was retried; the result is from the last attempt. */
   attempts?: number;
-  /** None: it ran with the arguments that the model gave it. */
+  /** None if it ran with the model's arguments. */
   changed?: ChangedCall | null;
-  /** Whether who asked runs it: the turn ends, and the one that their result starts goes on. */
+  /** Whether the question's sender runs it: the turn ends, and their result starts the next one. */
   external?: boolean;
 }
 
@@ -2679,21 +2679,21 @@ export interface ToolChoice {
   mod?: string;
 }
 
-/** How a model would begin a recorded turn now. */
+/** The first step that a model would now take in a recorded turn. */
 export interface TriedTurn {
   turn: string;
   /** The model's name at its endpoint, as in a turn's record. */
   model: string;
-  /** As it would be recorded; none of its calls was carried out. */
+  /** As it would be recorded; none of its calls was run. */
   step: Step;
 }
 
 export interface TryTurn {
   /** The id of the recorded turn. */
   turn: string;
-  /** In place of the recorded system message, all of it; left out: that one. */
+  /** Replaces the whole recorded system message; left out: the recorded one. */
   system_prompt?: string | null;
-  /** Its name in the network's `models`; left out: the one that the agent uses. */
+  /** A name from the network's `models`; left out: the agent's model. */
   model?: string | null;
 }
 
@@ -2702,10 +2702,10 @@ export interface Turn {
   start: TurnStart;
   agent: string;
   started_at: string;
-  /** 2 and more: its process ended in the middle, and the turn was taken up again. */
+  /** 2 or more: its process ended in the middle, and another resumed the turn. */
   attempts?: number;
   system_prompt?: string | null;
-  /** The first message of the user, as the model was shown it. */
+  /** The first user message, as shown to the model. */
   prompt?: string | null;
   steps?: Step[];
   /** None while it runs. */
@@ -2719,30 +2719,30 @@ export interface Turn {
 export interface TurnEnd {
   id: string;
   outcome: "finished" | "no_action" | "max_steps" | "timeout" | "loop_detected" | "cancelled" | "model_error" | "handler_error" | "budget_exhausted";
-  /** What `finish` was given, or what went wrong. */
+  /** The argument of `finish`, or the failure. */
   reason?: string;
-  /** Text of the model that led to no action; stored, never published. */
+  /** Text of the model without an action; stored, never sent. */
   text?: string | null;
-  /** What the runtime did besides at the end, and after the last step. */
+  /** Other actions of the runtime after the last step. */
   notes?: string[];
-  /** Who ended it in the agent's place: a person, or `hub` for the breaker and for a turn in which one process after the other died. The hub says so. */
+  /** Who ended it on the agent's behalf: a person, or `hub` for the breaker and for repeated crashes. Set by the hub. */
   by?: string | null;
 }
 
-/** What is known when a turn begins. */
+/** The data of a turn at its start. */
 export interface TurnStart {
-  /** The id that the wake gave it. */
+  /** The id from the wake. */
   id: string;
   /** Canonical id of the thread that woke the agent. */
   thread_id: string;
   /** Ids of the messages that woke it, oldest first. */
   messages: string[];
-  /** The turn whose question these messages answer, and whose work this one goes on with. */
+  /** The turn whose question these messages answer, and whose work this one continues. */
   continues?: string | null;
   model?: string | null;
-  /** Which versioned prompt: `name@version#hash`; None for a plain instruction. */
+  /** The versioned prompt, as `name@version#hash`; None for a plain instruction. */
   prompt_id?: string | null;
-  /** Names of the parts that the system prompt was built from, in their order. */
+  /** Names of the system prompt's parts, in order. */
   components?: string[];
   /** How the model calls tools: native, tool_call or final_output. */
   dialect?: string | null;
@@ -2758,24 +2758,24 @@ export interface TurnSummary {
   /** None while it runs. */
   outcome?: string | null;
   reason?: string;
-  /** Ids of the approvals that it is parked for. */
+  /** Ids of the approvals that it waits for. */
   waits_for?: string[];
   model?: string | null;
   steps?: number;
-  /** Of tools. */
+  /** Number of tool calls. */
   calls?: number;
   tokens_in?: number;
   tokens_out?: number;
-  /** What its model has cost; left out where no price is known. */
+  /** Its model's cost; left out if no price is known. */
   cost_usd?: number | null;
 }
 
 export interface TurnTried {
-  /** That of the signal. */
+  /** From the signal. */
   request: string;
-  /** With `step`: the name of the model that was asked, at its endpoint. */
+  /** With `step`: the model's name at its endpoint. */
   model?: string;
-  /** What the model has answered. */
+  /** The model's answer. */
   step?: Step | null;
   /** Why there is no answer. */
   error?: string | null;
@@ -2896,7 +2896,7 @@ export interface WakeExplanation {
   /** The reason as a sentence. */
   explanation: string;
   wake?: Wake | null;
-  /** Of a wake: pending, running or ended. */
+  /** For a wake: pending, running or ended. */
   state?: string | null;
 }
 
@@ -2942,25 +2942,25 @@ export interface WhichThread {
   thread: string;
 }
 
-/** How a question fills the model's context window. Sizes are tokens. */
+/** How a prompt fills the model's context window. Sizes are tokens. */
 export interface Window {
-  /** Of the window; None: not known, nothing is cut. */
+  /** Size of the window; None if unknown, in which case nothing is cut. */
   size?: number | null;
-  /** Left free for the answer. */
+  /** Reserved for the answer. */
   reserve?: number;
   layers?: Layer[];
-  /** Whether the sizes are counted by the model's own vocabulary; else they are estimates. */
+  /** Whether the sizes are counted with the model's own vocabulary rather than estimated. */
   exact?: boolean;
 }
 
-/** How a question fills the model's context window. Sizes are tokens. */
+/** How a prompt fills the model's context window. Sizes are tokens. */
 export interface Window2 {
-  /** Of the window; None: not known, nothing is cut. */
+  /** Size of the window; None if unknown, in which case nothing is cut. */
   size?: number | null;
-  /** Left free for the answer. */
+  /** Reserved for the answer. */
   reserve?: number;
   layers?: Layer[];
-  /** Whether the sizes are counted by the model's own vocabulary; else they are estimates. */
+  /** Whether the sizes are counted with the model's own vocabulary rather than estimated. */
   exact?: boolean;
 }
 
@@ -2987,29 +2987,29 @@ export interface WriteFile {
 }
 
 export interface Operations {
-  /** Make an agent: its file is written, and it starts at once. */
+  /** Create an agent: its file is written, and it starts at once. */
   add_agent: { args: NewAgent; result: AgentSaved };
   /** React to a message with an emoji when a reply would add nothing more than that it was seen, agreed with or done. It wakes no agent. */
   add_reaction: { args: ChangeReaction; result: Reacted };
-  /** Make a token that proves a participant; it is shown this once, the hub keeps its hash. */
+  /** Create a token that proves a participant. It is shown only once; the hub stores a hash. */
   add_token: { args: TokenFor; result: NewToken };
-  /** List the models, tools and channels among which an agent can be made, and the agents that can be changed. */
+  /** List the models, tools and channels available to a new agent, and the agents that can be changed. */
   agent_choices: { args: ReadAgentChoices; result: AgentChoices };
-  /** Let a tool call run, as it was asked for or with other arguments. For people who may decide about it. */
+  /** Let a tool call run, as requested or with other arguments. For its approvers. */
   approve: { args: Approve; result: Approval };
-  /** Ask a model directly, without any agent: to see whether it answers, or how it would with an instruction. It has no tools; it costs what it costs. */
+  /** Ask a model directly, without an agent, to check that it answers or to try an instruction. It has no tools. The usual price applies. */
   ask_model: { args: AskModel; result: ModelAnswer };
   /** Assign a task to a participant. Also send them a message, because an assignment wakes an agent only if a person makes it. */
   assign_task: { args: AssignTask; result: Task };
-  /** Record that a turn begins, or begins again after a crash; tells what was done before. */
+  /** Record that a turn begins, or resumes after a crash; returns the steps recorded so far. */
   begin_turn: { args: BeginTurn; result: BeginTurnResult };
   /** Start the upload of a file. Its content follows in parts. */
   begin_upload: { args: BeginUpload; result: Upload };
   /** Read a whole task board as Markdown. */
   board_as_markdown: { args: BoardOf; result: BoardText };
-  /** Let a copy of the network go on from a message with other instructions or models, apart from it, and compare. Nothing is sent, and no tool that reaches out is run. For owners; the store must be a file. */
+  /** Continue a separate copy of the network from a message with other instructions or models, and compare. Nothing is sent, and no tool with outside effects is run. For owners; the store must be a file. */
   branch: { args: Branch; result: Branched };
-  /** Send a text to everybody in the network. Mention an agent with @name to make it act. */
+  /** Send a text to everyone in the network. Mention an agent with @name to make it act. */
   broadcast_text_message: { args: BroadcastTextMessage; result: SendResult };
   /** Cancel one of your reminders. */
   cancel_reminder: { args: ReminderOf; result: Reminder };
@@ -3017,7 +3017,7 @@ export interface Operations {
   cancel_task: { args: ChangeTask; result: Task };
   /** Cancel an upload. */
   cancel_upload: { args: UploadOf; result: Done };
-  /** Say what is wrong with an agent that is not saved yet, field by field. */
+  /** Check an agent that is not saved yet, and list the problems by field. */
   check_agent: { args: CheckAgent; result: AgentProblems };
   /** Claim a task that you will do. It is yours until you finish or release it. If another participant already holds it, the error names the holder. */
   claim_task: { args: TaskOf; result: Task };
@@ -3025,7 +3025,7 @@ export interface Operations {
   close_poll: { args: PollOf; result: Poll };
   /** Comment on a shared document or on one of its lines. */
   comment_on_document: { args: CommentOn; result: Comment };
-  /** Give a mod other settings while it runs. Wrong ones change nothing. They hold until the network ends: what it starts with is in its YAML. */
+  /** Change a mod's settings while it runs. Invalid settings change nothing. They last until the network ends, as it starts with those in its YAML. */
   configure_mod: { args: ConfigureMod; result: ModState };
   /** Create a task board in addition to the default board of a thread. */
   create_board: { args: CreateBoard; result: Board };
@@ -3037,15 +3037,15 @@ export interface Operations {
   create_poll: { args: CreatePoll; result: PollSummary };
   /** Create a task on the board of a thread, for anyone to claim or with an owner. */
   create_task: { args: CreateTask; result: Task };
-  /** Ask another agent to do something. You are woken once, with its result or when it has failed, and need not wait meanwhile. */
+  /** Ask another agent to do something. You need not wait: you are woken once, with its result or its failure. */
   delegate: { args: Delegate; result: SendResult };
   /** Delete a file that you uploaded. Messages it is attached to show that it was deleted. Owners of the network can delete any file that they can read. */
   delete_file: { args: FileOf; result: File };
   /** Delete one of your messages. It is no longer shown to anyone. This wakes no agent. */
   delete_message: { args: DeleteMessage; result: SendResult };
-  /** Refuse a tool call; its agent is told the reason. For people who may decide about it. */
+  /** Refuse a tool call; its agent receives the reason. For its approvers. */
   deny: { args: Deny; result: Approval };
-  /** Read the JSON Schemas of operations: what they take and what they answer. Keep them by the hash that `ready` tells, and ask only for those that are new. */
+  /** Read the JSON Schemas of operations: inputs and outputs. Cache them by the hash in `ready`, and ask only for new ones. */
   describe_operations: { args: DescribeOperations; result: OperationSchemas };
   /** Show the changes between two versions of a shared document. */
   diff_document: { args: DiffDocument; result: DocumentDiff };
@@ -3055,17 +3055,17 @@ export interface Operations {
   document_history: { args: ReadHistory; result: DocumentHistory };
   /** Read bytes of a file. */
   download_chunk: { args: DownloadChunk; result: FileChunk };
-  /** Draft an agent from a sentence: by a model of the network, where there is one that answers. */
+  /** Draft an agent from a sentence, with a model of the network if one answers. */
   draft_agent: { args: DescribeAgent; result: AgentDraft };
-  /** Change an agent; what is left out stays. It starts anew with it, and goes on with the turn that it was in. */
+  /** Change an agent; omitted fields stay. It restarts with the change and resumes its turn. */
   edit_agent: { args: EditAgent; result: AgentSaved };
   /** Replace lines of a shared document, by the line numbers of the version that you read. Changes that others made elsewhere since then are merged. If they changed the same lines, nothing is saved and you get the conflicts. */
   edit_document: { args: EditDocument; result: DocumentEdited };
   /** Edit one of your messages. Its readers see the new text. An edit wakes no agent: if someone needs to act on it, send a new message. */
   edit_message: { args: EditMessage; result: SendResult };
-  /** Record how a turn ended. A person who still waits for an answer is told by the hub. */
+  /** Record how a turn ended. The hub notifies a person who still waits for an answer. */
   end_turn: { args: EndTurn; result: Done };
-  /** Tell why a message woke an agent, or why it did not. */
+  /** Explain why a message woke an agent, or why it did not. */
   explain_wake: { args: ExplainWake; result: WakeExplanation };
   /** Export a thread, an interaction or (owners only) everything you can read, as text in pieces. Continue with `cursor` until there is none. */
   export_transcript: { args: ExportTranscript; result: Piece };
@@ -3079,9 +3079,9 @@ export interface Operations {
   finish_upload: { args: UploadOf; result: File };
   /** Follow a thread: you are notified of new messages in it, even if you muted the channel or conversation that contains it. Following alone does not wake an agent. */
   follow_thread: { args: WhichThread; result: ThreadChoice };
-  /** Forget what you have remembered under a key. */
+  /** Forget what you remembered under a key. */
   forget: { args: Forget; result: Done };
-  /** Let an agent that was taken over speak for itself again. What was said meanwhile is in its next prompt. For whoever speaks for it, and for owners. */
+  /** Let an agent that was taken over speak for itself again. Its next prompt has the messages sent meanwhile. For the person who took it over, and for owners. */
   hand_back: { args: HandBack; result: Done };
   /** Import lines of a transcript (jsonl) of another network into empty threads. This wakes no agent, and each line is imported only once. */
   import_transcript: { args: ImportTranscript; result: Imported };
@@ -3089,17 +3089,17 @@ export interface Operations {
   join_channel: { args: ChannelName; result: Done };
   /** Leave a channel: you no longer receive what is posted there. */
   leave_channel: { args: ChannelName; result: Done };
-  /** Tell that the process works on a turn no more without having died in it: the agent is stopped, or the turn waits for a person. The next begin goes on with it. */
+  /** Report that the process no longer works on a turn, but did not crash: the agent is stopped, or the turn waits for a person. The next `begin_turn` resumes it. */
   leave_turn: { args: LeaveTurn; result: Done };
   /** List the agents that this network starts itself, and whether they run. */
   list_agent_processes: { args: ListAgentProcesses; result: AgentProcesses };
   /** List the agents of the network, including absent ones, with their cards, sorted by id. */
   list_agents: { args: ListAgents; result: Agents };
-  /** List approvals, newest first: those that you may decide or have asked for, all for an owner. */
+  /** List approvals, newest first: those you can decide or asked for; all of them for an owner. */
   list_approvals: { args: ListApprovals; result: Approvals };
   /** List the task boards that you can read. */
   list_boards: { args: ListBoards; result: Boards };
-  /** List the threads that the breaker has stopped because too many turns began there. */
+  /** List the threads that the breaker stopped because too many turns began there. */
   list_breakers: { args: ListBreakers; result: Breakers };
   /** List the channels of the network, with their members and whether you are one. */
   list_channels: { args: ListChannels; result: Channels };
@@ -3109,11 +3109,11 @@ export interface Operations {
   list_files: { args: ListFiles; result: Files };
   /** List messages that mention you, newest first; `before` pages back in time. */
   list_mentions: { args: ListMentions; result: MentionPage };
-  /** List the models of the network's file, and what they cost. */
+  /** List the models of the network's file, and their prices. */
   list_models: { args: ListModels; result: Models };
-  /** List the mods of the network in the order in which messages pass them. */
+  /** List the mods of the network, in the order that messages pass through them. */
   list_mods: { args: ListMods; result: ModStates };
-  /** List everybody in the network: agents and people, what they can do, and who is present. */
+  /** List everyone in the network: agents and people, what they can do, and who is present. */
   list_participants: { args: ListParticipants; result: Participants };
   /** List the polls that you can read and vote in. */
   list_polls: { args: ListPolls; result: Polls };
@@ -3121,11 +3121,11 @@ export interface Operations {
   list_reactions: { args: ListReactions; result: Reactions };
   /** List your reminders with their next due times. */
   list_reminders: { args: ListReminders; result: Reminders };
-  /** List requests, newest first: those that you have made or are to report, all for an owner. */
+  /** List requests, newest first: those you made or were given; all of them for an owner. */
   list_requests: { args: ListRequests; result: Requests };
-  /** List what people have stopped. */
+  /** List the stops that people set. */
   list_stops: { args: ListStops; result: Stops };
-  /** List the agents for which somebody speaks, and until when. */
+  /** List the agents that people have taken over, and until when. */
   list_takeovers: { args: ListTakeovers; result: Takeovers };
   /** List tasks on your boards, optionally only those of one board, thread, state or owner, or with `ready` those that can be claimed now. */
   list_tasks: { args: ListTasks; result: Tasks };
@@ -3133,17 +3133,17 @@ export interface Operations {
   list_thread_info: { args: ListThreadInfo; result: ThreadInfos };
   /** List your threads, most recently active first, each with its last message; `before` pages back in time. */
   list_threads: { args: ListThreads; result: ThreadList };
-  /** Tell who has how many stored tokens; the tokens themselves are not kept. */
+  /** List how many stored tokens each participant has; the tokens themselves are not stored. */
   list_tokens: { args: ListTokens; result: TokenCounts };
-  /** List the latest turns, newest first: of everybody for an owner, else your own. `before` pages back in time. */
+  /** List the latest turns, newest first: all turns for an owner, otherwise your own. `before` pages back in time. */
   list_turns: { args: ListTurns; result: Turns };
   /** List the webhooks with their waiting and failed events. */
   list_webhooks: { args: ListWebhooks; result: Webhooks };
-  /** Write what came of a message as a case for `hubbub test`. All of it must be over. For owners. */
+  /** Write a message and its outcome as a case for `hubbub test`. Its interaction must have ended. For owners. */
   make_case: { args: MakeCase; result: CaseYaml };
-  /** Mark a thread as read up to a position (tseq); what is read further already stays so. */
+  /** Mark a thread as read up to a position (tseq); a marker further on stays. */
   mark_read: { args: MarkRead; result: Done };
-  /** Mark a thread as unread from a position (tseq) on, and as read up to there. */
+  /** Mark a thread as unread from a position (tseq) on, and as read before it. */
   mark_unread: { args: MarkUnread; result: Done };
   /** Mark a digest as read: your next digest starts after it. This does not mark threads as read. */
   mark_visit: { args: MarkVisit; result: Visit };
@@ -3151,19 +3151,19 @@ export interface Operations {
   message_history: { args: MessageHistory; result: MessageVersions };
   /** Mute a thread, a channel or a conversation, with its reply threads: you still receive its messages, but only those that mention you wake or notify you. */
   mute_thread: { args: WhichThread; result: ThreadChoice };
-  /** Tell how the hub is doing: sessions, position of the log, queues. */
+  /** Show the hub's status: sessions, log position, queues. */
   network_status: { args: ReadStatus; result: NetworkStatus };
   /** Pause one of your reminders until you resume it. */
   pause_reminder: { args: ReminderOf; result: Reminder };
   /** Post a text to a channel you are a member of. Mention an agent with @name to make it act. */
   post_to_channel: { args: PostToChannel; result: SendResult };
-  /** Read how an agent is defined, and how it was defined before. */
+  /** Read an agent's definition, and its earlier versions. */
   read_agent: { args: ReadAgent; result: AgentDefinition };
-  /** Read the last lines that an agent's process has written. */
+  /** Read the last lines that an agent's process wrote. */
   read_agent_log: { args: OneAgent; result: AgentLog };
-  /** Read one approval: the tool, its arguments, who may decide, how it stands. */
+  /** Read one approval: the tool, its arguments, who can decide, and its state. */
   read_approval: { args: ReadApproval; result: Approval };
-  /** Read an interaction's budget: what there is and what is used. For whoever takes part in it, and owners. */
+  /** Read an interaction's budget: its limits and what is used. For its participants, and owners. */
   read_budget: { args: ReadBudget; result: BudgetState };
   /** Read the card of a participant: its skills, the input it needs, its cost and its availability. */
   read_card: { args: ReadCard; result: AgentCard };
@@ -3173,15 +3173,15 @@ export interface Operations {
   read_document_comments: { args: ReadComments; result: Comments };
   /** Read the text of a file or a range of its lines, with line numbers. Long texts come in parts: while there are more lines, continue after the last one. */
   read_file: { args: ReadFile; result: FileText };
-  /** Follow an interaction through the log: its messages that you may read, whom they woke, and, for owners, who wrote the others to whom, and the turns that began with them all. */
+  /** Follow an interaction through the log: the messages you can read and whom they woke. For owners also the senders and recipients of the others, and the turns they all started. */
   read_interaction: { args: ReadInteraction; result: InteractionPage };
   /** Read one message by its id, for example m42. */
   read_message: { args: ReadMessage; result: Message };
   /** Read a poll: its options and the current votes. A secret poll shows only the number of voters while it is open, and never who voted for what. */
   read_poll: { args: PollOf; result: Poll };
-  /** Tell what became of a message with each reader of its thread: whether it was delivered and read, whom it woke and why, the turns that it started, and whether they answered it. */
+  /** Show what happened to a message for each reader of its thread: whether it was delivered and read, whom it woke and why, the turns it started, and whether they answered it. */
   read_receipts: { args: ReadReceipts; result: Receipts };
-  /** Read what was spent by day, agent and thread: everything for an owner, for others what they take part in. With the day's limits and what is used of them. */
+  /** Read the spending by day, agent and thread, with the daily limits and their usage. An owner sees everything, others only what they take part in. */
   read_spending: { args: ReadSpending; result: Spending };
   /** Read a task with its description, result and history. */
   read_task: { args: ReadTask; result: TaskDetails };
@@ -3189,19 +3189,19 @@ export interface Operations {
   read_thread: { args: ReadThread; result: ThreadPage };
   /** Read the whole record of a turn: prompt, steps, tool calls and results, outcome. */
   read_turn: { args: ReadTurn; result: Turn };
-  /** Recall what you have remembered under a key. Without a key: all your keys, with the values that are short. */
+  /** Recall what you remembered under a key. Without a key: all your keys, with their values if short. */
   recall: { args: Recall; result: Recalled };
-  /** Record a step of a running turn; the same number again replaces it. The wakes of the messages that were let in before it belong to the turn from then on. */
+  /** Record a step of a running turn; the same number again replaces it. The turn takes over the wakes of the messages that steered it before this step. */
   record_step: { args: RecordStep; result: Done };
-  /** Release a thread that the breaker has stopped: what is said there wakes again. */
+  /** Release a thread that the breaker stopped: new messages wake agents there again. */
   release_breaker: { args: ReleaseBreaker; result: Done };
   /** Release a task that you hold, so that others can claim it. */
   release_task: { args: ChangeTask; result: Task };
-  /** Remember something beyond this conversation, under a key: facts, preferences, where you stand. It replaces what the key held. Nobody else sees it. */
+  /** Remember something beyond this conversation, under a key: facts, preferences, progress. It replaces the key's old value. No one else sees it. */
   remember: { args: Remember; result: Done };
   /** Set a reminder for yourself or others. When it is due, its text is posted in the thread and wakes the agents it is for. To come back to something later, set one for yourself and finish. */
   remind: { args: Remind; result: Reminder };
-  /** Remove an agent that has a file of its own, with that file. What it said stays. */
+  /** Remove an agent that has a file of its own, with that file. Its messages stay. */
   remove_agent: { args: RemoveAgent; result: AgentSaved };
   /** Remove your reaction from a message. */
   remove_reaction: { args: ChangeReaction; result: Reacted };
@@ -3209,21 +3209,21 @@ export interface Operations {
   reopen_task: { args: ChangeTask; result: Task };
   /** Reopen a resolved reply thread. */
   reopen_thread: { args: WhichThread; result: ThreadState };
-  /** Reply under a message: opens or continues that message's own reply thread. To answer beside the message, in its thread itself, send a text to the thread's id instead. */
+  /** Reply under a message: opens or continues that message's own reply thread. To answer in the message's thread itself, send a text to the thread's id instead. */
   reply: { args: Reply; result: SendResult };
-  /** Tell who has asked you for something what came of it. This ends the request: there is one report. With the status `question` you ask them for what you must know, and the request stays open: finish, and you are woken by the reply. */
+  /** Report the outcome of a request to its requester. This ends the request, so report once. With status `question` you ask the requester for what you need and the request stays open: finish your turn, and the reply wakes you. */
   report: { args: Report; result: SendResult };
-  /** Ask people whether a call of yours may run. Asking again for the same call of a turn tells how it stands, and asks nobody twice. */
+  /** Ask people whether one of your calls may run. Asking again for the same call of a turn returns its current state and notifies no one twice. */
   request_approval: { args: RequestApproval; result: Approval };
-  /** Ask for leave to put a question to a model: what it may cost is reserved until the step is recorded that tells the real figures. */
+  /** Reserve the estimated cost of a model call, until the step with the actual cost is recorded. */
   reserve_budget: { args: ReserveBudget; result: Reservation };
   /** Resolve a comment on a shared document. */
   resolve_document_comment: { args: ResolveComment; result: Comment };
   /** Mark a reply thread as resolved: its question is answered or its matter settled. Send any final message first, because a new message can reopen the thread. */
   resolve_thread: { args: WhichThread; result: ThreadState };
-  /** End an agent's process and start it again. A turn that it was in goes on then. */
+  /** Stop an agent's process and start it again. It resumes an interrupted turn. */
   restart_agent: { args: OneAgent; result: AgentProcesses };
-  /** Let a thread, an agent or everything go on. What was stopped stays ended; what is said from now on wakes again. */
+  /** Resume a thread, an agent or everything. The turns that were stopped stay ended; new messages wake agents again. */
   resume: { args: Resume; result: Done };
   /** Resume one of your paused reminders at its next due time. A one-time reminder whose time has passed is sent immediately. */
   resume_reminder: { args: ReminderOf; result: Reminder };
@@ -3233,11 +3233,11 @@ export interface Operations {
   retry_webhook: { args: RetryWebhook; result: WebhookDelivery };
   /** Make all stored tokens of a participant invalid and close its sockets. */
   revoke_tokens: { args: TokenFor; result: Done };
-  /** Make an earlier version of an agent hold again. */
+  /** Restore an earlier version of an agent. */
   roll_back_agent: { args: RollBackAgent; result: AgentSaved };
   /** Search your messages, shared documents and files for words, best match first. Use it to look up earlier messages and decisions in any of your threads. */
   search: { args: SearchFor; result: SearchHits };
-  /** Send JSON content to a participant, a group or a thread, with a text that says how it reads. */
+  /** Send JSON content to a participant, a group or a thread, with a text representation. */
   send_message: { args: SendMessage; result: SendResult };
   /** Send a text to a participant, to several (a group), or into a thread you are in. Agents it is sent to directly will act on it. */
   send_text_message: { args: SendTextMessage; result: SendResult };
@@ -3245,23 +3245,23 @@ export interface Operations {
   set_thread_title: { args: SetThreadTitle; result: ThreadState };
   /** Share a file with the readers of a thread. */
   share_file: { args: ShareFile; result: File };
-  /** Start an agent that was stopped, or that was given up. */
+  /** Start an agent that was stopped, or that the launcher gave up on. */
   start_agent: { args: OneAgent; result: AgentProcesses };
-  /** Say that an approved call of yours runs now, before it does. An approval can be used once: whoever has died in the middle of the call does not run it again. */
+  /** Record that your approved call starts now, just before running it. An approval can be used once: after a crash in the middle of the call, it does not run again. */
   start_approved: { args: StartApproved; result: Approval };
-  /** Stop a turn, a thread, an agent, or everything: running turns end at once, wakes that wait are dropped, and until it is resumed nothing there wakes anybody. A turn and a thread may be stopped by whoever reads the thread, the rest by owners. */
+  /** Stop a turn, a thread, an agent, or everything: running turns end at once, pending wakes are dropped, and no agent wakes there until it is resumed. Anyone who reads a thread can stop it and its turns; only owners can stop the rest. */
   stop: { args: Stop; result: Stopped };
-  /** End an agent's process until somebody starts it again. A turn that it was in goes on then. */
+  /** Stop an agent's process until it is started again, when it resumes an interrupted turn. */
   stop_agent: { args: OneAgent; result: AgentProcesses };
-  /** Say that you no longer wait for the answer to a message that was sent with `awaits`. */
+  /** Stop waiting for the answer to a message that you sent with `awaits`. */
   stop_waiting: { args: StopWaiting; result: Done };
-  /** Speak for an agent for a while: what it was doing ends, nothing wakes it, and what reaches it you hear. What you say with `speak_as` is marked so. Taking over again renews the takeover. */
+  /** Speak for an agent for a while: its turns end, nothing wakes it, and you receive its messages. Messages you send with `speak_as` are marked. Taking over again renews the takeover. */
   take_over: { args: TakeOver; result: Takeover };
   /** Add your reaction to a message, or remove it if it exists. */
   toggle_reaction: { args: ChangeReaction; result: Reacted };
-  /** Ask the model of a recorded turn once more how to begin it, with another system prompt or another model if you like. Nothing is sent, run or recorded. For owners; the agent must be here. */
+  /** Ask the model of a recorded turn again for its first step, optionally with another system prompt or model. Nothing is sent, run or recorded. For owners; the agent must be connected. */
   try_turn: { args: TryTurn; result: TriedTurn };
-  /** Answer the hub's signal `try_turn`: with what your model says, or why it says nothing. */
+  /** Answer the hub's signal `try_turn` with your model's step, or the reason there is none. */
   turn_tried: { args: TurnTried; result: Done };
   /** Stop following a thread. */
   unfollow_thread: { args: WhichThread; result: ThreadChoice };

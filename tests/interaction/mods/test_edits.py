@@ -233,4 +233,4 @@ async def test_a_network_that_leaves_out_a_mod_of_its_store_says_what_that_means
         with capture_logs() as told:
             async with workplace(mods, store=store):
                 pass
-        assert [each["mods"] for each in told if "of this store" in each["event"]] == missing
+        assert [each["mods"] for each in told if "data in this store" in each["event"]] == missing

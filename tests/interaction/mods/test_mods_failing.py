@@ -103,7 +103,7 @@ async def test_an_operation_that_breaks_is_one_error_and_the_hub_goes_on(name: s
             for _ in range(2):
                 answer = await ann.ask(name, how=how)
                 assert (answer["op"], answer["code"]) == ("error", "internal"), how
-                told = f"the mod wreck has failed in {name}"
+                told = f"the mod wreck failed in {name}"
                 assert answer["message"].startswith(told)
                 assert answer["details"] == {"mod": "wreck"}
             assert network.hub.kernel.metrics.mod_failures["wreck"] == 2
@@ -324,7 +324,7 @@ async def test_a_mod_that_takes_too_long_to_start_or_cannot_is_one_sentence(
 ) -> None:
     monkeypatch.setattr(runtime, "START_S", 0.05)
     for begin, why in (
-        (forever, "what takes longer than 0.05 s is work"),
+        (forever, "anything that takes longer than 0.05 s belongs"),
         (partial(at_once, "exit"), "SystemExit: 3"),
     ):
         first = Life()
@@ -411,7 +411,7 @@ async def test_rows_that_the_store_refuses_are_a_failure_and_the_message_stays()
         assert (await bob.event())["message"]["content"] == "hello"
         assert "no such table: scribe_nothing" in failures(network)["on_stored"]
         [told] = await notices(ann, 1)
-        assert told.startswith("The mod scribe has failed in on_stored:")
+        assert told.startswith("The mod scribe failed in on_stored:")
 
 
 # Who hears of it --------------------------------------------------------------------------------
@@ -440,7 +440,7 @@ async def test_the_same_failure_is_told_again_after_a_minute_and_then_less_and_l
                 await ann.call("broadcast_text_message", text="hello")
             clock.wall += AGAIN_S
         told = await notices(ann, 4)
-        text = "The mod grumpy has failed in on_message: ValueError: not again"
+        text = "The mod grumpy failed in on_message: ValueError: not again"
         counted = [f"{text} (and {n} more since the last notice)" for n in (9, 19, 39)]
         assert told == [text, *counted]
         clock.wall += 100 * AGAIN_S
@@ -460,7 +460,7 @@ async def test_an_owner_who_was_absent_finds_the_notice_when_she_comes() -> None
         await network.quiet()
         olga = await network.join("olga")
         [told] = await notices(olga, 1)
-        assert told == "The mod grumpy has failed in on_message: ValueError: not again"
+        assert told == "The mod grumpy failed in on_message: ValueError: not again"
         page = await olga.call("read_thread", thread="direct_hub")
         assert [each["text_representation"] for each in page["messages"]] == [told]
         assert not [e for e in await ann.sync() if e["message"]["sender_id"] == "hub"]

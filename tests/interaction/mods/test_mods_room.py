@@ -127,6 +127,6 @@ async def test_a_mod_without_tables_has_no_names_of_others_either(
     async with LocalNetwork(store=store, mods=[tally()]):
         pass
     for kind in (Greedy, Elder):
-        with pytest.raises(UserError, match=f"the mod {kind.name}: tables .* belong to others"):
+        with pytest.raises(UserError, match=f"the mod {kind.name}: tables .* already exist"):
             async with LocalNetwork(store=store, mods=[kind(ModConfig())]):
                 pass

@@ -89,7 +89,7 @@ async def test_wrong_settings_change_nothing_and_only_owners_change_any() -> Non
             ("picky", {"wrod": "x"}, "mods.picky.wrod"),
             ("picky", {"time_limit": "soon"}, "mods.picky.time_limit"),
             ("picky", {"permissions": {"picky_wrod": "admin"}}, "did you mean picky_word"),
-            ("picky", {"word": "explode"}, "does not take these settings.*not that word"),
+            ("picky", {"word": "explode"}, "rejected these settings.*not that word"),
             ("pciky", {}, "no mod 'pciky'; did you mean picky"),
         ]
         for name, settings, says in wrong:

@@ -89,10 +89,10 @@ async def test_what_a_mod_says_in_its_thread_reaches_everybody_once_and_wakes_no
         # Nobody but the mod speaks there, and nobody answers below.
         for who in (ann, bot):
             for to in ("mod.crier", "mod_crier"):
-                with pytest.raises(OperationError, match="only the mod itself speaks") as caught:
+                with pytest.raises(OperationError, match="only the mod itself posts") as caught:
                     await who.call("send_text_message", to=to, text="me too")
                 assert caught.value.code == "forbidden"
-        with pytest.raises(OperationError, match="only the mod itself speaks"):
+        with pytest.raises(OperationError, match="only the mod itself posts"):
             await ann.call("reply", message_id=said.id, text="what?")
 
 

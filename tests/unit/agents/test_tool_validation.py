@@ -115,19 +115,19 @@ def test_json_that_came_as_text_is_read_but_not_where_a_text_is_wanted() -> None
 
 
 def test_a_schema_that_is_none_too_large_or_too_deep_is_refused() -> None:
-    with pytest.raises(ValueError, match="no JSON Schema"):
+    with pytest.raises(ValueError, match="JSON Schema"):
         ArgumentCheck({"type": "objekt"})
     deep: dict[str, JsonValue] = {}
     for _ in range(600):
         deep = {"items": deep}
-    with pytest.raises(ValueError, match="it is too deep"):
+    with pytest.raises(ValueError, match="too deep"):
         ArgumentCheck(deep)
     wide: dict[str, JsonValue] = {"properties": {f"p{n}": {} for n in range(50_000)}}
-    with pytest.raises(ValueError, match="it is too large"):
+    with pytest.raises(ValueError, match="too large"):
         ArgumentCheck(wide)
-    with pytest.raises(ValueError, match="no JSON Schema"):
+    with pytest.raises(ValueError, match="JSON Schema"):
         ArgumentCheck({"type": [n if n % 2 else str(n) for n in range(8000)]})
-    with pytest.raises(ValueError, match="no JSON Schema"):
+    with pytest.raises(ValueError, match="JSON Schema"):
         ArgumentCheck({"required": [n if n % 2 else str(n) for n in range(8000)]})
 
 

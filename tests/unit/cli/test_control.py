@@ -258,7 +258,7 @@ def test_a_thread_of_the_breaker_is_listed_and_released(
             await bot.call("end_turn", end=TurnEnd(id=turn, outcome="finished"))
 
     with network(home) as url:
-        with pytest.raises(OperationError, match="the breaker has stopped this thread"):
+        with pytest.raises(OperationError, match="the breaker stopped this thread"):
             together(url, storm)
         assert (
             hubbub.story("network stops", "resume", "network stops", "resume thread @bot")

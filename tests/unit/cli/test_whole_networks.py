@@ -204,7 +204,7 @@ def test_what_happened_in_a_running_network_is_replayed_and_becomes_a_case(
         assert (ran.code, ran.out) == (0, "refund.json: 4 messages, 3 turns\n")
         assert hubbub("record", refund, "--case", "new.yaml").code == 0
         nothing = hubbub("record", "i999", "--out", "x.json")
-        assert (nothing.code, nothing.err) == (2, "hubbub: there is no interaction i999 for you\n")
+        assert (nothing.code, nothing.err) == (2, "hubbub: no interaction i999 is visible to you\n")
     assert (shop / "looked-up").read_text() == "once "
 
     (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE))

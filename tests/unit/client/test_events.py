@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from hubbub.client import Backoff
-from hubbub.client.items import MOST_SIGNALS
+from hubbub.client.items import MAX_SIGNALS
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Cursor, Event, Signal
 from tests.interaction.stop_rig import HandClock
@@ -190,7 +190,7 @@ async def test_a_flood_of_signals_costs_signals_never_events(peer: Peer) -> None
         client.post("list_participants")
         await connection.call()
         assert (await consumer.event()).seq == 1
-        kept = [await consumer.next() for _ in range(MOST_SIGNALS)]
+        kept = [await consumer.next() for _ in range(MAX_SIGNALS)]
         assert [s.data for s in kept if isinstance(s, Signal)] == list(range(744, 1000))
         assert (await consumer.event()).seq == 2
 

@@ -119,7 +119,7 @@ async def test_who_is_no_hub_is_a_lost_connection() -> None:
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(ConnectionLost, match="is no hub"):
+        with pytest.raises(ConnectionLost, match="is not a hub"):
             await Client(WebSocketTransport(f"ws://127.0.0.1:{port}"), "ann").__aenter__()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound but not listening: nobody else gets this port

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.network.notifications import MOST_BYTES, MOST_THREADS, Activities
+from hubbub.network.notifications import MAX_BYTES, MAX_THREADS, Activities
 
 
 def told(activities: Activities) -> dict[tuple[str, str], JsonValue]:
@@ -26,14 +26,14 @@ def test_who_names_no_state_is_idle_and_any_other_data_is_work() -> None:
 
 def test_what_is_remembered_is_short_and_of_the_latest_threads() -> None:
     activities = Activities()
-    activities.note("bot", "one", {"state": "thinking", "of": "x" * MOST_BYTES}, 1.0)
+    activities.note("bot", "one", {"state": "thinking", "of": "x" * MAX_BYTES}, 1.0)
     assert told(activities) == {("bot", "one"): {"state": "thinking"}}
-    activities.note("bot", "one", "y" * (2 * MOST_BYTES), 1.0)
-    assert told(activities) == {("bot", "one"): {"state": "y" * MOST_BYTES}}
+    activities.note("bot", "one", "y" * (2 * MAX_BYTES), 1.0)
+    assert told(activities) == {("bot", "one"): {"state": "y" * MAX_BYTES}}
     activities = Activities()
-    for n in range(MOST_THREADS + 5):
+    for n in range(MAX_THREADS + 5):
         activities.note("bot", f"t{n}", "busy", float(n))
-    assert [each.thread_id for each in activities] == [f"t{n}" for n in range(5, MOST_THREADS + 5)]
+    assert [each.thread_id for each in activities] == [f"t{n}" for n in range(5, MAX_THREADS + 5)]
     assert list(activities.working()) == [("bot", 0.0)]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.config.budgets import BreakerConfig
-from hubbub.network.services.stops import MOST_THREADS, Breaker
+from hubbub.network.services.stops import MAX_THREADS, Breaker
 
 
 def breaker(turns: int = 3, within: float = 60.0, **more: bool) -> Breaker:
@@ -31,7 +31,7 @@ def test_the_turn_after_the_last_that_is_allowed_is_one_too_many() -> None:
     off = breaker(1, enabled=False)
     assert [off.count("t", f"a-m{n}", 0.0) for n in range(5)] == [None] * 5
     counting = breaker(1)
-    for n in range(MOST_THREADS + 1):
+    for n in range(MAX_THREADS + 1):
         counting.count(f"t{n}", "a-m1", 0.0)
     assert counting.count("t0", "a-m2", 0.0) is None, "the thread of longest ago is forgotten"
 

@@ -95,4 +95,4 @@ def test_a_question_must_fit_into_all_of_them() -> None:
         accounts = daily(network=DailyBudget(tokens=120), agent=DailyBudget(tokens=100))
         accounts.spend("a", 1, Cost(0, 20))
         accounts.reserve("a", 1, 10, 0.0)
-        assert [each.whose for each in accounts.too_dear("a", 1, tokens, 0.0)] == whose
+        assert [each.whose for each in accounts.exceeded_by("a", 1, tokens, 0.0)] == whose

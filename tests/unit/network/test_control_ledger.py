@@ -53,12 +53,12 @@ def test_time_tokens_and_money_are_barriers_with_what_is_reserved() -> None:
     for estimate, broken in ((9, ()), (10, ()), (11, ("tokens",))):
         ledger = account(tokens=100)
         ledger.spend(Cost(40, 50))
-        assert ledger.too_dear(estimate, 5.0) == broken
+        assert ledger.exceeded_by(estimate, 5.0) == broken
     ledger = account(usd=0.3)
     ledger.spend(Cost(0, 0, 0.1))
     ledger.reserved_usd = 0.1
-    assert ledger.too_dear(0, 0.1) == (), "0.1 + 0.1 + 0.1 is a little more than 0.3"
-    assert ledger.too_dear(0, 0.1001) == ("usd",)
+    assert ledger.exceeded_by(0, 0.1) == (), "0.1 + 0.1 + 0.1 is a little more than 0.3"
+    assert ledger.exceeded_by(0, 0.1001) == ("usd",)
     ledger.reserved_usd = 0.2
     assert ledger.barrier(1000) == "usd"
 

@@ -32,10 +32,10 @@ def test_what_people_set_in_motion_counts_for_itself_and_may_be_taken_back() -> 
     limiter = made(wakes=1)
     assert [limiter.wake("a", "b", 0.0, of) for of in (1, 2, 0)] == [True] * 3
     assert [limiter.wake("b", "a", 0.0, of) for of in (1, 2, 0)] == [False] * 3
-    limiter.take_back("a", "b", 2)
-    limiter.take_back("x", "y")
+    limiter.roll_back("a", "b", 2)
+    limiter.roll_back("x", "y")
     assert [limiter.wake("b", "a", 0.0, of) for of in (1, 2, 0)] == [False, True, False]
-    limiter.take_back("a", "b")
+    limiter.roll_back("a", "b")
     assert limiter.wake("a", "b", 0.0)
     for woken in ("a", "b"):  # a person lets the pair begin anew
         limiter = made(wakes=1)
@@ -52,17 +52,17 @@ def test_that_a_pair_has_no_breath_is_told_once_in_the_time_that_counts() -> Non
     limiter = made(wakes=1)
     limiter.wake("a", "b", 0.0)
     limiter.wake("a", "b", 0.0, 7)
-    assert not limiter.was_told("a", "b", 1.0)
-    assert [limiter.tells("a", "b", at) for at in (1.0, 2.0, 11.0)] == [True, False, True]
-    assert [limiter.was_told("b", "a", at) for at in (12.0, 20.9, 21.0)] == [True, True, False]
-    assert limiter.tells("b", "a", 12.0, 7), "in a person's interaction for itself"
-    assert not limiter.tells("a", "c", 12.0)
-    assert not limiter.was_told("a", "c", 12.0)
+    assert not limiter.was_notified("a", "b", 1.0)
+    assert [limiter.notice_due("a", "b", at) for at in (1.0, 2.0, 11.0)] == [True, False, True]
+    assert [limiter.was_notified("b", "a", at) for at in (12.0, 20.9, 21.0)] == [True, True, False]
+    assert limiter.notice_due("b", "a", 12.0, 7), "in a person's interaction for itself"
+    assert not limiter.notice_due("a", "c", 12.0)
+    assert not limiter.was_notified("a", "c", 12.0)
 
 
 @pytest.mark.behaviour("H-5")
 def test_pairs_that_no_longer_count_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_PAIRS", 10)
+    monkeypatch.setattr(module, "MAX_PAIRS", 10)
     limiter = made(wakes=2)
     assert limiter.wake("a", "b6", 0.0)
     for n in (*range(10), 9):

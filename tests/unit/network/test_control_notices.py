@@ -13,12 +13,12 @@ from hubbub.network.threads import Threads
 from hubbub.protocol.spending import LIMITS, LimitName, Whose
 
 TOLD: list[tuple[LimitName, float, float, str]] = [
-    ("hops", 8, 8, "gone through 8 messages in a row, as much as it may"),
-    ("wakes", 64, 64, "started 64 turns, as much as it may"),
-    ("wall_clock", 1801, 1800, "gone on for 30 minutes, as much as it may"),
-    ("tokens", 1000, 1000, "used 1,000 of its 1,000 tokens, as much as it may"),
-    ("tokens", 900, 1000, "used 900 of its 1,000 tokens, questions under way included, and"),
-    ("usd", 0.25, 0.5, "used $0.25 of its $0.5, questions under way included, and the next"),
+    ("hops", 8, 8, "gone through 8 messages in a row, its limit"),
+    ("wakes", 64, 64, "started 64 turns, its limit"),
+    ("wall_clock", 1801, 1800, "run for 30 minutes, its limit"),
+    ("tokens", 1000, 1000, "used 1,000 of its 1,000 tokens, its limit"),
+    ("tokens", 900, 1000, "used 900 of its 1,000 tokens, including questions in progress, and"),
+    ("usd", 0.25, 0.5, "used $0.25 of its $0.5, including questions in progress, and the next"),
 ]
 
 
@@ -29,7 +29,7 @@ def test_a_notice_names_the_limit_and_the_remedy() -> None:
             text = reached_text(limit, used, of, person=person)
             assert said in text
             assert text.endswith(f"or raise network.budgets.{limit}.")
-            assert ("Write again to go on" in text) == person
+            assert ("Write again to continue" in text) == person
 
 
 @pytest.mark.behaviour("H-2", "H-3")

@@ -155,9 +155,9 @@ async def test_few_paths_are_answered_and_nothing_else() -> None:
         ("/readyz", "", 200, b"ready\n"),
         ("/readyz", "stopping", 503, b"stopping\n"),
         ("/metrics", "", 200, b"hubbub_sessions 0\n"),
-        ("/admin", "", 404, b"There is nothing here; try /\n"),
-        ("/healthz/../metrics", "", 404, b"There is nothing here; try /\n"),
-        ("/HEALTHZ", "", 404, b"There is nothing here; try /\n"),
+        ("/admin", "", 404, b"Not found; try /\n"),
+        ("/healthz/../metrics", "", 404, b"Not found; try /\n"),
+        ("/HEALTHZ", "", 404, b"Not found; try /\n"),
     ]
     for path, trouble, status, body in cases:
         response = await respond(path, trouble=trouble)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hubbub.network.running_turns import MOST_DEATHS, NO_LIVES, TurnProcesses
+from hubbub.network.running_turns import MAX_DEATHS, NO_LIVES, TurnProcesses
 
 
 def after(*begins: tuple[str | None, int], left: bool = False) -> TurnProcesses:
@@ -19,7 +19,7 @@ def after(*begins: tuple[str | None, int], left: bool = False) -> TurnProcesses:
 def test_three_processes_that_die_in_a_turn_end_it_and_two_do_not() -> None:
     assert not after(("a", 0), ("b", 0), ("c", 0)).over
     assert after(("a", 0), ("b", 0), ("c", 0), ("d", 0)).over
-    assert MOST_DEATHS == 3
+    assert MAX_DEATHS == 3
 
 
 @pytest.mark.behaviour("R-8")

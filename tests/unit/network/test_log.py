@@ -34,7 +34,7 @@ class Desk:
         self.log, self.batches = log, list[int]()
         self._thread = threads.ensure("dm.ann.bob")
         self._written = asyncio.Event()
-        log.hearers = LogListeners(committed=((True, self._committed),))
+        log.listeners = LogListeners(committed=((True, self._committed),))
 
     def _committed(self, entries: Sequence[Entry]) -> None:
         self.batches.append(len(entries))

@@ -174,7 +174,7 @@ async def test_a_branch_is_read_as_a_log_that_ended_there_and_goes_on_by_itself(
         assert await same(origin, LENGTH) == before, "nothing of it is in the other log"
         with pytest.raises(UserError, match="has no message m25"):
             await BranchStore(base, LENGTH + 1).open()
-    with pytest.raises(UserError, match="is not there"):
+    with pytest.raises(UserError, match="does not exist"):
         await BranchStore(SqliteLocation(tmp_path / "none.db"), 1).open()
 
 

@@ -138,7 +138,7 @@ async def test_a_hole_or_a_cut_end_is_refused_at_start(tmp_path: Path) -> None:
         for words in (
             f"{path} is damaged: ",
             said,
-            "put a backup in its place (`hubbub network restore`)",
+            "restore a backup (`hubbub network restore`)",
         ):
             assert words in str(refused.value)
 

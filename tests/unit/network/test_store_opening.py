@@ -93,9 +93,9 @@ async def test_what_is_no_store_of_this_version_is_refused_and_left_alone(tmp_pa
     names = ("notes", "newer", "theirs", "marked", "odd")
     before = {name: (tmp_path / f"{name}.db").read_bytes() for name in names}
     for name, kind, says in (
-        ("notes", UserError, "notes.db is not a database: name another file as the store"),
+        ("notes", UserError, "notes.db is not a database: configure another file as the store"),
         ("link", UserError, "link.db cannot be opened: No such file or directory"),
-        ("theirs", StoreVersionError, "database of another program: name another file"),
+        ("theirs", StoreVersionError, "database of another program: configure another file"),
         ("marked", StoreVersionError, "another program"),
         ("newer", StoreVersionError, f"schema version {newer}"),
         ("newer", StoreVersionError, f"up to {latest_version()}: update Hubbub"),
@@ -114,7 +114,7 @@ async def test_a_file_that_was_cut_or_overwritten_is_refused_as_damaged(tmp_path
         spoilt[page : page + 64] = b"\xff" * 64
     for content in (whole[: 3 * 4096], spoilt):
         (tmp_path / "x.db").write_bytes(content)
-        assert "x.db is damaged: put a backup in its place" in await refusal(url, StoreUnavailable)
+        assert "x.db is damaged: restore a backup" in await refusal(url, StoreUnavailable)
 
 
 @pytest.mark.behaviour("S-9")
@@ -171,7 +171,7 @@ async def test_a_store_whose_files_are_gone_writes_nothing_more(tmp_path: Path, 
             (tmp_path / "new").rename(file)
         for _ in range(2):
             with pytest.raises(
-                StoreUnavailable, match=r"deleted, moved or replaced.*stop the hub, put"
+                StoreUnavailable, match=r"deleted, moved or replaced.*stop the hub, restore"
             ):
                 await store.append(direct(301, 301))
             assert f"x.db{end} was" in store.problem()

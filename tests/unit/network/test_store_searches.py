@@ -61,7 +61,7 @@ def test_mentions_are_looked_for_part_by_part(db: sqlite3.Connection, indexed: i
 def test_an_interaction_is_looked_for_part_by_part(db: sqlite3.Connection) -> None:
     fill(db, 100)
     first = interaction(db, "i1", 0, 100)
-    assert ([no for no, _ in first.found], first.upto) == ([1], 40)
+    assert ([no for no, _ in first.rows], first.upto) == ([1], 40)
     assert interaction(db, "i1", 40, 100) == ([], 80)
     assert interaction(db, "i1", 80, 100) == ([], 100)
     assert interaction(db, "i1", 0, 25).upto == 25
@@ -92,7 +92,7 @@ def test_pages_end_before_a_damaged_message_and_go_on_behind_it(db: sqlite3.Conn
     assert refused.value.seq == 20
     assert [json.loads(body)["seq"] for body in mentions(db, "bob", 20, 9).bodies] == [10, 1]
     first = interaction(db, "i1", 0, 30)
-    assert ([json.loads(body)["seq"] for _, body in first.found], first.upto) == ([1, 10], 19)
+    assert ([json.loads(body)["seq"] for _, body in first.rows], first.upto) == ([1, 10], 19)
     with pytest.raises(LogDamaged):
         interaction(db, "i1", first.upto, 30)
-    assert [json.loads(body)["seq"] for _, body in interaction(db, "i1", 20, 30).found] == [25]
+    assert [json.loads(body)["seq"] for _, body in interaction(db, "i1", 20, 30).rows] == [25]

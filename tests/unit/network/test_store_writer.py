@@ -135,7 +135,7 @@ def test_a_repeated_cid_is_found_wherever_the_first_one_lies(
         repeated = Batch(messages=[message(30, sender=f"s{seq % 2}", cid=f"c{seq}")])
         with pytest.raises(DuplicateCids) as refused:
             writer.write(db, repeated)
-        assert refused.value.found == {(f"s{seq % 2}", f"c{seq}")}
+        assert refused.value.pairs == {(f"s{seq % 2}", f"c{seq}")}
 
 
 def test_of_a_refused_batch_nothing_is_kept_and_no_cid_used_up(db: sqlite3.Connection) -> None:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from hubbub.config.models import WakePolicy
 from hubbub.network.wakes import (
-    KEPT_BACK,
     RULES,
     SENTENCES,
+    SUPPRESSIONS,
     Decision,
     Facts,
     Reason,
@@ -338,4 +338,4 @@ def test_what_keeps_a_message_from_waking_is_told_apart_from_what_wakes() -> Non
     follows |= {Reason.NOT_AN_AGENT, Reason.BROADCAST_POLICY, Reason.AMENDMENT}
     follows |= {Reason.IMPORTED, Reason.SILENT}
     rest = {*waking, *follows}
-    assert set(KEPT_BACK) == set(Reason) - rest
+    assert set(SUPPRESSIONS) == set(Reason) - rest

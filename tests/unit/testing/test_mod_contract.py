@@ -186,7 +186,7 @@ class Slow(Good):
         (Untold, "the argument what needs a text"),
         (Raising, "on_stored.*no idea"),
         (Leaving, "on_leave.*gone"),
-        (Trusting, r"good_number \{.*internal: the mod good has failed"),
+        (Trusting, r"good_number \{.*internal: the mod good failed"),
         (Slow, "on_message.*longer than 0.05 s"),
     ],
 )

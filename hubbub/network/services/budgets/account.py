@@ -1,4 +1,4 @@
-"""Accounts of interactions and turns: what may be used, what was, what is reserved. Pure."""
+"""Accounts of interactions and turns: limits, usage and reservations. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = [
 ]
 
 EPSILON = 1e-9
-"""Sums of money are compared with this tolerance (US dollars): they are fractions."""
+"""Tolerance for comparing sums of money (US dollars), which are floats."""
 
 
 class Cost(NamedTuple):
-    """What a step cost, or how much more it cost than was known before."""
+    """The cost of a step, or the difference to its previous cost."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -46,13 +46,13 @@ class Cost(NamedTuple):
 
 
 def exceeds(sum: float, limit: float | None) -> bool:
-    """Whether a sum is more than a limit allows."""
+    """Whether a sum exceeds a limit."""
     return limit is not None and sum > limit + EPSILON
 
 
 class BudgetAccount:
-    """The account of one interaction, in memory: the differences go to the store with what caused
-    them, and are taken back here when the store refuses that.
+    """The account of one interaction, in memory. Changes are stored with the records that cause
+    them, and rolled back if the store refuses those.
     """
 
     __slots__ = (
@@ -87,23 +87,23 @@ class BudgetAccount:
         person: bool,
     ):
         self.seq = seq
-        """Position of the message that opened it; 0 until that has one."""
+        """Position of the opening message; 0 until it has one."""
         self.opened_by, self.opened_by_person = opened_by, person
         self.thread_no = thread_no
-        """The thread in which it was opened."""
+        """The thread of the opening message."""
         self.opened_at, self.limits = opened_at, limits
         self.wakes = self.turns = self.tokens_in = self.tokens_out = 0
         self.usd = 0.0
         self.agents: dict[str, int] = {}
-        """Agents that it woke, or that spoke in it by themselves: how often."""
+        """How often it woke each agent, or the agent posted in it unprompted."""
         self.last_words: set[str] = set()
-        """Who has spoken past a limit without having been woken: they have had their last word."""
+        """Observers that used up the one message allowed past a limit."""
         self.reached: set[LimitName] = set()
         self.saved: set[str] = set()
-        """Names of agents and limits that the store has of it."""
+        """Its agents and reached limits that are stored."""
         self.reserved_tokens, self.reserved_usd = 0, 0.0
         self.pins = 0
-        """What must find this very account again: messages on their way, turns that run."""
+        """Number of messages in flight and running turns that need this object in memory."""
 
     @property
     def interaction(self) -> str:
@@ -111,7 +111,7 @@ class BudgetAccount:
 
     @property
     def of_person(self) -> int:
-        """Its opening position if a person has opened it, else 0."""
+        """Its opening position if a person opened it, otherwise 0."""
         return self.seq if self.opened_by_person else 0
 
     @property
@@ -136,7 +136,7 @@ class BudgetAccount:
     # Wakes --------------------------------------------------------------------------------
 
     def barrier(self, now: float) -> LimitName | None:
-        """The limit that lets nothing of the interaction wake anybody any more."""
+        """The reached limit, if any, that prevents all further wakes of the interaction."""
         limits = self.limits
         if exceeds(now - self.opened_at, limits.wall_clock):
             return "wall_clock"
@@ -147,7 +147,7 @@ class BudgetAccount:
         return None
 
     def refuses(self, agent: str) -> LimitName | None:
-        """The limit that keeps one more wake of this agent from being made."""
+        """The reached limit, if any, that prevents another wake of this agent."""
         limits = self.limits
         if limits.wakes is not None and self.wakes >= limits.wakes:
             return "wakes"
@@ -156,12 +156,12 @@ class BudgetAccount:
         return "agents"
 
     def wake(self, agent: str) -> None:
-        """One more wake of the agent."""
+        """Count a wake of the agent."""
         self.wakes += 1
         self.agents[agent] = self.agents.get(agent, 0) + 1
 
     def unwake(self, agent: str) -> None:
-        """The wake was not made after all."""
+        """Roll back a wake."""
         self.wakes -= 1
         self.agents[agent] -= 1
         if not self.agents[agent]:
@@ -174,18 +174,17 @@ class BudgetAccount:
         self.tokens_out += cost.tokens_out
         self.usd += cost.usd
 
-    def too_dear(self, tokens: int, usd: float) -> tuple[LimitName, ...]:
-        """The limits that a question with this estimate would break."""
-        found: list[LimitName] = []
+    def exceeded_by(self, tokens: int, usd: float) -> tuple[LimitName, ...]:
+        """The limits that a model call with this estimate would exceed."""
+        exceeded: list[LimitName] = []
         if exceeds(self.tokens + tokens, self.limits.tokens):
-            found.append("tokens")
+            exceeded.append("tokens")
         if exceeds(self.dollars + usd, self.limits.usd):
-            found.append("usd")
-        return tuple(found)
+            exceeded.append("usd")
+        return tuple(exceeded)
 
     def used(self, now: float) -> dict[LimitName, float]:
-        """What is used of the limits that there are, reservations included; not `hops` and
-        `fan_out`."""
+        """Usage of each limit that is set, including reservations, except `hops` and `fan_out`."""
         limits = self.limits
         all_used: Iterable[tuple[LimitName, float | None, float]] = (
             ("wakes", limits.wakes, self.wakes),
@@ -197,12 +196,12 @@ class BudgetAccount:
         return {name: float(used) for name, limit, used in all_used if limit is not None}
 
     def budget(self) -> dict[LimitName, float]:
-        """The limits that there are."""
+        """The limits that are set."""
         limits = ((name, getattr(self.limits, name)) for name in LIMITS)
         return {name: float(limit) for name, limit in limits if limit is not None}
 
 
-# One turn's account: what is counted of it, what it has reserved, what is on its way.
+# The account of one turn: counted steps, reservations, changes in flight.
 
 
 class Estimate(NamedTuple):
@@ -211,7 +210,7 @@ class Estimate(NamedTuple):
 
 
 class Version:
-    """A step as it was recorded at some time, and what it replaced."""
+    """One recorded version of a step, and the version it replaced."""
 
     __slots__ = ("before", "cost", "failed")
 
@@ -220,14 +219,14 @@ class Version:
 
 
 def standing(version: Version | None) -> Cost:
-    """What the latest version of a step cost that the store has not refused."""
+    """The cost of a step's latest version that the store has not refused."""
     while version is not None and version.failed:
         version = version.before
     return version.cost if version is not None else Cost()
 
 
 class TurnAccount:
-    """A turn that runs: whose account it is charged to, and what of it is counted."""
+    """A running turn: the account it is charged to, and its counted steps."""
 
     __slots__ = ("agent", "begun", "ledger", "over", "reservations", "steps", "thread_no", "turn")
 
@@ -236,12 +235,12 @@ class TurnAccount:
         self.steps: dict[int, Version] = {}
         self.reservations: dict[str, Estimate] = {}
         self.begun = False
-        """Whether it is counted as a turn."""
+        """Whether the turn has been counted."""
         self.over = False
 
 
 class Charge:
-    """Something of a turn on its way to the store: what is written with it, and what then."""
+    """A change of a turn's account in flight: its records, and its rollback on failure."""
 
     def __init__(
         self,
@@ -254,7 +253,7 @@ class Charge:
         ledger.pins += 1
 
     def records(self) -> Sequence[Record]:
-        """To be asked for when the batch is formed."""
+        """The records; call it when the batch is formed."""
         return self._records()
 
     def applied(self) -> None:

@@ -1,12 +1,12 @@
-"""The accounts that are at hand: of interactions that move, and openings that may come to.
+"""A cache of accounts of active interactions, and of openings that may become active.
 
-Most interactions are one message that nobody follows up. Of those only what it takes to make an
-account is kept, in a ring; accounts themselves are kept as long as something uses them, and then
-while there is room. What is no longer here is loaded from the store.
+Most interactions are a single message without a follow-up. For those only the data to build an
+account is cached, in a ring. Accounts stay in memory while they are in use, and then while there is
+room. Others are loaded from the store.
 
-Wakes of the day are written a little later, many together: a wake is a matter of microseconds, and
-most messages make one, so that a record with each would cost more than the message. Where a day's
-wakes are limited, they are written with their messages instead.
+Daily wake counts are written in groups, a little later: a wake takes microseconds and most messages
+cause one, so a record for each would cost more than the message. If a daily limit on wakes is set,
+they are written with their messages instead.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from hubbub.protocol.spending import LIMITS, LimitName
 __all__ = ["BudgetAccounts", "Opening", "UnsavedCounts"]
 
 Opening = tuple[int, str, bool, int, float, Sequence[Decision]]
-"""Position, who opened it, whether that is a person, thread, when, whom it reached by name."""
+"""Position, opener, whether that is a person, thread, time, and decisions."""
 _NOTHING: Opening = (0, "", False, 0, 0.0, ())
 
 
 class BudgetAccounts:
-    """Finds the account of an interaction, or loads it."""
+    """Looks up the account of an interaction, or loads it."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class BudgetAccounts:
         set_by_person: Callable[[str], bool] = lambda timer_of: False,
         moment: Callable[[float], float] = float,
     ):
-        """`set_by_person` tells whether a timer of this participant counts as a person's word;
-        `moment`, when a date is by the clock by which interactions grow old."""
+        """`set_by_person` returns whether a timer of this participant counts as a person's message;
+        `moment` converts a timestamp to the clock for the age of interactions."""
         self._store, self._threads, self._size = store, threads, size
         self._set_by_person, self._moment = set_by_person, moment
         self._full, self._half = budgets, budgets.halved()
@@ -61,7 +61,7 @@ class BudgetAccounts:
         self._ledgers: OrderedDict[int, BudgetAccount] = OrderedDict()
 
     def _timed(self, opening: Mapping[str, JsonValue]) -> bool:
-        """Whether a timer of a person has set the message off."""
+        """Whether a person's timer sent the message."""
         timer_of = opening.get("timer_of")
         return isinstance(timer_of, str) and self._set_by_person(timer_of)
 
@@ -71,18 +71,18 @@ class BudgetAccounts:
         return BudgetAccount(0, opened_by, thread_no, at, limits, person=person)
 
     def opened(self, openings: Iterable[Opening]) -> None:
-        """These messages have opened interactions."""
+        """Cache the openings of new interactions."""
         for opening in openings:
             self._ring[opening[0] % self._size] = opening
 
     def keep(self, ledger: BudgetAccount) -> None:
-        """An account is to be found from now on."""
+        """Cache an account."""
         self._ledgers[ledger.seq] = ledger
         if len(self._ledgers) > self._size:
-            self._let_go(ledger)
+            self._evict(ledger)
 
     def find(self, interaction: str) -> BudgetAccount | None:
-        """The account, if it is at hand."""
+        """The account, if it is cached."""
         seq = parse_interaction_id(interaction) or 0
         ledger = self._ledgers.get(seq)
         if ledger is not None:
@@ -91,20 +91,20 @@ class BudgetAccounts:
         slot = self._ring[seq % self._size]
         if slot[0] != seq or not seq:
             return None
-        # The account lives on by itself: once it has moved, the opening alone would be too little.
+        # From now on the account is cached: once it changes, the opening alone is not enough.
         self._ring[seq % self._size] = _NOTHING
         _, opened_by, person, thread_no, at, decisions = slot
         woken = [decision.participant for decision in decisions if decision.reply is not None]
         return self._made(seq, opened_by, thread_no, at, woken, person=person)
 
     async def load(self, interaction: str) -> BudgetAccount | None:
-        """The account, from the store if need be; None: there is no such interaction.
+        """The account, loaded from the store if necessary; None if there is no such interaction.
 
         Raises `StoreUnavailable`.
         """
-        found = self.find(interaction)
-        if found is not None:
-            return found
+        cached = self.find(interaction)
+        if cached is not None:
+            return cached
         seq = parse_interaction_id(interaction) or 0
         body = await self._store.message(seq) if seq else None
         opening = json.loads(body) if body is not None else None
@@ -112,9 +112,9 @@ class BudgetAccounts:
             return None
         wakes = await self._store.read(WakesAt([seq]))
         row = await self._store.read(AccountOf(seq))
-        found = self.find(interaction)
-        if found is not None:  # somebody else has loaded it meanwhile
-            return found
+        cached = self.find(interaction)
+        if cached is not None:  # loaded by another task meanwhile
+            return cached
         sender, person = opening["sender_id"], opening["sender_kind"] == "human"
         ledger = self._made(
             seq,
@@ -152,13 +152,12 @@ class BudgetAccounts:
         ledger.seq = seq
         for agent in woken:
             ledger.wake(agent)
-        ledger.saved.update(woken)  # the deliveries of its message tell them
+        ledger.saved.update(woken)  # stored as deliveries of its message
         self.keep(ledger)
         return ledger
 
-    def _let_go(self, new: BudgetAccount) -> None:
-        """Forget the account that was asked for longest ago and that nothing uses; the new one is
-        just about to be used."""
+    def _evict(self, new: BudgetAccount) -> None:
+        """Drop the least recently used account that is not in use, other than the new one."""
         for seq, ledger in self._ledgers.items():
             if not ledger.pins and ledger is not new:
                 del self._ledgers[seq]
@@ -166,11 +165,11 @@ class BudgetAccounts:
 
 
 WRITE_AFTER_S = 1.0
-"""Losing so much of a day's count of wakes to a crash changes no decision."""
+"""Seconds of wake counts that a crash can lose, which changes no decision."""
 
 
 class UnsavedCounts:
-    """Counts, and hands what has gathered to the log."""
+    """Collects counts of wakes, and writes them to the log in groups."""
 
     def __init__(self, log: Log, now: Callable[[], float]):
         self._log, self._now = log, now
@@ -178,13 +177,13 @@ class UnsavedCounts:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, wakes: Sequence[tuple[str, int]]) -> None:
-        """Count wakes: of this agent, in the thread with this number."""
+        """Count wakes, given as agent and thread number."""
         self._wakes.update(wakes)
         if wakes and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(WRITE_AFTER_S, self.flush)
 
     def flush(self) -> None:
-        """Hand what has gathered to the log."""
+        """Queue the collected counts for writing."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -204,7 +203,7 @@ class UnsavedCounts:
         self._log.change(Change(records, done))
 
     def reached(self, ledger: BudgetAccount, limit: LimitName) -> None:
-        """Write that the interaction has run into the limit, as soon as may be."""
+        """Queue a record that the interaction reached the limit."""
 
         def records(head: int) -> Sequence[Record]:
             return [AccountChanged(ledger.seq, reached=(limit,))]
@@ -218,6 +217,6 @@ class UnsavedCounts:
         self._log.change(Change(records, done))
 
     async def saved(self) -> None:
-        """Write what has gathered, and wait until it is in the store. Raises `StoreUnavailable`."""
+        """Write the collected counts, and wait for the commit. Raises `StoreUnavailable`."""
         self.flush()
         await self._log.write()

@@ -1,15 +1,16 @@
-"""The one place that judges who is let wake whom, beyond the rules of `wakes.py`.
+"""The only place that refuses wakes which the rules of `wakes.py` allow.
 
-What the rules would let wake is asked about in this order, and the first that says no is the
-reason why the message is delivered and wakes nobody:
+Checks run in this order. The first that refuses is the reason that the message is delivered without
+waking:
 
-    stop -> breaker -> take-over -> wall clock, tokens, money, wakes, agents and fan-out of the
-    interaction -> the day's limits of network, thread and agent -> loop limit
+    stop -> breaker -> takeover -> wall clock, tokens, money, wakes, agents and fan-out of the
+    interaction -> daily limits of network, thread and agent -> loop limit
 
-A person's message is held by stops and the day's limits alone: it wakes as many as it names, and
-that is counted. What ends a request wakes whom waits for it, however many wakes there were.
+Only stops and daily limits apply to a person's message: it wakes all agents that it names, and
+counts each wake. The message that ends a request always wakes the requester, whatever the count of
+wakes.
 
-Wakes are counted at once, in memory, and taken back if the store refuses the message.
+Wakes are counted at once, in memory, and rolled back if the store refuses the message.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from hubbub.network.services.budgets.turn_accounts import TurnAccounts
 from hubbub.network.services.threads import find_thread
 from hubbub.network.stored import SpentInTurns, StoredSpending
 from hubbub.network.trace_context import Ancestor
-from hubbub.network.wakes import KEPT_BACK, Decision, Reason
+from hubbub.network.wakes import SUPPRESSIONS, Decision, Reason
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Message
 from hubbub.protocol.spending import (
@@ -73,13 +74,13 @@ __all__ = ["BudgetService"]
 log = get_logger(__name__)
 
 LATELY = 64
-"""Messages that are looked through at a start."""
+"""Messages that a starting hub checks for missing notices."""
 COST = 0.1
-"""Of the rate limit: an agent at work asks before each question to its model."""
+"""Cost against the rate limit: a working agent reserves before each call of its model."""
 
 
 class BudgetService(Service, Gate):
-    """Policies messages on their way into the log, and keeps the accounts of what turns cost."""
+    """Checks messages on their way into the log, and accounts for the cost of turns."""
 
     watches = True
 
@@ -89,7 +90,7 @@ class BudgetService(Service, Gate):
         agents = kernel.file.agents.items()
         own = {name: agent.daily for name, agent in agents if agent.daily is not None}
         self.steady: Callable[[], float] = kernel.steady.now
-        """By which interactions grow old."""
+        """The clock for the age of interactions."""
         self._monotonic: Callable[[], float] = clock.monotonic
         self.book = BudgetAccounts(
             kernel.store,
@@ -104,44 +105,49 @@ class BudgetService(Service, Gate):
         self._limiter = LoopLimiter(config.wake.loop_limit)
         self._notices = BudgetNotices(state.threads, self._post, config.wake.loop_limit)
         self._unsaved = UnsavedCounts(kernel.log, clock.now)
-        self._judges = Policies(state.stops, self.daily, self._limiter, kernel.queues)
+        self._policies = Policies(state.stops, self.daily, self._limiter, kernel.queues)
         self._judgements: dict[Entry, PolicyResult] = {}
-        """Of the entries on their way that move an account, or were kept from waking somebody."""
+        """For entries in flight that change an account or were kept from waking an agent."""
         self.turns = TurnAccounts(
-            kernel.store, self.book, self.daily, clock.now, self.steady, self.reach, self._spent_up
+            kernel.store,
+            self.book,
+            self.daily,
+            clock.now,
+            self.steady,
+            self.reach,
+            self._reach_daily,
         )
 
     def _post(self, notice: Notice) -> None:
-        """Say what stands in the way of a wake, or of a question to a model."""
         post = self.kernel.writes.notice
         post(notice.thread_id, notice.text, notice.details, notice.once, to=notice.to)
 
     async def restore(self) -> None:
-        """Read what was spent today. Raises `StoreUnavailable`."""
+        """Load today's spending. Raises `StoreUnavailable`."""
         if self.daily.limited:
             self.daily.restore(await self.store.read(SpendingSince(self.daily.day)))
 
     def begin(self) -> None:
-        self.kernel.spawn(self.kernel.until_readable(self._tell_again))
+        self.kernel.spawn(self.kernel.until_readable(self._repost_notices))
 
-    async def _tell_again(self) -> None:
-        """After a start: tell who has lately written to agents that were kept from waking, as the
-        hub may have died before it did. A notice that was posted is not posted twice."""
+    async def _repost_notices(self) -> None:
+        """After a start, post notices for recent messages to agents that were kept from waking, as
+        the hub may have crashed before it did. A notice in the log is not posted twice."""
         head, kept = self.kernel.log.head, defaultdict[int, dict[str, Reason]](dict)
         wakes = await self.store.read(WakesAt(list(range(max(1, head - LATELY + 1), head + 1))))
         for (seq, agent), wake in wakes.items():
-            if wake.reply is None and wake.reason in KEPT_BACK.keys() - {Reason.MUTED}:
+            if wake.reply is None and wake.reason in SUPPRESSIONS.keys() - {Reason.MUTED}:
                 kept[seq][agent] = Reason(wake.reason)
         for seq, reasons in kept.items():
             message = Message.model_validate_json(await self.store.message(seq) or b"")
             if not message.by_person:
                 continue
-            said = {*message.mentions} if message.type == "broadcast" else {*reasons}
-            owed = {agent: reason for agent, reason in reasons.items() if agent in said}
-            self._notices.unheard(seq, message.thread_id, message.said_by, owed)
+            named = {*message.mentions} if message.type == "broadcast" else {*reasons}
+            owed = {agent: reason for agent, reason in reasons.items() if agent in named}
+            self._notices.unanswered(seq, message.thread_id, message.said_by, owed)
 
     async def set_daily(self, agent: str, budget: DailyBudget | None) -> None:
-        """What the agent may spend in a day from now on. Raises `StoreUnavailable`."""
+        """Set the agent's daily budget. Raises `StoreUnavailable`."""
         counted = self.daily.limited
         self.daily.set(agent, budget)
         self._plain = not self.daily.limited
@@ -149,11 +155,11 @@ class BudgetService(Service, Gate):
             await self.restore()
 
     def flush(self) -> None:
-        """Hand to the log what is written a little later."""
+        """Queue the counts that are still in memory for writing."""
         self._unsaved.flush()
 
     async def saved(self) -> None:
-        """Wait until that is in the store. Raises `StoreUnavailable`."""
+        """Wait until all counts are in the store. Raises `StoreUnavailable`."""
         await self._unsaved.saved()
 
     # The gate ---------------------------------------------------------------------------------
@@ -166,10 +172,10 @@ class BudgetService(Service, Gate):
             await self.book.load(cause.interaction)
 
     def judge(self, entry: Entry) -> None:
-        """Temper the decisions, in place, and count the wakes that are left."""
+        """Withdraw refused wakes from the decisions, in place, and count the rest."""
         draft, decisions = entry.draft, entry.decisions
         if entry.interaction is None and self._plain and not self._standing:
-            # Most messages are of one of these two kinds, and judged within a microsecond.
+            # The fast path: most messages are one of these two kinds.
             if entry.by_person:
                 for agent, _, reply in decisions:
                     if reply is not None:
@@ -183,10 +189,10 @@ class BudgetService(Service, Gate):
                     now = self._monotonic()
                     if self._limiter.wake(draft.sender_id, agent, now):
                         return
-                    if self._limiter.was_told(draft.sender_id, agent, now):
+                    if self._limiter.was_notified(draft.sender_id, agent, now):
                         decisions[0] = Decision(agent, Reason.LOOP_LIMIT, None)
                         return
-        judgement = self._weigh(entry)
+        judgement = self._check_wake(entry)
         if judgement is not None:
             self._judgements[entry] = judgement
             entry.rows = (*entry.rows, self._rows)
@@ -194,8 +200,8 @@ class BudgetService(Service, Gate):
     def _rows(self, entry: Entry) -> Sequence[Record]:
         return self._judgements[entry].records(entry.seq)
 
-    def _weigh(self, entry: Entry) -> PolicyResult | None:
-        """None: nothing is to be written with the message, and nothing was kept from waking."""
+    def _check_wake(self, entry: Entry) -> PolicyResult | None:
+        """The result; None if it neither writes anything with the message nor refuses a wake."""
         thread, decisions = entry.thread, entry.decisions
         person, opens = entry.by_person, entry.interaction is None
         wakes = any(decision.reply is not None for decision in decisions)
@@ -206,12 +212,12 @@ class BudgetService(Service, Gate):
             opener, of_person = self._opener(entry)
             ledger = self.book.new(opener, thread.no, now, person=of_person)
         else:
-            found = self.book.find(entry.interaction)
-            assert found is not None, "loaded before"
-            ledger = found
+            loaded = self.book.find(entry.interaction)
+            assert loaded is not None, "loaded before"
+            ledger = loaded
         self.daily.today(now)
-        judgement = PolicyResult(self._judges, entry, ledger, now, self._monotonic())
-        judgement.weigh_all(decisions)
+        judgement = PolicyResult(self._policies, entry, ledger, now, self._monotonic())
+        judgement.check_all(decisions)
         if not (judgement.moves or judgement.woken or judgement.kept):
             return None
         ledger.pins += 1
@@ -225,13 +231,13 @@ class BudgetService(Service, Gate):
         return draft.said_by, entry.by_person
 
     def absent(self, participant: str, *, replaced: bool) -> None:
-        """An agent that is gone asks for nothing any more."""
+        """Release the reservations of an agent that left."""
         self.turns.left(participant)
 
-    # What became of it --------------------------------------------------------------------
+    # Outcomes -----------------------------------------------------------------------------
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """These messages are durable."""
+        """Apply the results of committed messages, and post the notices."""
         now, openings = self.steady(), list[Opening]()
         if not self.daily.limits_wakes:
             self._unsaved.add(
@@ -263,36 +269,36 @@ class BudgetService(Service, Gate):
         ledger.saved.update(judgement.counted, judgement.reached)
         for limit in judgement.reached:
             self.reach(ledger, limit)
-        if judgement.breathless:
-            self._notices.breathless(entry, judgement)
+        if judgement.looping:
+            self._notices.looping(entry, judgement)
         if entry.by_person:
             owed = {agent: judgement.kept[agent] for agent in judgement.owed}
-            self._notices.unheard(entry.seq, entry.thread.id, entry.draft.said_by, owed)
+            self._notices.unanswered(entry.seq, entry.thread.id, entry.draft.said_by, owed)
         else:
             for reached in judgement.days:
                 self._notices.day(reached, self.daily.day, entry.thread)
 
     def reach(self, ledger: BudgetAccount, limit: LimitName) -> None:
-        """A limit has stood in the way: those whom it concerns are told once."""
+        """Record that an interaction reached a limit, and post the notice, once."""
         if limit not in ledger.reached:
             ledger.reached.add(limit)
             if limit not in ledger.saved:
                 self._unsaved.reached(ledger, limit)
             self._notices.limit(ledger, limit, self.steady())
 
-    def _spent_up(self, reached: ReachedLimit, thread_no: int) -> None:
+    def _reach_daily(self, reached: ReachedLimit, thread_no: int) -> None:
         thread = self.state.threads.by_no(thread_no)
         self._notices.day(reached, self.daily.day, thread)
 
-    def take_back(self, entry: Entry) -> None:
-        """The message is not in the log: what it was counted as is not so."""
+    def roll_back(self, entry: Entry) -> None:
+        """Roll back the counts of a message that is not in the log."""
         draft, judgement = entry.draft, self._judgements.pop(entry, None)
         ledger = judgement.ledger if judgement is not None else None
         for agent, _, reply in entry.decisions:
             if reply is not None:
                 if may_loop(entry, ledger):
                     of = ledger.of_person if ledger is not None else 0
-                    self._limiter.take_back(draft.sender_id, agent, of)
+                    self._limiter.roll_back(draft.sender_id, agent, of)
                 self.daily.wake(agent, entry.thread.no, -1)
         if judgement is not None:
             judgement.ledger.pins -= 1
@@ -304,10 +310,10 @@ class BudgetService(Service, Gate):
     # Turns --------------------------------------------------------------------------------
 
     async def account(self, call: Caller, turn: str) -> TurnAccount:
-        """What a turn of the caller's costs so far, and whose budget it uses.
+        """The account of one of the caller's turns.
 
-        Raises `OperationError`, also for a message that has not woken the caller: nobody is to use
-        up what others may spend.
+        Raises `OperationError`, also if the message did not wake the caller, so that no one can use
+        up another's budget.
         """
         known = self.turns.find(turn)
         own = known is not None and known.agent == call.participant
@@ -327,12 +333,12 @@ class BudgetService(Service, Gate):
     async def _has_woken(self, agent: str, seq: int, thread_no: int) -> bool:
         """Whether the message at `seq` woke the agent, however long ago.
 
-        Raises `OperationError` if it has not and a stop is in the way.
+        Raises `OperationError` if it did not because of a stop.
         """
         if self.kernel.queues.holds(agent, seq):
             return True
         wake = await self.store.read(WakeOf(agent, seq))
-        if wake is not None and wake.reply is None:  # it has reached the agent, which may know
+        if wake is not None and wake.reply is None:  # the agent received it, and may learn why
             self.state.stops.refuse(agent, self.state.threads.by_no(thread_no).id)
         return wake is not None and wake.reply is not None
 
@@ -340,8 +346,8 @@ class BudgetService(Service, Gate):
 
     @operation(permission="read", tool=False, cost=COST)
     async def reserve_budget(self, call: Caller, args: ReserveBudget) -> Reservation:
-        """Ask for leave to put a question to a model: what it may cost is reserved until the step
-        is recorded that tells the real figures."""
+        """Reserve the estimated cost of a model call, until the step with the actual cost is
+        recorded."""
         account = await self.account(call, args.turn)
         state = self.state
         state.turns.check(args.turn)
@@ -352,8 +358,8 @@ class BudgetService(Service, Gate):
 
     @operation(tool=False)
     async def read_budget(self, call: Caller, args: ReadBudget) -> BudgetState:
-        """Read an interaction's budget: what there is and what is used. For whoever takes part in
-        it, and owners."""
+        """Read an interaction's budget: its limits and what is used. For its participants, and
+        owners."""
         ledger = await self.book.load(args.interaction)
         if ledger is None or not self._takes_part(call, ledger):
             raise unknown_interaction(args.interaction)
@@ -378,24 +384,24 @@ class BudgetService(Service, Gate):
         )
 
     async def _course(self, call: Caller, ledger: BudgetAccount) -> tuple[bool, float, float]:
-        """Whether turns of the interaction run, or wakes of it wait for one; and the dates of the
-        first and the last thing that happened in it."""
+        """Whether the interaction has running turns or pending wakes, and the times of its first
+        and last event."""
         store, runs = self.store, self.turns.runs(ledger)
         stored = await store.read(
             InteractionMessages(ledger.interaction, ledger.seq - 1, self.kernel.log.head)
         )
-        messages = [Message.model_validate_json(body) for _, body in stored.found]
-        found = await store.read(WakesAt([message.seq for message in messages])) if messages else {}
-        turns = await store.read(TurnsById([wake.taken for wake in found.values() if wake.taken]))
-        waits = any(wake.state in ("pending", "running") for wake in found.values())
-        said = [message.sent_at.timestamp() for message in messages]
+        messages = [Message.model_validate_json(body) for _, body in stored.rows]
+        wakes = await store.read(WakesAt([message.seq for message in messages])) if messages else {}
+        turns = await store.read(TurnsById([wake.taken for wake in wakes.values() if wake.taken]))
+        waits = any(wake.state in ("pending", "running") for wake in wakes.values())
+        sent = [message.sent_at.timestamp() for message in messages]
         ended = (turn.ended_at for turn in turns if turn.ended_at is not None)
-        return runs or waits, said[0], max((*said, *ended))
+        return runs or waits, sent[0], max((*sent, *ended))
 
     @operation(tool=False)
     async def read_spending(self, call: Caller, args: ReadSpending) -> Spending:
-        """Read what was spent by day, agent and thread: everything for an owner, for others what
-        they take part in. With the day's limits and what is used of them."""
+        """Read the spending by day, agent and thread, with the daily limits and their usage. An
+        owner sees everything, others only what they take part in."""
         thread_no = None if args.thread is None else find_thread(call, args.thread, look=True).no
         await self.saved()
         since = datetime.fromtimestamp(self.kernel.clock.now(), UTC) - timedelta(days=args.days - 1)
@@ -434,11 +440,11 @@ class BudgetService(Service, Gate):
 def _spent_by(
     rows: Sequence[SpentInTurns], key: Callable[[SpentInTurns], str]
 ) -> tuple[SpentBy, ...]:
-    """Sums by what `key` says, the dearest first."""
+    """Sums by `key`, most expensive first."""
     names = {key(row) for row in rows} - {""}
-    found = [SpentBy(name=n, sums=_sums(*(r for r in rows if key(r) == n))) for n in sorted(names)]
-    found.sort(key=lambda by: (by.sums.usd, by.sums.tokens_in + by.sums.tokens_out), reverse=True)
-    return tuple(found)
+    spent = [SpentBy(name=n, sums=_sums(*(r for r in rows if key(r) == n))) for n in sorted(names)]
+    spent.sort(key=lambda by: (by.sums.usd, by.sums.tokens_in + by.sums.tokens_out), reverse=True)
+    return tuple(spent)
 
 
 def _sums(*rows: StoredSpending | SpentInTurns) -> Sums:

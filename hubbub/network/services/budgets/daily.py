@@ -1,4 +1,4 @@
-"""What a day may cost: the accounts of the network, of threads and of agents. Pure."""
+"""Daily budgets: the accounts of the network, of threads and of agents. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def day_of(now: float) -> str:
 
 
 class DailyAccount:
-    """What was used on the day."""
+    """The usage of one day."""
 
     __slots__ = ("reserved_tokens", "reserved_usd", "tokens", "usd", "wakes")
 
@@ -44,7 +44,7 @@ class DailyAccount:
         return self.reserved_tokens > 0 or self.reserved_usd > EPSILON
 
     def used(self, limits: DailyBudget) -> Iterator[tuple[LimitName, float, float]]:
-        """Limit, what is used of it, reservations included, and what there is."""
+        """Each limit with its usage, including reservations, and its value."""
         if limits.tokens is not None:
             yield "tokens", self.tokens + self.reserved_tokens, limits.tokens
         if limits.usd is not None:
@@ -54,11 +54,11 @@ class DailyAccount:
 
 
 class ReachedLimit(NamedTuple):
-    """A limit of the day that lets no more be done."""
+    """A daily limit that is reached."""
 
     whose: Whose
     target: str
-    """The agent's id, the thread's number; empty for the network."""
+    """The agent's id or the thread's number; empty for the network."""
     limit: LimitName
     used: float
     of: float
@@ -69,14 +69,14 @@ class ReachedLimit(NamedTuple):
 
 
 class Daily:
-    """The accounts of today. `agents` are those with a `daily` of their own."""
+    """Today's accounts. `agents` has the agents with a `daily` of their own."""
 
     def __init__(self, budgets: DailyBudgets, agents: Mapping[str, DailyBudget], now: float):
         self._budgets, self._own = budgets, dict(agents)
         self._starts(now)
 
     def set(self, agent: str, budget: DailyBudget | None) -> None:
-        """The agent's own budget from now on; None: the one that all agents have."""
+        """Set the agent's own budget; None for the default of all agents."""
         self._own.pop(agent, None)
         if budget is not None:
             self._own[agent] = budget
@@ -85,7 +85,7 @@ class Daily:
 
     @cached_property
     def limited(self) -> bool:
-        """Whether a day has any limit: else nothing is counted here."""
+        """Whether any daily limit is set; otherwise nothing is counted."""
         return any(budget != DailyBudget() for budget in self._every())
 
     @cached_property
@@ -104,7 +104,7 @@ class Daily:
         self._agents = defaultdict[str, DailyAccount](DailyAccount)
 
     def restore(self, rows: Iterable[StoredSpending]) -> None:
-        """What the store has of today."""
+        """Count today's stored spending."""
         for row in rows:
             if row.day == self.day:
                 self.wake(row.agent, row.thread_no, row.wakes)
@@ -112,7 +112,7 @@ class Daily:
                 self.spend(row.agent, row.thread_no, cost)
 
     def today(self, now: float) -> str:
-        """The day it is; with a new one all accounts begin anew, but for what is reserved."""
+        """The current day. A new day resets all accounts except their reservations."""
         if not self._until - DAY_S <= now < self._until:
             network, threads, agents = self._network, self._threads, self._agents
             self._starts(now)
@@ -137,7 +137,7 @@ class Daily:
     # Wakes --------------------------------------------------------------------------------
 
     def refuses(self, agent: str, thread_no: int) -> ReachedLimit | None:
-        """The limit that keeps one more wake from being made."""
+        """The reached limit, if any, that prevents another wake."""
         if not self.limited:
             return None
         for whose, target, account, limits in self._accounts(agent, thread_no):
@@ -147,7 +147,7 @@ class Daily:
         return None
 
     def wake(self, agent: str, thread_no: int, count: int = 1) -> None:
-        """Count wakes; a negative number takes them back."""
+        """Count wakes; a negative number rolls them back."""
         if self.limited:
             for _, _, account, _ in self._accounts(agent, thread_no):
                 account.wakes = max(0, account.wakes + count)
@@ -160,8 +160,10 @@ class Daily:
                 account.tokens = max(0, account.tokens + cost.tokens)
                 account.usd = max(0.0, account.usd + cost.usd)
 
-    def too_dear(self, agent: str, thread_no: int, tokens: int, usd: float) -> list[ReachedLimit]:
-        """The limits that a question with this estimate would break."""
+    def exceeded_by(
+        self, agent: str, thread_no: int, tokens: int, usd: float
+    ) -> list[ReachedLimit]:
+        """The limits that a model call with this estimate would exceed."""
         if not self.limited:
             return []
         estimate: dict[LimitName, float] = {"tokens": tokens, "usd": usd}
@@ -173,20 +175,20 @@ class Daily:
         ]
 
     def reserve(self, agent: str, thread_no: int, tokens: int, usd: float) -> None:
-        """Reserve for a question; negative numbers give back what was reserved."""
+        """Reserve for a model call; negative numbers release a reservation."""
         if self.limited:
             for _, _, account, _ in self._accounts(agent, thread_no):
                 account.reserved_tokens = max(0, account.reserved_tokens + tokens)
                 account.reserved_usd = max(0.0, account.reserved_usd + usd)
 
     def used(self, agent: str | None, thread_no: int | None) -> list[ReachedLimit]:
-        """What is used of the limits of the network, and of this agent and thread."""
-        found: list[ReachedLimit] = []
+        """The usage of the daily limits of the network, this agent and this thread."""
+        used: list[ReachedLimit] = []
         for whose, target, account, limits in self._accounts(agent or "", thread_no or 0):
             if (whose == "agent" and agent is None) or (whose == "thread" and thread_no is None):
                 continue
-            found += [ReachedLimit(whose, target, *used) for used in account.used(limits)]
-        return found
+            used += [ReachedLimit(whose, target, *each) for each in account.used(limits)]
+        return used
 
 
 def _reserved(before: DailyAccount) -> DailyAccount:

@@ -1,4 +1,4 @@
-"""What the hub says when a limit stands in the way: one notice for each, with the remedy."""
+"""Notices for limits that refused something: one for each, with the remedy."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["BudgetNotices", "Notice", "reached_text"]
 _LIMITS: dict[LimitName, str] = {
     "hops": "gone through {of:g} messages in a row",
     "wakes": "started {of:g} turns",
-    "fan_out": "come to a message that would wake more than {of:g} agents",
+    "fan_out": "reached a message that would wake more than {of:g} agents",
     "agents": "woken {of:g} different agents",
-    "wall_clock": "gone on for {span}",
+    "wall_clock": "run for {span}",
     "tokens": "used {used:,.0f} of its {of:,.0f} tokens",
     "usd": "used ${used:.4g} of its ${of:.4g}",
 }
 _AFTER: dict[LimitName, str] = {
-    "fan_out": "The others have the message and are not woken",
-    "agents": "Further agents get its messages and are not woken",
+    "fan_out": "The others receive the message but are not woken",
+    "agents": "Further agents receive its messages but are not woken",
 }
 _REMEDIES: dict[Reason, str] = {
     Reason.STOPPED: "Write again once it is resumed.",
@@ -45,7 +45,7 @@ _REMEDIES: dict[Reason, str] = {
 
 
 class Notice(NamedTuple):
-    """A notice to be posted once; `once` is its cid."""
+    """A notice to post once; `once` is its cid."""
 
     thread_id: str
     text: str
@@ -55,13 +55,14 @@ class Notice(NamedTuple):
 
 
 class BudgetNotices:
-    """Says what stands in the way, each thing once."""
+    """Posts a notice for each limit that refused something, once."""
 
     def __init__(self, threads: Threads, post: Callable[[Notice], None], limiter: LoopLimitConfig):
         self._threads, self._post, self._limiter = threads, post, limiter
 
     def limit(self, ledger: BudgetAccount, limit: LimitName, now: float) -> None:
-        """An interaction has run into a limit: told where it was opened, to who opened it."""
+        """Post that an interaction reached a limit, in its opening thread, to the person who opened
+        it."""
         of = ledger.budget()[limit]
         used = ledger.used(now).get(limit, of)
         details: dict[str, JsonValue] = {
@@ -78,11 +79,11 @@ class BudgetNotices:
         self._post(Notice(thread_id, text, details, once, to))
 
     def day(self, reached: ReachedLimit, day: str, thread: Thread) -> None:
-        """A limit of the day is reached."""
+        """Post that a daily limit is reached."""
         whose, target, limit, used, of = reached
         once = f"daily:{day}:{whose}:{target}"
         text = f"{_subject(whose, target)} {_spent(limit, used, of)} for today ({day}, UTC). "
-        text += f"Until tomorrow nothing more is started, or raise {_setting(whose)}.{limit}."
+        text += f"Nothing more starts until tomorrow, unless you raise {_setting(whose)}.{limit}."
         details: dict[str, JsonValue] = {
             "code": f"daily_{whose}",
             "day": day,
@@ -93,17 +94,17 @@ class BudgetNotices:
         }
         self._post(Notice(thread.id, text, details, once))
 
-    def breathless(self, entry: Entry, judgement: PolicyResult) -> None:
-        """Two agents have woken each other as often as they may: told where the interaction was
-        opened, and to nobody by name."""
+    def looping(self, entry: Entry, judgement: PolicyResult) -> None:
+        """Post that two agents reached the loop limit, in the interaction's opening thread, without
+        mentioning anyone."""
         sender, config, ledger = entry.draft.sender_id, self._limiter, judgement.ledger
         interaction = entry.interaction or interaction_id(entry.seq)
-        for agent in judgement.breathless:
+        for agent in judgement.looping:
             text = (
                 f"{sender} and {agent} have woken each other {config.wakes} times within "
-                f"{_span(config.within)}, and no person spoke between (loop_limit). What they "
-                "say to each other still arrives, and wakes neither of them. A person who writes "
-                "to one of them sets them going again, or raise network.wake.loop_limit.wakes."
+                f"{_span(config.within)}, with no person in between (loop_limit). Their messages "
+                "to each other are still delivered, but wake neither of them. Write to one of them "
+                "to restart them, or raise network.wake.loop_limit.wakes."
             )
             details: dict[str, JsonValue] = {
                 "code": Reason.LOOP_LIMIT.value,
@@ -114,34 +115,34 @@ class BudgetNotices:
             once = f"loop_limit:m{entry.seq}:{agent}"
             self._post(Notice(thread_id, text, details, once))
 
-    def unheard(self, seq: int, thread_id: str, by: str, owed: Mapping[str, Reason]) -> None:
-        """A person waits for replies that will not come: told under its message's thread. `owed`
-        are the agents that would have replied, and why they do not."""
+    def unanswered(self, seq: int, thread_id: str, by: str, owed: Mapping[str, Reason]) -> None:
+        """Post that a person's message gets no replies. `owed` maps the agents that would have
+        replied to the reason they do not."""
         if not owed:
             return
-        told = [f"{who} is not woken by this: {_why(reason)}" for who, reason in owed.items()]
+        texts = [f"{who} is not woken by this: {_why(reason)}" for who, reason in owed.items()]
         details: dict[str, JsonValue] = {
             "code": next(iter(owed.values())).value,
             "message": message_id(seq),
             "agents": list(owed),
         }
-        self._post(Notice(thread_id, " ".join(told), details, f"unheard:m{seq}", (by,)))
+        self._post(Notice(thread_id, " ".join(texts), details, f"unheard:m{seq}", (by,)))
 
 
 def reached_text(limit: LimitName, used: float, of: float, *, person: bool) -> str:
-    """The notice about a limit of an interaction."""
+    """The text of the notice about an interaction's limit."""
     done = _LIMITS[limit].format(used=used, of=of, span=_span(of))
-    after = _AFTER.get(limit, "What is said in it still arrives, and wakes nobody")
-    who = "Write again to go on" if person else "A person who writes sets it going again"
-    remedy = f"{who}, or raise network.budgets.{limit}"
-    fully = "as much as it may"
+    after = _AFTER.get(limit, "Its messages are still delivered, but wake no one")
+    action = "Write again to continue" if person else "Write there to restart it"
+    remedy = f"{action}, or raise network.budgets.{limit}"
+    fully = "its limit"
     if limit in ("tokens", "usd") and used < of:
-        fully = "questions under way included, and the next one needs more than is left"
+        fully = "including questions in progress, and the next one needs more than is left"
     return f"This has {done}, {fully} ({limit}). {after}. {remedy}."
 
 
 def _why(reason: Reason) -> str:
-    return f"{SENTENCES[reason]}. {_REMEDIES.get(reason, 'Write again to go on.')}"
+    return f"{SENTENCES[reason]}. {_REMEDIES.get(reason, 'Write again to continue.')}"
 
 
 def _span(seconds: float) -> str:

@@ -1,13 +1,13 @@
-"""Weighs what the rules of `wakes.py` have decided, recipient by recipient.
+"""Checks the decisions of `wakes.py`, recipient by recipient, against stops and budgets.
 
-The loop limiter: two agents that only wake each other run out of breath.
+The loop limiter stops two agents that only wake each other:
 
-    a wakes b, b wakes a, a wakes b     three wakes of the pair, as many as it has
-    b wakes a                           kept from it until the oldest is old enough
-    a person wakes a (or b)             the count begins anew
+    a wakes b, b wakes a, a wakes b     three wakes, the pair's limit
+    b wakes a                           refused until the oldest wake has expired
+    a person wakes a (or b)             the count restarts
 
-What a person has set in motion is counted for itself: who works for many people at once is not
-held up because others ask the same.
+Each interaction that a person opened is counted separately, so that agents working for many people
+at once do not run into the limit.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _REASONS: dict[LimitName, Reason] = {
 
 
 def may_loop(entry: Entry, ledger: BudgetAccount | None) -> bool:
-    """Whether its wakes count as those of two agents that wake each other. Questions whose senders
-    do nothing until they are answered do not, nor do the answers: circles of them are refused. Nor
-    do the tasks of a plan that works for a person: each ends once, and the budget holds them."""
+    """Whether the loop limiter counts the entry's wakes. Not counted are questions that block their
+    sender and the answers to them, as cycles of those are refused anyway, and tasks of an
+    interaction that a person opened, as each ends once and the budget limits them."""
     draft = entry.draft
     if draft.sender_kind != "agent" or entry.by_person or draft.awaits or entry.awaited:
         return False
@@ -56,7 +56,7 @@ def may_loop(entry: Entry, ledger: BudgetAccount | None) -> bool:
 
 
 class Policies(NamedTuple):
-    """Who is asked, in this order, whether a wake may be made; the interaction comes second."""
+    """The policies that check a wake, in order; the interaction's account comes second."""
 
     stops: StandingStops
     daily: Daily
@@ -65,68 +65,67 @@ class Policies(NamedTuple):
 
 
 class PolicyResult:
-    """One message before its judges: whether it moves an account, and whom it was kept from
-    waking."""
+    """The check of one message: its effect on the accounts, and the wakes that were refused."""
 
     def __init__(
-        self, judges: Policies, entry: Entry, ledger: BudgetAccount, now: float, monotonic: float
+        self, policies: Policies, entry: Entry, ledger: BudgetAccount, now: float, monotonic: float
     ):
-        self._judges, self._entry = judges, entry
+        self._policies, self._entry = policies, entry
         self._draft, self._thread = entry.draft, entry.thread
         mark = entry.draft.request
         self._person, self._ends = entry.by_person, mark is not None and mark.ends
         self._monotonic = monotonic
         self._barrier = None if self._person else ledger.barrier(now)
-        """A limit that lets the message wake nobody at all."""
+        """A reached limit that prevents all wakes by the message."""
         self.ledger, self.opens = ledger, entry.interaction is None
-        """`opens`: the message opens the interaction, and its deliveries then tell whom it woke."""
+        """`opens`: the message opens the interaction, so its deliveries record whom it woke."""
         self.woken: list[str] = []
         """Agents that the message wakes."""
         self.counted: list[str] = []
-        """Agents with whose wakes, or whose own word, the interaction was charged."""
+        """Agents whose wakes or unprompted messages were charged to the interaction."""
         self.day: str | None = None
-        """The day to which the wakes are written with the message; None: they are written later."""
+        """The day for wakes that are stored with the message; None if they are stored later."""
         self.kept: dict[str, Reason] = {}
-        """Agents that the message would have woken, and why it does not."""
+        """Agents that the rules would have woken, and why they are not."""
         self.owed: list[str] = []
         """Those of them whose reply was required."""
         self.last_word = False
-        """Whether it is the one word that an observer has past a limit."""
+        """Whether it is the one message that an observer is allowed past a limit."""
         self.reached: list[LimitName] = []
-        """Limits of the interaction that stood in the way."""
-        self.breathless: list[str] = []
-        """Agents that the loop limiter lets the sender wake no more, and that is to be told."""
+        """Limits of the interaction that refused a wake."""
+        self.looping: list[str] = []
+        """Agents whose wakes the loop limiter refused, and that need a notice."""
         self.days: list[ReachedLimit] = []
-        """Limits of the day that stood in the way."""
+        """Daily limits that refused a wake."""
 
     @property
     def moves(self) -> bool:
-        """Whether the interaction's account is another after it."""
+        """Whether it changes the interaction's account."""
         return bool(self.counted or self.reached)
 
     def records(self, seq: int) -> list[Record]:
-        """What is written with the message at `seq`."""
-        made: list[Record] = []
+        """The records written with the message at `seq`."""
+        records: list[Record] = []
         saved = self.ledger.saved
         counted = () if self.opens else self.counted
         reached = tuple(limit for limit in self.reached if limit not in saved)
         if counted or reached:
             agents = tuple(agent for agent in dict.fromkeys(counted) if agent not in saved)
             opened = seq if self.opens else self.ledger.seq
-            made.append(AccountChanged(opened, len(counted), agents=agents, reached=reached))
+            records.append(AccountChanged(opened, len(counted), agents=agents, reached=reached))
         if self.day is not None:
-            made += [
+            records += [
                 StoredSpending(self.day, agent, self._thread.no, wakes=1) for agent in self.woken
             ]
-        return made
+        return records
 
-    def weigh_all(self, decisions: list[Decision]) -> None:
-        """Temper the decisions, in place, and count what is left of them."""
+    def check_all(self, decisions: list[Decision]) -> None:
+        """Withdraw refused wakes from the decisions, in place, and count the rest."""
         if not (self._person or self._ends or self.opens):
-            self._hear_speaker()
+            self._charge_observer()
         for index, decision in enumerate(decisions):
             if decision.reply is not None:
-                decisions[index] = self._weigh(decision)
+                decisions[index] = self._check_wake(decision)
             elif decision.reason is Reason.HOP_LIMIT:
                 self._reach("hops")
 
@@ -134,14 +133,14 @@ class PolicyResult:
         if limit not in self.reached:
             self.reached.append(limit)
 
-    def _hear_speaker(self) -> None:
-        """Who speaks in an interaction in which nothing woke it (an observer) is charged to it as
-        if it had been woken: once, and for each word that it says to what it merely overhears."""
+    def _charge_observer(self) -> None:
+        """Charge a message of an agent that was not woken in the interaction (an observer) as a
+        wake: its first one, and each reaction to a message that did not wake it."""
         ledger, draft = self.ledger, self._draft
         speaker = draft.sender_id
         if draft.sender_kind == "system":
             return
-        overhears = self._overhears()
+        overhears = self._reacts_unwoken()
         if not overhears and (speaker == ledger.opened_by or speaker in ledger.agents):
             return
         if self._barrier is None:
@@ -149,16 +148,16 @@ class PolicyResult:
         if self._barrier is None:
             self._charge(speaker)
         elif overhears:
-            self._hear_last_word(speaker, self._barrier)
+            self._allow_last_message(speaker, self._barrier)
 
-    def _overhears(self) -> bool:
-        """Whether the speaker names a message as its cause that has not woken it."""
+    def _reacts_unwoken(self) -> bool:
+        """Whether the cause is a message that did not wake the speaker."""
         seq = parse_message_id(self._draft.cause_id or "")
-        return seq is not None and not self._judges.queues.holds(self._draft.sender_id, seq)
+        return seq is not None and not self._policies.queues.holds(self._draft.sender_id, seq)
 
-    def _hear_last_word(self, speaker: str, limit: LimitName) -> None:
-        """Past a limit an observer has one more word: whoever overhears that would answer it
-        without being woken, and so without end. Raises `OperationError` for a second one."""
+    def _allow_last_message(self, speaker: str, limit: LimitName) -> None:
+        """Allow an observer one message past a limit. Other observers would answer it without being
+        woken, without end, so a second one raises `OperationError`."""
         ledger = self.ledger
         if speaker not in ledger.last_words:
             ledger.last_words.add(speaker)
@@ -167,8 +166,8 @@ class PolicyResult:
             return
         raise OperationError(
             ErrorCode.BUDGET_EXHAUSTED,
-            f"interaction {ledger.interaction} is past its limit ({limit}), and nothing in it has "
-            "woken you; a person may go on by sending a new message",
+            f"interaction {ledger.interaction} is past its limit ({limit}), and nothing in it woke "
+            "you; a person can continue it with a new message",
             details={"interaction_id": ledger.interaction, "limit": limit},
         )
 
@@ -176,9 +175,9 @@ class PolicyResult:
         self.ledger.wake(agent)
         self.counted.append(agent)
 
-    def _weigh(self, decision: Decision) -> Decision:
+    def _check_wake(self, decision: Decision) -> Decision:
         agent, _, reply = decision
-        reason = self._in_the_way(agent)
+        reason = self._refusal(agent)
         if reason is None:
             self._count(agent)
             return decision
@@ -188,7 +187,7 @@ class PolicyResult:
         return Decision(agent, reason, None)
 
     def _count(self, agent: str) -> None:
-        daily, thread_no = self._judges.daily, self._thread.no
+        daily, thread_no = self._policies.daily, self._thread.no
         if not self._ends:
             self._charge(agent)
         self.woken.append(agent)
@@ -196,13 +195,13 @@ class PolicyResult:
         if daily.limits_wakes:
             self.day = daily.day
         if self._person:
-            self._judges.limiter.person(agent)
+            self._policies.limiter.person(agent)
 
-    def _in_the_way(self, agent: str) -> Reason | None:
-        stops, daily, limiter, *_ = self._judges
+    def _refusal(self, agent: str) -> Reason | None:
+        stops, daily, limiter, *_ = self._policies
         stopped = stops.of(agent, self._thread.id) if stops.standing else None
         if stops.standing and stopped is None and self._draft.timer_of is not None:
-            stopped = stops.of(self._draft.timer_of, self._thread.id)  # nor do its timers go on
+            stopped = stops.of(self._draft.timer_of, self._thread.id)  # its timers stop, too
         if stopped is not None:
             return stopped
         limit = None if self._person else self._limit(agent)
@@ -218,12 +217,12 @@ class PolicyResult:
         sender, now, of = self._draft.sender_id, self._monotonic, self.ledger.of_person
         if limiter.wake(sender, agent, now, of):
             return None
-        if limiter.tells(sender, agent, now, of):
-            self.breathless.append(agent)
+        if limiter.notice_due(sender, agent, now, of):
+            self.looping.append(agent)
         return Reason.LOOP_LIMIT
 
     def _limit(self, agent: str) -> LimitName | None:
-        """The limit of the interaction that keeps the message from waking the agent."""
+        """The interaction's limit, if any, that prevents the message from waking the agent."""
         if self._ends:
             return self._barrier
         limit = self._barrier or self.ledger.refuses(agent)
@@ -233,34 +232,36 @@ class PolicyResult:
         return limit
 
 
-MOST_PAIRS = 8192
-"""Pairs that are remembered: then those whose wakes no longer count are looked for."""
+MAX_PAIRS = 8192
+"""Pairs in memory before those with expired wakes are dropped."""
 
 Pair = tuple[str, str, int]
-"""Two agents, and the interaction of a person in which they wake each other; 0: of no person."""
+"""Two agents, and the opening position of a person's interaction that they wake each other in, or
+0.
+"""
 
 
 class LoopLimiter:
-    """Counts the wakes between any two agents. Times are seconds of a clock that only goes on.
+    """Counts the wakes between any two agents. Times are seconds of a monotonic clock.
 
-    Kept in memory alone: a hub that starts anew gives every pair a fresh breath.
+    In memory only: a hub restart resets all counts.
     """
 
     def __init__(self, config: LoopLimitConfig):
         self._most, self._within, self._enabled = config.wakes, config.within, config.enabled
         self._pairs: dict[Pair, _Wakes] = {}
         self._spoken: dict[str, int] = {}
-        """How often a person has woken the agent."""
-        self._room = MOST_PAIRS
+        """How often people have woken each agent."""
+        self._room = MAX_PAIRS
 
     def __len__(self) -> int:
-        """Pairs that are remembered."""
+        """Number of pairs in memory."""
         return len(self._pairs)
 
     def wake(self, sender: str, agent: str, now: float, interaction: int = 0) -> bool:
-        """Count a wake of `agent` by the agent `sender`; False: it must not be made.
+        """Count a wake of `agent` by the agent `sender`; False if it is refused.
 
-        `interaction`: the position of the message with which a person opened it; 0: an agent has.
+        `interaction` is its opening position if a person opened it, otherwise 0.
         """
         if not self._enabled:
             return True
@@ -271,8 +272,8 @@ class LoopLimiter:
         if wakes is None or wakes.epoch != epoch:
             if wakes is None and len(self._pairs) >= self._room:
                 self._forget(now)
-            told = -math.inf if wakes is None else wakes.told
-            self._pairs[pair] = _Wakes(epoch, now, told)
+            notified_at = -math.inf if wakes is None else wakes.notified_at
+            self._pairs[pair] = _Wakes(epoch, now, notified_at)
             return True
         times = wakes.times
         if len(times) >= self._most:
@@ -282,27 +283,27 @@ class LoopLimiter:
         times.append(now)
         return True
 
-    def tells(self, sender: str, agent: str, now: float, interaction: int = 0) -> bool:
-        """Whether it is to be told that the pair has no breath: once in the time that counts."""
+    def notice_due(self, sender: str, agent: str, now: float, interaction: int = 0) -> bool:
+        """Whether a notice about the pair's limit is due: once per window."""
         wakes = self._pairs.get(_pair(sender, agent, interaction))
-        if wakes is None or wakes.told > now - self._within:
+        if wakes is None or wakes.notified_at > now - self._within:
             return False
-        wakes.told = now
+        wakes.notified_at = now
         return True
 
-    def was_told(self, sender: str, agent: str, now: float) -> bool:
-        """Whether that was told, and not so long ago, of what agents have opened themselves."""
+    def was_notified(self, sender: str, agent: str, now: float) -> bool:
+        """Whether a notice was posted within the window, for interactions that agents opened."""
         wakes = self._pairs.get(_pair(sender, agent, 0))
-        return wakes is not None and wakes.told > now - self._within
+        return wakes is not None and wakes.notified_at > now - self._within
 
-    def take_back(self, sender: str, agent: str, interaction: int = 0) -> None:
-        """The last wake of the pair was not made after all."""
+    def roll_back(self, sender: str, agent: str, interaction: int = 0) -> None:
+        """Roll back the last wake of the pair."""
         wakes = self._pairs.get(_pair(sender, agent, interaction))
         if wakes is not None and wakes.times:
             wakes.times.pop()
 
     def person(self, agent: str) -> None:
-        """A person's message wakes the agent."""
+        """Restart the counts of an agent that a person wakes."""
         if self._enabled:
             self._spoken[agent] = self._spoken.get(agent, 0) + 1
 
@@ -311,7 +312,7 @@ class LoopLimiter:
         self._pairs = {
             pair: wakes for pair, wakes in self._pairs.items() if wakes.times[-1:] > [old]
         }
-        self._room = max(MOST_PAIRS, 2 * len(self._pairs))
+        self._room = max(MAX_PAIRS, 2 * len(self._pairs))
 
 
 def _pair(one: str, other: str, interaction: int) -> Pair:
@@ -321,10 +322,10 @@ def _pair(one: str, other: str, interaction: int) -> Pair:
 class _Wakes:
     """The wakes of one pair since a person last woke either."""
 
-    __slots__ = ("epoch", "times", "told")
+    __slots__ = ("epoch", "notified_at", "times")
 
-    def __init__(self, epoch: int, now: float, told: float):
+    def __init__(self, epoch: int, now: float, notified_at: float):
         self.epoch = epoch
         self.times = [now]
-        self.told = told
-        """When it was told that they have no breath."""
+        self.notified_at = notified_at
+        """When the last notice about their limit was posted."""

@@ -1,12 +1,12 @@
-"""What turns cost: steps that are counted, and what is reserved for questions under way.
+"""The cost of turns: counted steps, and reservations for model calls in progress.
 
     reserve_budget(key, estimate) --> reserved --> record_step(settles: key) --> counted
                                      |
-                                     +--> the turn ends, or its agent goes: given back
+                                     +--> the turn ends, or its agent leaves: released
 
-A step may be recorded again under its number, in place of the one before: the difference counts.
-Everything counts at once, in memory, and is taken back where the store refuses the step; what is
-written is always the difference to what was written before, whatever failed between.
+Recording a step again under its number replaces it, and only the difference counts. Changes apply
+at once, in memory, and are rolled back if the store refuses the step. The stored difference is
+always relative to what was stored before, whatever failed in between.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from hubbub.protocol.turns import Step
 
 __all__ = ["TurnAccounts"]
 
-LITTLE = 0.2
-"""The part of a limit from which on little is left."""
-MOST_RESERVATIONS = 256
-"""Questions of one turn that are under way at the same time."""
+LOW_FRACTION = 0.2
+"""Fraction of a limit below which the remainder counts as low."""
+MAX_RESERVATIONS = 256
+"""Concurrent reservations of one turn."""
 
-_TOLD: tuple[LimitName, ...] = ("wakes", "wall_clock", "tokens", "usd")
-"""Limits of which models are told when little is left."""
+_WARNED: tuple[LimitName, ...] = ("wakes", "wall_clock", "tokens", "usd")
+"""Limits that models are warned about when they run low."""
 
 
 class TurnAccounts:
-    """The accounts of the turns that run."""
+    """The accounts of running turns."""
 
     def __init__(
         self,
@@ -60,36 +60,36 @@ class TurnAccounts:
         now: Callable[[], float],
         steady: Callable[[], float],
         reach: Callable[[BudgetAccount, LimitName], None],
-        spent_up: Callable[[ReachedLimit, int], None],
+        reach_daily: Callable[[ReachedLimit, int], None],
     ):
-        """`now` is the time of day, `steady` that by which interactions grow old. `reach` and
-        `spent_up` are told of limits (and the thread) that stood in the way."""
+        """`now` is the time of day, `steady` the clock for the age of interactions. `reach` and
+        `reach_daily` are called with limits that refused a reservation."""
         self._store, self._book, self._daily, self._now = store, book, daily, now
         self._steady = steady
-        self._reach, self._spent_up = reach, spent_up
+        self._reach, self._reach_daily = reach, reach_daily
         self._turns: dict[str, TurnAccount] = {}
         self._loading = WeakValueDictionary[str, asyncio.Lock]()
 
     def find(self, turn: str) -> TurnAccount | None:
-        """The account of a turn that runs, if it is at hand."""
+        """The account of a running turn, if it is in memory."""
         return self._turns.get(turn)
 
     def is_loading(self, turn: str) -> bool:
-        """Whether somebody waits for the account of the turn."""
+        """Whether the account of the turn is being loaded."""
         return turn in self._loading
 
     def loading(self, turn: str) -> asyncio.Lock:
-        """To be held while the account of a turn is looked for: of what an agent asks for in a row
-        nothing overtakes what it asked before, however long the store takes for each."""
+        """A lock to hold while loading the account of a turn, so that an agent's calls keep their
+        order however long the store takes for each."""
         return self._loading.setdefault(turn, asyncio.Lock())
 
     def runs(self, ledger: BudgetAccount) -> bool:
-        """Whether a turn runs that is charged to this account."""
+        """Whether a running turn is charged to this account."""
         return any(account.ledger is ledger and account.begun for account in self._turns.values())
 
     async def load(self, turn: str, agent: str, thread_no: int, interaction: str) -> TurnAccount:
-        """The account of the turn, which belongs to this interaction; of one that has ended an
-        account that nobody finds again.
+        """Load the account of a turn of this interaction. It stays in memory unless the turn has
+        ended.
 
         Raises `OperationError` and `StoreUnavailable`.
         """
@@ -99,10 +99,10 @@ class TurnAccounts:
         stored = await self._store.read(TurnById(turn))
         ledger = await self._book.load(interaction)
         known = self._turns.get(turn)
-        if known is not None:  # somebody else has loaded it meanwhile
+        if known is not None:  # loaded by another task meanwhile
             return known
         if ledger is None:
-            text = f"there is no interaction {interaction}"
+            text = f"no interaction {interaction} exists"
             raise OperationError(ErrorCode.UNKNOWN_INTERACTION, text)
         account = TurnAccount(turn, agent, thread_no, ledger)
         if stored is not None:
@@ -137,7 +137,7 @@ class TurnAccounts:
         return Charge(records, failed, ledger)
 
     def step(self, account: TurnAccount, step: Step, settles: Collection[str]) -> Charge:
-        """Count a step in place of its reservations, and of what was recorded under its number."""
+        """Count a step, replacing its reservations and any earlier step of the same number."""
         version = Version(_cost(step), account.steps.get(step.n))
         self._spend(account, version.cost.minus(standing(version.before)))
         account.steps[step.n] = version
@@ -153,7 +153,7 @@ class TurnAccounts:
             counted = standing(account.steps[step.n])
             version.failed = True
             self._spend(account, standing(account.steps[step.n]).minus(counted))
-            for key, estimate in settled.items():  # the step is to be recorded again
+            for key, estimate in settled.items():  # the agent will record the step again
                 if not account.over and key not in account.reservations:
                     self._hold(account, key, estimate)
 
@@ -185,13 +185,13 @@ class TurnAccounts:
     # Reservations -------------------------------------------------------------------------------
 
     def reserve(self, account: TurnAccount, args: ReserveBudget) -> Reservation:
-        """Reserve an estimate. Raises `OperationError` if that is more than is left."""
+        """Reserve an estimate. Raises `OperationError` if it exceeds what is left."""
         self._daily.today(self._now())
         before = account.reservations.get(args.key)
         if before is not None:
             self._release(account, args.key)
-        elif len(account.reservations) >= MOST_RESERVATIONS:
-            raise over_limit(f"at most {MOST_RESERVATIONS} reservations of one turn")
+        elif len(account.reservations) >= MAX_RESERVATIONS:
+            raise over_limit(f"a turn has at most {MAX_RESERVATIONS} reservations")
         try:
             self._check(account, args)
         except OperationError:
@@ -209,8 +209,8 @@ class TurnAccounts:
 
     def _check(self, account: TurnAccount, args: ReserveBudget) -> None:
         ledger = account.ledger
-        limits = ledger.too_dear(args.tokens, args.usd)
-        days = self._daily.too_dear(account.agent, account.thread_no, args.tokens, args.usd)
+        limits = ledger.exceeded_by(args.tokens, args.usd)
+        days = self._daily.exceeded_by(account.agent, account.thread_no, args.tokens, args.usd)
         if not limits and not days:
             return
         used, budget = ledger.used(self._steady()), ledger.budget()
@@ -222,24 +222,26 @@ class TurnAccounts:
         for limit in limits:
             self._reach(ledger, limit)
         for reached in days:
-            self._spent_up(reached, account.thread_no)
-        told = "; ".join(map(_told, left))
+            self._reach_daily(reached, account.thread_no)
+        reasons = "; ".join(map(_described, left))
         raise OperationError(
             ErrorCode.BUDGET_EXHAUSTED,
-            f"too little is left for this question ({told})",
+            f"too little is left for this model call ({reasons})",
             details={"left": [each.model_dump(mode="json") for each in left]},
         )
 
     def _low(self, account: TurnAccount) -> list[RemainingBudget]:
         ledger = account.ledger
         used, budget = ledger.used(self._steady()), ledger.budget()
-        found = [
+        remaining = [
             RemainingBudget(limit=limit, whose="interaction", used=used[limit], of=budget[limit])
-            for limit in _TOLD
+            for limit in _WARNED
             if limit in used
         ]
-        found += map(_left, self._daily.used(account.agent, account.thread_no))
-        return [each for each in found if each.of - each.used < LITTLE * each.of - EPSILON]
+        remaining += map(_left, self._daily.used(account.agent, account.thread_no))
+        return [
+            each for each in remaining if each.of - each.used < LOW_FRACTION * each.of - EPSILON
+        ]
 
     def _hold(self, account: TurnAccount, key: str, estimate: Estimate) -> None:
         account.reservations[key] = estimate
@@ -256,20 +258,20 @@ class TurnAccounts:
     # Ends ---------------------------------------------------------------------------------
 
     def over(self, turn: str) -> None:
-        """The turn has ended: what it had reserved is free."""
+        """Release the reservations of a turn that ended."""
         account = self._turns.pop(turn, None)
         if account is not None:
             account.over = True
             account.ledger.pins -= 1
             self._release_all(account)
 
-    def heard(self, ended: Iterable[EndedTurn]) -> None:
-        """These turns were ended in their agents' place."""
+    def turns_ended(self, ended: Iterable[EndedTurn]) -> None:
+        """Release the reservations of turns that were ended on their agents' behalf."""
         for each in ended:
             self.over(each.turn)
 
     def left(self, agent: str) -> None:
-        """The agent is gone: whatever it asked for, it asks no more."""
+        """Release the reservations of an agent that left."""
         for account in self._turns.values():
             if account.agent == agent:
                 self._release_all(account)
@@ -289,7 +291,7 @@ def _left(reached: ReachedLimit) -> RemainingBudget:
     )
 
 
-def _told(left: RemainingBudget) -> str:
+def _described(left: RemainingBudget) -> str:
     day = "" if left.whose == "interaction" else " today"
     form = "${:.4g}" if left.limit == "usd" else "{:,.0f}"
     used, of = form.format(left.used), form.format(left.of)

@@ -1,7 +1,8 @@
-"""The turns of agents: begun, recorded step by step, ended by themselves or in their place.
+"""The turns of agents: their start, their steps, and their end, whether the agent or the hub ends
+them.
 
 turns      the service, with its operations
 ending     ends turns that people stop, or whose agents are gone
-notices    what the threads are told of that
-questions  what agents pass on, followed until somebody answers, or nobody will
+notices    posts what happened in the threads concerned
+questions  follows questions that agents pass on, until someone answers or no answer can come
 """

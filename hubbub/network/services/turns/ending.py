@@ -1,10 +1,10 @@
-"""Ending what agents do, in their place: turns that run, and wakes that wait for one.
+"""Ends agents' work on their behalf: running turns, and wakes that have no turn yet.
 
-    what was begun is committed -> what is in the scope is found -> one commit: the stop, the ends
-    of the turns, the notices -> the agents are told, whatever else waits
+    commit pending begins -> collect the turns in scope -> one commit: the stop, the turn ends,
+    the notices -> signal the agents, ahead of anything else queued
 
-Whoever ends something has put what keeps new turns from beginning (a stop, a take-over) into memory
-before, and takes it back if this fails: then nothing has happened.
+The caller first puts the barrier against new turns (a stop or a takeover) into memory, and removes
+it if this fails. A failure leaves no trace.
 """
 
 from __future__ import annotations
@@ -38,62 +38,62 @@ from hubbub.protocol.frames import Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, Turn, TurnEnd, TurnStart
 
-__all__ = ["EndReason", "Ending", "Outcome", "Within", "turn_record"]
+__all__ = ["EndReason", "Ending", "Outcome", "TurnFilter", "turn_record"]
 
 log = get_logger(__name__)
 
-Within = Callable[[str, str, str], bool]
-"""Whether a turn is to end: its agent, its thread (canonical), its id."""
+TurnFilter = Callable[[str, str, str], bool]
+"""Selects the turns to end, by agent, canonical thread id, and turn id."""
 
-LATELY = 128
-"""Turns of earlier runs of the hub that are looked through at its start for those that it ended."""
+RECENT_TURNS = 128
+"""Turns of earlier runs that a starting hub searches for those it ended."""
 
 
 class Outcome(NamedTuple):
     turns: int
-    """That ran, and were ended."""
+    """Running turns that were ended."""
     wakes: int
-    """That waited, and were dropped."""
+    """Pending wakes that were dropped."""
 
 
 class _UnfinishedTurn(NamedTuple):
-    """A turn to be ended. One that had not begun gets its record by this."""
+    """A turn to end. Ending one that has not begun creates its record."""
 
     turn: str
     agent: str
     thread_id: str
     begun: bool
     stored: StoredTurn | None
-    """Of a turn that had begun: its record so far."""
+    """The record so far of a turn that has begun."""
     messages: tuple[Message, ...]
-    """Of a turn that had not begun: what woke it."""
-    named: tuple[str, ...]
-    """The ids of all its wakes: what its agent may know it by."""
+    """The messages that woke a turn that has not begun."""
+    wake_ids: tuple[str, ...]
+    """The ids of all its wakes: the agent can know the turn by any of them."""
     waiting: tuple[Message, ...]
-    """What should have been answered."""
+    """The messages that are owed an answer."""
 
 
 class Ending:
-    """Ends turns for stops, breakers and take-overs, one after the other."""
+    """Ends turns for stops, breakers and takeovers, one at a time."""
 
     def __init__(self, kernel: Kernel):
         self._kernel, self._state, self._store = kernel, kernel.state, kernel.store
         self._lock = asyncio.Lock()
         self._notices = TurnNotices(kernel)
         self._head_at_start = kernel.log.head
-        self.heard: Sequence[Callable[[Sequence[EndedTurn]], None]] = ()
-        """Who is told which turns are over, and which wakes, when that is durable."""
+        self.listeners: Sequence[Callable[[Sequence[EndedTurn]], None]] = ()
+        """Called with the ended turns and wakes once their ends are durable."""
 
-    # Taking turns -------------------------------------------------------------------------
+    # Mutual exclusion ---------------------------------------------------------------------
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
-        """Within, nothing else is stopped, resumed or taken over."""
+    async def exclusive(self) -> AsyncIterator[None]:
+        """Hold off every other stop, resume and takeover."""
         async with self._lock:
             yield
 
-    async def quiet(self) -> None:
-        """Wait until nothing is being stopped: then it is known which turns go on."""
+    async def wait_until_idle(self) -> None:
+        """Wait until no stop is in progress, so that it is settled which turns continue."""
         while self._lock.locked():
             async with self._lock:
                 pass
@@ -101,60 +101,62 @@ class Ending:
     # The start of the hub -----------------------------------------------------------------
 
     async def start(self) -> None:
-        """Learn what was ended lately, and end what a hub that died had left."""
+        """Load the turns that were ended recently, and finish what a crashed hub left undone."""
         turns, stops = self._state.turns, self._state.stops
-        for stored in await self._store.read(LatestTurns(None, LATELY)):
+        for stored in await self._store.read(LatestTurns(None, RECENT_TURNS)):
             end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
             if end is not None and end.by is not None:
                 turns.end(EndedTurn(stored.id, stored.agent, "stopped", end.by, end.reason))
         if stops.standing:
-            await self._sweep(tuple(self._state.agents))
+            await self._enforce_stops(tuple(self._state.agents))
 
     # Ending -------------------------------------------------------------------------------
 
     async def end(
         self,
         agents: Iterable[str],
-        within: Within,
+        in_scope: TurnFilter,
         why: EndReason,
         records: Sequence[Record] = (),
     ) -> Outcome:
-        """End the turns of these agents that are `within`, in one commit with `records`.
+        """End the turns of these agents that are `in_scope`, in one commit with `records`.
 
-        Call it `alone`. Raises `StoreUnavailable`: then nothing was ended.
+        Call it inside `exclusive`. If it raises `StoreUnavailable`, nothing was ended.
         """
-        await self._kernel.log.write()  # what had begun by now is in the store
-        found = [each for agent in agents for each in await self._find(agent, within)]
+        await self._kernel.log.write()  # so that the store has every turn begun by now
+        unfinished = [
+            each for agent in agents for each in await self._turns_in_scope(agent, in_scope)
+        ]
         now = self._kernel.clock.now()
         ended = [
-            EndedTurn(name, each.agent, why.code, why.by, why.told)
-            for each in found
-            for name in each.named
+            EndedTurn(name, each.agent, why.code, why.by, why.record_reason)
+            for each in unfinished
+            for name in each.wake_ids
         ]
         for each in ended:
             self._state.turns.end(each)
-        ends = [record for each in found for record in _records(each, why, now)]
-        if found or records:
-            waiting = [(each.agent, message) for each in found for message in each.waiting]
+        ends = [record for each in unfinished for record in _records(each, why, now)]
+        if unfinished or records:
+            waiting = [(each.agent, message) for each in unfinished for message in each.waiting]
             undone = asyncio.Event()
-            self._notices.post(why, [each.agent for each in found], waiting, undone.is_set)
+            self._notices.post(why, [each.agent for each in unfinished], waiting, undone.is_set)
             try:
                 await self._kernel.log.write(*records, *ends)
             except StoreUnavailable:
                 undone.set()
                 self._state.turns.spare(each.turn for each in ended)
                 raise
-        self._over(found, ended, why)
+        self._after_commit(unfinished, ended, why)
         return Outcome(
-            sum(each.begun for each in found),
-            sum(len(each.named) for each in found if not each.begun),
+            sum(each.begun for each in unfinished),
+            sum(len(each.wake_ids) for each in unfinished if not each.begun),
         )
 
-    def _over(
-        self, found: Sequence[_UnfinishedTurn], ended: Sequence[EndedTurn], why: EndReason
+    def _after_commit(
+        self, unfinished: Sequence[_UnfinishedTurn], ended: Sequence[EndedTurn], why: EndReason
     ) -> None:
-        """It is durable: tell those whom it concerns, before anything else that waits."""
-        for each in found:
+        """Notify agents, mods and listeners of a durable end, ahead of anything else queued."""
+        for each in unfinished:
             self._state.turns.ended(each.turn)
             self._kernel.notifications.turn_ended(
                 each.turn, each.agent, each.thread_id, "cancelled"
@@ -163,19 +165,18 @@ class Ending:
                 steps = map(Step.model_validate_json, each.stored.steps)
                 self._kernel.metrics.turn_ended("cancelled", steps)
         if self._kernel.pipeline.watches_turns:
-            begun = [each.turn for each in found if each.begun]
-            self._kernel.spawn(self._tell_mods(begun))
+            begun = [each.turn for each in unfinished if each.begun]
+            self._kernel.spawn(self._notify_mods(begun))
         for agent, of_agent in groupby(ended, key=lambda each: each.agent):
-            self.tell(agent, [each.turn for each in of_agent], why)
-        self.hear(ended)
+            self.send_stop(agent, [each.turn for each in of_agent], why)
+        self.notify(ended)
 
-    def hear(self, ended: Sequence[EndedTurn]) -> None:
-        """These are over, and that is durable. One that had ended by itself may have left something
-        open."""
-        for hear in self.heard:
-            hear(ended)
+    def notify(self, ended: Sequence[EndedTurn]) -> None:
+        """Pass on durable ends. Even a turn that ended by itself can leave something open."""
+        for listener in self.listeners:
+            listener(ended)
 
-    async def _tell_mods(self, turns: Sequence[str]) -> None:
+    async def _notify_mods(self, turns: Sequence[str]) -> None:
         try:
             for turn in turns:
                 stored = await self._store.read(TurnById(turn))
@@ -183,75 +184,75 @@ class Ending:
                     record = turn_record(stored, await self._store.read(PromptsOf(turn)))
                     self._kernel.pipeline.turn_ended(record)
         except StoreUnavailable:
-            log.warning("mods are not told of turns that were ended", turns=list(turns))
+            log.warning("mods missed the end of some turns", turns=list(turns))
 
-    def tell(self, agent: str, turns: Sequence[str], why: EndReason | EndedTurn) -> None:
-        """Tell an agent to cancel what runs for these turns."""
+    def send_stop(self, agent: str, turns: Sequence[str], why: EndReason | EndedTurn) -> None:
+        """Signal an agent to cancel its work on these turns."""
         data = {"turns": list(turns), "code": why.code, "by": why.by, "reason": why.reason}
         frame = Signal(type="stop_turns", sender="hub", data=data).encoded()
         for session in self._kernel.fanout.of(agent):
             session.write(frame)
 
-    def remind(self, agent: str) -> None:
-        """Tell an agent that has come back what was ended; it may have been away by then."""
-        ended = self._state.turns.ended_of(agent)[-LATELY:]
+    def resend_stops(self, agent: str) -> None:
+        """Repeat the stop signals to an agent that reconnected, as it may have missed them."""
+        ended = self._state.turns.ended_of(agent)[-RECENT_TURNS:]
         for why, of_why in groupby(ended, key=lambda each: each[2:]):
             turns = [each.turn for each in of_why]
-            self.tell(agent, turns, EndedTurn("", agent, *why))
+            self.send_stop(agent, turns, EndedTurn("", agent, *why))
 
     async def without_ended_wake(self, participant: str, event: StoredEvent) -> StoredEvent:
-        """The event as somebody is told it who reads the log forward: a wake whose turn has ended,
-        perhaps before it began, wakes no more."""
+        """The event for a participant that reads the log forward, without its wake if that turn has
+        ended, perhaps before it began."""
         if event.reply is None or event.turn is None:
             return event
-        over = self._state.turns.why_over(event.turn) is not None
+        over = self._state.turns.hub_end(event.turn) is not None
         if not over and event.seq <= self._head_at_start:
             wake = await self._store.read(WakeOf(participant, event.seq))
             over = wake is not None and wake.state == "ended"
         return event._replace(reply=None, turn=None) if over else event
 
-    # Finding ------------------------------------------------------------------------------
+    # Turns to end -------------------------------------------------------------------------
 
-    async def _find(self, agent: str, within: Within) -> list[_UnfinishedTurn]:
-        """The turns of the agent to be ended, the wakes of a thread that wait as one of them."""
+    async def _turns_in_scope(self, agent: str, in_scope: TurnFilter) -> list[_UnfinishedTurn]:
+        """The agent's turns to end; the pending wakes of a thread count as one turn."""
         rows = await self._store.read(PendingWakes(agent, self._kernel.log.head))
         messages = {row.seq: Message.model_validate_json(row.body) for row in rows}
         begun = {row.started: messages[row.seq].thread_id for row in reversed(rows) if row.started}
         for turn, running in self._state.turns:
             if running.agent == agent:
                 begun[turn] = running.thread_id
-        found = [
-            await self._running(turn, agent, thread_id, rows)
+        unfinished = [
+            await self._running_turn(turn, agent, thread_id, rows)
             for turn, thread_id in begun.items()
-            if within(agent, thread_id, turn)
+            if in_scope(agent, thread_id, turn)
         ]
         waiting: dict[str, list[PendingRow]] = {}
         for row in rows:
             thread_id = messages[row.seq].thread_id
-            if not row.started and within(agent, thread_id, row.turn):
+            if not row.started and in_scope(agent, thread_id, row.turn):
                 waiting.setdefault(thread_id, []).append(row)
         for thread_id, dropped in waiting.items():
-            found.append(_never_begun(agent, thread_id, dropped, messages))
-        return found
+            unfinished.append(_pending_turn(agent, thread_id, dropped, messages))
+        return unfinished
 
-    async def _running(
+    async def _running_turn(
         self, turn: str, agent: str, thread_id: str, rows: Sequence[PendingRow]
     ) -> _UnfinishedTurn:
         stored = await self._store.read(TurnById(turn))
         waiting = await unanswered(self._store, stored) if stored is not None else []
-        named = dict.fromkeys([turn, *(row.turn for row in rows if row.started == turn)])
+        wake_ids = dict.fromkeys([turn, *(row.turn for row in rows if row.started == turn)])
         return _UnfinishedTurn(
-            turn, agent, thread_id, True, stored, (), tuple(named), tuple(waiting)
+            turn, agent, thread_id, True, stored, (), tuple(wake_ids), tuple(waiting)
         )
 
-    # What comes too late ------------------------------------------------------------------
+    # Late wakes ---------------------------------------------------------------------------
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """What was on its way when something was stopped wakes nobody."""
+        """Suppress the wakes of messages that were in flight when a stop was set."""
         for entry in entries if self._state.stops.standing else ():
-            self._silence(entry)
+            self._suppress_wakes(entry)
 
-    def _silence(self, entry: Entry) -> None:
+    def _suppress_wakes(self, entry: Entry) -> None:
         stops, thread_id = self._state.stops, entry.thread.id
         agents = list[str]()
         for n, (agent, _, reply) in enumerate(entry.decisions):
@@ -260,26 +261,26 @@ class Ending:
                 entry.decisions[n] = Decision(agent, reason, None)
                 agents.append(agent)
         if agents:
-            self._kernel.spawn(self._drop_late(agents, thread_id, entry.seq))
+            self._kernel.spawn(self._drop_late_wakes(agents, thread_id, entry.seq))
 
-    async def _drop_late(self, agents: Sequence[str], thread_id: str, seq: int) -> None:
-        """Drop the wakes of these agents by the message at `seq`: they have not heard of them."""
+    async def _drop_late_wakes(self, agents: Sequence[str], thread_id: str, seq: int) -> None:
+        """Drop the wakes of the message at `seq` for these agents, which never received them."""
         try:
-            async with self.alone():
-                await self._sweep(agents)
+            async with self.exclusive():
+                await self._enforce_stops(agents)
                 wakes = await self._store.read(WakesAt([seq]))
         except StoreUnavailable:
-            log.warning("wakes that came too late stay until the hub starts again", agents=agents)
+            log.warning("late wakes stay until the hub restarts", agents=agents)
             return
         for agent in agents:
             wake = wakes.get((seq, agent))
             if wake is not None and wake.state == "pending":
-                # The disk has refused the stop, and the wake holds: they hear of it on return.
+                # The disk refused the stop, so the wake stands: agents receive it on reconnect.
                 for session in list(self._kernel.fanout.of(agent)):
-                    session.close(CloseCode.STATE_LOST, "a wake was not told; come back")
+                    session.close(CloseCode.STATE_LOST, "a wake was not delivered; reconnect")
 
-    async def _sweep(self, agents: Collection[str]) -> None:
-        """End what should not go on by what is stopped, whichever way it got through."""
+    async def _enforce_stops(self, agents: Collection[str]) -> None:
+        """End everything that a standing stop or takeover forbids, however it got past them."""
         for stop in self._state.stops:
             why = EndReason.of(stop, again=True)
             await self.end(agents, self._state.stops.stopper(stop), why)
@@ -289,32 +290,29 @@ class Ending:
                 await self.end([takeover.agent], lambda *_: True, why)
 
 
-def _never_begun(
+def _pending_turn(
     agent: str, thread_id: str, rows: Sequence[PendingRow], messages: dict[int, Message]
 ) -> _UnfinishedTurn:
     woken_by = tuple(messages[row.seq] for row in rows)
     waiting = tuple(messages[row.seq] for row in rows if row.reply == "required")
-    named = tuple(row.turn for row in rows)
-    return _UnfinishedTurn(named[0], agent, thread_id, False, None, woken_by, named, waiting)
+    wake_ids = tuple(row.turn for row in rows)
+    return _UnfinishedTurn(wake_ids[0], agent, thread_id, False, None, woken_by, wake_ids, waiting)
 
 
-def _records(found: _UnfinishedTurn, why: EndReason, now: float) -> list[Record]:
-    """How the end of a turn is kept; one that had not begun begins by that."""
-    end = TurnEnd(id=found.turn, outcome="cancelled", reason=why.told, by=why.by)
-    ended = TurnEnded(found.turn, now, end.model_dump_json())
-    if found.begun:
+def _records(unfinished: _UnfinishedTurn, why: EndReason, now: float) -> list[Record]:
+    """The records of a turn's end, and of its start if it never began."""
+    end = TurnEnd(id=unfinished.turn, outcome="cancelled", reason=why.record_reason, by=why.by)
+    ended = TurnEnded(unfinished.turn, now, end.model_dump_json())
+    if unfinished.begun:
         return [ended]
-    ids = tuple(message.id for message in found.messages)
-    start = TurnStart(id=found.turn, thread_id=found.thread_id, messages=ids)
-    seqs = tuple(message.seq for message in found.messages)
-    return [TurnBegun(found.turn, found.agent, now, start.model_dump_json(), seqs), ended]
-
-
-# The record of a turn, as it is told.
+    ids = tuple(message.id for message in unfinished.messages)
+    start = TurnStart(id=unfinished.turn, thread_id=unfinished.thread_id, messages=ids)
+    seqs = tuple(message.seq for message in unfinished.messages)
+    return [TurnBegun(unfinished.turn, unfinished.agent, now, start.model_dump_json(), seqs), ended]
 
 
 def turn_record(stored: StoredTurn, prompts: StoredPrompts = NO_PROMPTS) -> Turn:
-    """What the store has of it."""
+    """A stored turn as the protocol shows it."""
     return Turn(
         start=TurnStart.model_validate_json(stored.start),
         agent=stored.agent,

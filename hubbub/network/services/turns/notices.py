@@ -1,5 +1,5 @@
-"""Who waits for an answer (messages that required a reply and got none), and what people are told
-when turns are ended: one notice in a thread that was stopped, and in each in which somebody waited.
+"""Unanswered messages (a reply was required, none came), and the notices for ended turns: one in a
+stopped thread, and one in each thread where someone was waiting.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ __all__ = [
     "EndReason",
     "Silence",
     "TurnNotices",
-    "is_with",
-    "listed",
-    "said_nothing_after",
+    "handled_messages",
+    "joined_names",
+    "reaches",
     "silences",
-    "taken_up",
     "unanswered",
+    "without_response",
 ]
 
-MOST_NAMED = 50
+MAX_NAMED = 50
 """Ids that a notice lists; the records of the turns have all of them."""
 
 
@@ -42,63 +42,64 @@ class EndReason:
     """Why turns are ended."""
 
     code: str
-    """`stopped` or `taken_over`: what agents are told."""
+    """`stopped` or `taken_over`, as agents receive it."""
     scope: str
     """`turn`, `thread`, `agent`, `all`, `breaker` or `takeover`."""
     target: str
     by: str
     reason: str
-    """In the words of whoever did it; empty if there are none."""
-    told: str
-    """As a turn's record says it."""
+    """The reason that `by` gave, or an empty string."""
+    record_reason: str
+    """The reason in the turn's record."""
     at: float = 0.0
     thread_id: str | None = None
-    """Where a notice is posted even if nobody waits."""
+    """The thread that gets a notice even if no one is waiting there."""
     headline: str = ""
-    """That notice's text."""
+    """The text of that notice."""
 
     @classmethod
     def of(cls, stop: StoredStop, *, within_s: float = 0.0, again: bool = False) -> Self:
-        """For a stop of people or of the breaker; `again`: the thread has had its notice."""
+        """For a stop set by a person or the breaker; `again` if the thread already has its
+        notice."""
         scope, target, by, reason, at, turns = stop
         words = f": {reason}" if reason else ""
         if scope == BREAKER:
-            told = f"stopped by the breaker: {turns} turns began in this thread"
+            record_reason = f"stopped by the breaker: {turns} turns began in this thread"
             headline = (
                 f"Stopped by the breaker: {turns} turns began in this thread within {within_s:g} s."
-                f" Nobody is woken here until an owner releases it: "
+                f" No agent is woken here until an owner releases it: "
                 f"hubbub resume thread {target}"
             )
         else:
-            told = f"stopped by {by}{words}"
+            record_reason = f"stopped by {by}{words}"
             headline = (
-                f"{by} has stopped this thread{words}. Nobody is woken here until an owner resumes "
+                f"{by} stopped this thread{words}. No agent is woken here until an owner resumes "
                 f"it: hubbub resume thread {target}"
             )
         in_thread = target if scope in ("thread", BREAKER) and not again else None
-        return cls("stopped", scope, target, by, reason, told, at, in_thread, headline)
+        return cls("stopped", scope, target, by, reason, record_reason, at, in_thread, headline)
 
     @classmethod
     def turn(cls, turn: str, agent: str, by: str, reason: str, at: float, thread_id: str) -> Self:
         """For the stop of one turn."""
         words = f": {reason}" if reason else ""
-        headline = f"{by} has stopped what {agent} was doing here{words}."
-        told = f"stopped by {by}{words}"
-        return cls("stopped", "turn", turn, by, reason, told, at, thread_id, headline)
+        headline = f"{by} stopped what {agent} was doing here{words}."
+        record_reason = f"stopped by {by}{words}"
+        return cls("stopped", "turn", turn, by, reason, record_reason, at, thread_id, headline)
 
     @classmethod
     def taken_over(cls, agent: str, by: str, at: float = 0.0) -> Self:
-        """For a take-over."""
+        """For a takeover."""
         return cls("taken_over", "takeover", agent, by, "", f"taken over by {by}", at)
 
     @property
     def verb(self) -> str:
-        """What was done, between who did it and to whom."""
-        return "has taken over" if self.code == "taken_over" else "has stopped"
+        """The verb between the person and the agents."""
+        return "took over" if self.code == "taken_over" else "stopped"
 
 
 class TurnNotices:
-    """Posts them."""
+    """Posts the notices for ended turns."""
 
     def __init__(self, kernel: Kernel):
         self._kernel = kernel
@@ -110,10 +111,10 @@ class TurnNotices:
         waiting: Sequence[tuple[str, Message]],
         undone: Callable[[], bool],
     ) -> None:
-        """Queue the notices for the commit that is made next.
+        """Queue the notices for the next commit.
 
-        `waiting` are the agents that were ended and the messages that they had not answered.
-        `undone`: whether that commit was refused, so that what the notices say is not true.
+        `waiting` pairs each stopped agent with a message that it left unanswered. `undone` returns
+        whether that commit was refused, in which case the notices no longer hold.
         """
         by_thread: dict[str, list[tuple[str, Message]]] = {}
         for agent, message in waiting:
@@ -126,7 +127,7 @@ class TurnNotices:
             who = "the breaker" if why.scope == BREAKER else why.by
             words = f" ({why.reason})" if why.reason else ""
             they = "it" if len(stopped) == 1 else "they"
-            text = f"{who} {why.verb} {listed(stopped)} before {they} answered{words}."
+            text = f"{who} {why.verb} {joined_names(stopped)} before {they} answered{words}."
             self._post(why, thread_id, text, stopped, waits, undone)
 
     def _post(
@@ -139,24 +140,24 @@ class TurnNotices:
         undone: Callable[[], bool],
     ) -> None:
         thread = self._kernel.state.threads.ensure(thread_id)
-        messages = list(dict.fromkeys(message.id for _, message in waits))[:MOST_NAMED]
+        messages = list(dict.fromkeys(message.id for _, message in waits))[:MAX_NAMED]
         details: dict[str, JsonValue] = {
             "code": why.code,
             "scope": why.scope,
             "target": why.target,
             "by": why.by,
             "reason": why.reason,
-            "agents": list[JsonValue](dict.fromkeys(agents))[:MOST_NAMED],
+            "agents": list[JsonValue](dict.fromkeys(agents))[:MAX_NAMED],
             "messages": list[JsonValue](messages),
         }
-        # Ids may be long, a cid may not: the moment tells two stops of the same apart.
+        # Ids can be longer than a cid allows. The time distinguishes two stops of the same target.
         once = f"{why.scope}:{why.at * 1000:.0f}:{thread.no}:{messages[:1]}:{why.target}"[:200]
         people = dict.fromkeys(message.said_by for _, message in waits)
         self._kernel.writes.notice(thread_id, text, details, once, to=people, unless=undone)
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
-    """The names as a sentence has them, at most so many."""
+def joined_names(names: Sequence[str], most: int = 3) -> str:
+    """At most `most` names, as prose."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
@@ -165,15 +166,15 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 async def unanswered(store: Store, stored: StoredTurn, *, finished: bool = False) -> list[Message]:
     """The messages that the turn should have answered and did not.
 
-    What it has sent counts as the answer to what had come before: all of it if it has `finished`
-    by itself, else what it has sent to those who wait.
+    A message from the turn answers what came before it. If the turn `finished` by itself, any
+    message counts; otherwise only one that reaches the person waiting.
     """
     sent = [await _message(store, message_id(seq)) for seq in stored.sent if not finished]
-    ids = taken_up(stored) if sent else said_nothing_after(stored)
-    found = [await _awaits_reply(store, stored, id) for id in dict.fromkeys(ids)]
+    ids = handled_messages(stored) if sent else without_response(stored)
+    unanswered_ = [await _awaits_reply(store, stored, id) for id in dict.fromkeys(ids)]
     return [
         message
-        for message in found
+        for message in unanswered_
         if message is not None and not any(_is_answer(each, message) for each in sent)
     ]
 
@@ -181,56 +182,58 @@ async def unanswered(store: Store, stored: StoredTurn, *, finished: bool = False
 def _is_answer(sent: Message | None, to: Message) -> bool:
     if sent is None or sent.seq < to.seq:
         return False
-    return is_with(sent, to.thread_id, to.said_by)
+    return reaches(sent, to.thread_id, to.said_by)
 
 
-def is_with(said: Draft | Message, thread_id: str, person: str) -> bool:
-    """Whether it is said where the person has spoken, or to the person."""
-    here = thread_ids.root(said.thread_id) == thread_ids.root(thread_id)
-    return here or person in said.recipients
+def reaches(message: Draft | Message, thread_id: str, person: str) -> bool:
+    """Whether the message is in the thread where the person wrote, or addressed to the person."""
+    same_thread = thread_ids.root(message.thread_id) == thread_ids.root(thread_id)
+    return same_thread or person in message.recipients
 
 
 async def _awaits_reply(store: Store, stored: StoredTurn, id: str) -> Message | None:
-    """The message, if somebody waits for what the agent says to it."""
+    """The message, if it requires a reply from the agent."""
     wake = await store.read(WakeOf(stored.agent, parse_message_id(id) or 0))
     return await _message(store, id) if wake is not None and wake.reply == "required" else None
 
 
-def taken_up(stored: StoredTurn) -> list[str]:
-    """Ids of the messages that the turn was about, those that steered it included."""
+def handled_messages(stored: StoredTurn) -> list[str]:
+    """Ids of the messages that the turn handled, including those that steered it."""
     steps = map(Step.model_validate_json, stored.steps)
     steered = (steering.message for step in steps for steering in step.steered)
     return [*TurnStart.model_validate_json(stored.start).messages, *steered]
 
 
-def said_nothing_after(stored: StoredTurn) -> list[str]:
-    """The messages that the turn was about and said nothing after."""
+def without_response(stored: StoredTurn) -> list[str]:
+    """Ids of the messages that the turn handled without sending anything after them."""
     start = TurnStart.model_validate_json(stored.start)
-    found = [] if stored.sent else list(start.messages)
+    unanswered_ = [] if stored.sent else list(start.messages)
     last = max(stored.sent, default=0)
     for step in map(Step.model_validate_json, stored.steps):
-        found += [s.message for s in step.steered if (parse_message_id(s.message) or 0) > last]
-    return list(dict.fromkeys(found))
+        unanswered_ += [
+            s.message for s in step.steered if (parse_message_id(s.message) or 0) > last
+        ]
+    return list(dict.fromkeys(unanswered_))
 
 
 _LATELY = 64
-"""Approvals of an agent among which those of a turn that has just ended are looked for."""
+"""An agent's latest approvals that are searched for those of a turn that just ended."""
 
 
 class Silence(NamedTuple):
-    """Nobody has said a word about a message of a person."""
+    """A person's message that no agent responded to."""
 
     seq: int
     thread_id: str
     person: str
     ends: Sequence[tuple[str, TurnEnd]]
-    """Each agent that it woke, and how its turn ended."""
+    """Each agent that the message woke, and how its turn ended."""
 
 
 async def silences(store: Store, stored: StoredTurn) -> list[Silence]:
-    """The messages of people that are met with silence now that this turn has ended."""
-    found = [await _silence(store, id) for id in said_nothing_after(stored)]
-    return [silence for silence in found if silence is not None]
+    """The people's messages that are left without a response now that this turn has ended."""
+    unanswered_ = [await _silence(store, id) for id in without_response(stored)]
+    return [silence for silence in unanswered_ if silence is not None]
 
 
 async def _silence(store: Store, message_id: str) -> Silence | None:
@@ -243,19 +246,19 @@ async def _silence(store: Store, message_id: str) -> Silence | None:
         return None
     turns = await store.read(TurnsById(sorted({wake.taken or "" for wake in wakes})))
     ends = [(turn.agent, TurnEnd.model_validate_json(turn.end)) for turn in turns if turn.end]
-    if any(end.by is not None for _, end in ends):  # a person has stepped in, and knows
+    if any(end.by is not None for _, end in ends):  # a person intervened and knows already
         return None
     for turn in turns:
-        if message_id not in said_nothing_after(turn) or await _has_asked(store, turn):
+        if message_id not in without_response(turn) or await _has_asked(store, turn):
             return None
-        if await _goes_on(store, message, taken_up(turn)):
+        if await _goes_on(store, message, handled_messages(turn)):
             return None
     ends.sort(key=lambda end: end[0])
     return Silence(message.seq, message.thread_id, message.said_by, ends)
 
 
 def _is_over(wake: StoredWake) -> bool:
-    """Whether it asked for nothing, and a turn with a record is over that had taken it."""
+    """Whether the wake required no reply and was taken by a recorded turn that has ended."""
     return wake.reply == "optional" and wake.state == "ended" and wake.taken is not None
 
 
@@ -267,8 +270,8 @@ async def _has_asked(store: Store, turn: StoredTurn) -> bool:
 
 
 async def _goes_on(store: Store, message: Message, together: Iterable[str]) -> bool:
-    """Whether the same person has said more there that was taken up together with the message:
-    they are told of the last.
+    """Whether the turn also handled a later message of the same person in the same thread. Only
+    the last of them gets a notice.
     """
     later = (id for id in together if (parse_message_id(id) or 0) > message.seq)
     for id in later:

@@ -1,11 +1,11 @@
-"""What people wait for that was passed on: followed until somebody answers, or nobody will.
+"""Follows questions that agents pass on, until someone answers or no answer can come any more.
 
     a person's message requires a reply -> it wakes agents, whose messages wake others
-      -> somebody answers it, or a notice names it: nobody waits any more
-      -> the last turn of them all has ended: one notice
+      -> an answer, or a notice that names the message: the question is closed
+      -> the last of these turns ends without one: one notice
 
-A turn that says nothing at all, or fails, is told of at once (`notices.py`). Here is what is left:
-one has passed the question on and is done, and whom it passed it on to says nothing.
+A turn that sends nothing, or fails, gets its notice at once (`notices.py`). This module covers the
+remaining case: an agent passes the question on and finishes, and the next agent stays silent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hubbub.network.ports import Store
 from hubbub.network.queries import TurnsById, WakesAt
 from hubbub.network.queues import Queues
 from hubbub.network.services.requests import RequestService
-from hubbub.network.services.turns.notices import is_with
+from hubbub.network.services.turns.notices import reaches
 from hubbub.network.state import NetworkState
 from hubbub.network.stored import StoredWake
 from hubbub.protocol.messages import Draft, Message, TranscriptMark
@@ -31,52 +31,53 @@ __all__ = ["FollowedQuestion", "OpenQuestions", "Wake"]
 Wake = tuple[str, int]
 """An agent, and the position of the message that woke it."""
 
-MOST = 4096
-"""Questions that are followed: of more, those are let go that were asked longest ago."""
-LATELY, PAGE = 1024, 128
-"""Messages that a hub which starts looks through, and how many at once."""
+MAX_QUESTIONS = 4096
+"""Questions followed at a time; beyond that the oldest are dropped."""
+RECENT_MESSAGES, PAGE = 1024, 128
+"""Messages that a starting hub reads, and how many per query."""
 
 
 @dataclass(eq=False)
 class FollowedQuestion:
-    """A person's message that required a reply and has had none."""
+    """A person's message that required a reply and got none so far."""
 
     seq: int
     thread_id: str
     person: str
     open: set[Wake] = field(default_factory=set)
-    """Of it and all that descends from it: those whose turns have not ended."""
-    said: list[int] = field(default_factory=list)
-    """Positions of the messages of agents that descend from it."""
+    """Wakes by the message and its descendants whose turns have not ended."""
+    descendants: list[int] = field(default_factory=list)
+    """Positions of the agents' messages that descend from it."""
     ends: dict[str, TurnEnd] = field(default_factory=dict)
     """How the last turn of each agent ended."""
 
-    def hears(self, said: Draft | Message) -> bool:
-        """Whether it reaches the person where they have asked, or directly."""
-        return is_with(said, self.thread_id, self.person)
+    def is_reached_by(self, message: Draft | Message) -> bool:
+        """Whether the message reaches the person, directly or in the thread where they asked."""
+        return reaches(message, self.thread_id, self.person)
 
 
 class OpenQuestions:
-    """Those of the last messages. What came before the hub's start is known once it is loaded."""
+    """The open questions among the latest messages. `load` adds those from before the hub's
+    start."""
 
     def __init__(self, store: Store, state: NetworkState, queues: Queues, requests: RequestService):
         self._store, self._state, self._queues = store, state, queues
         self._requests = requests
         self._questions: dict[str, FollowedQuestion] = {}
-        """By interaction, the oldest first."""
+        """By interaction, oldest first."""
         self._wakes: dict[Wake, FollowedQuestion] = {}
-        self._meanwhile: dict[Wake, TurnEnd] | None = {}
-        """Wakes whose turns ended before all was loaded; None: it is."""
-        self._told = set[str]()
-        """Interactions of which people were told before that."""
+        self._ended_while_loading: dict[Wake, TurnEnd] | None = {}
+        """Wakes whose turns ended while loading; None once it is done."""
+        self._notified = set[str]()
+        """Interactions that got their notice while loading."""
 
-    # What is said ---------------------------------------------------------------------------
+    # Messages -------------------------------------------------------------------------------
 
     def committed(self, entries: Sequence[Entry]) -> list[FollowedQuestion]:
-        """These messages are in the log. Returns the questions that nobody will answer now."""
-        if self._meanwhile is not None:
+        """Process committed messages. Returns the questions that can no longer be answered."""
+        if self._ended_while_loading is not None:
             return []
-        left = list[FollowedQuestion]()
+        unanswerable = list[FollowedQuestion]()
         for entry in entries:
             opens = entry.interaction is None
             if not self._questions and not (opens and entry.by_person):
@@ -87,98 +88,105 @@ class OpenQuestions:
                 self._answer(entry.draft, self._queues.taken_by(entry.turn))
             woken = {(who, entry.seq): reply for who, _, reply in entry.decisions if reply}
             interaction = entry.interaction or interaction_id(entry.seq)
-            question = self._hear(entry.draft, entry.seq, interaction, woken, opens=opens)
-            if question is not None and self._is_left(question):
-                left.append(question)
-        return self._drop(left)
+            question = self._process(entry.draft, entry.seq, interaction, woken, opens=opens)
+            if question is not None and self._is_unanswerable(question):
+                unanswerable.append(question)
+        return self._drop(unanswerable)
 
-    def _hear(
+    def _process(
         self,
-        said: Draft | Message,
+        message: Draft | Message,
         seq: int,
         interaction: str,
         woken: Mapping[Wake, str],
         *,
         opens: bool,
     ) -> FollowedQuestion | None:
-        """The open question that the message belongs to, without having answered it."""
-        if said.amends is not None:
+        """Process a message. Returns the question it belongs to, if that is still open."""
+        if message.amends is not None:
             return None
         if opens:
-            if said.by_person and "required" in woken.values():
-                self._ask(interaction, FollowedQuestion(seq, said.thread_id, said.said_by), woken)
-            elif said.sender_kind == "system":
-                self._notice(said)
-            if said.spoken_by is not None:
-                self._drop([q for q in self._questions.values() if q.hears(said)])
+            if message.by_person and "required" in woken.values():
+                self._ask(
+                    interaction, FollowedQuestion(seq, message.thread_id, message.said_by), woken
+                )
+            elif message.sender_kind == "system":
+                self._notice(message)
+            if message.spoken_by is not None:
+                self._drop([q for q in self._questions.values() if q.is_reached_by(message)])
             return None
         question = self._questions.get(interaction)
         if question is None:
             return None
-        if question.hears(said) or self._is_for_people(said):
+        if question.is_reached_by(message) or self._is_for_people(message):
             self._drop([question])
             return None
-        question.said.append(seq)
+        question.descendants.append(seq)
         self._open(question, woken)
         return question
 
-    def _answer(self, said: Draft | Message, wakes: Iterable[Wake]) -> None:
-        """A turn says something, which has taken these wakes: that answers all who hear it."""
+    def _answer(self, message: Draft | Message, wakes: Iterable[Wake]) -> None:
+        """A message of the turn that took these wakes answers everyone it reaches."""
         asked = dict.fromkeys(self._wakes[wake] for wake in wakes if wake in self._wakes)
-        self._drop([question for question in asked if question.hears(said)])
+        self._drop([question for question in asked if question.is_reached_by(message)])
 
     def _ask(self, interaction: str, question: FollowedQuestion, woken: Collection[Wake]) -> None:
         self._questions[interaction] = question
         self._open(question, woken)
-        if len(self._questions) > MOST:
+        if len(self._questions) > MAX_QUESTIONS:
             self._drop([next(iter(self._questions.values()))])
 
     def _open(self, question: FollowedQuestion, woken: Collection[Wake]) -> None:
         question.open.update(woken)
         self._wakes.update(dict.fromkeys(woken, question))
 
-    def _notice(self, said: Draft | Message) -> None:
-        """The hub has told people about messages that it names."""
-        named = said.content.get("messages") if isinstance(said.content, dict) else None
+    def _notice(self, message: Draft | Message) -> None:
+        """A notice of the hub closes the questions that it names."""
+        named = message.content.get("messages") if isinstance(message.content, dict) else None
         for id in named if isinstance(named, list) else ():
-            self.told(str(id))
+            self.close(str(id))
 
-    def _is_for_people(self, said: Draft | Message) -> bool:
-        """Whether it is in other people's hands now: what they say opens something of its own."""
-        ids = {*said.recipients, *said.mentions}
+    def _is_for_people(self, message: Draft | Message) -> bool:
+        """Whether the message hands the matter to other people, whose replies open interactions of
+        their own."""
+        ids = {*message.recipients, *message.mentions}
         return any(map(self._state.is_person, ids))
 
-    # What ends ------------------------------------------------------------------------------
+    # Ends -----------------------------------------------------------------------------------
 
-    def told(self, id: str) -> None:
-        """Who said the message `id` knows that there is no answer to it."""
+    def close(self, id: str) -> None:
+        """Close the question of message `id`: its author was notified that no answer comes."""
         interaction = interaction_id(parse_message_id(id) or 0)
-        if self._meanwhile is not None:
-            self._told.add(interaction)
+        if self._ended_while_loading is not None:
+            self._notified.add(interaction)
         question = self._questions.get(interaction)
         self._drop([question] if question is not None else [])
 
-    def over(self, agent: str, messages: Iterable[str], end: TurnEnd) -> list[FollowedQuestion]:
-        """A turn about these messages has ended, and that is durable. Returns the questions that
-        nobody will answer now."""
+    def turn_ended(
+        self, agent: str, messages: Iterable[str], end: TurnEnd
+    ) -> list[FollowedQuestion]:
+        """Process the durable end of a turn that handled these messages. Returns the questions that
+        can no longer be answered."""
         wakes = [(agent, parse_message_id(id) or 0) for id in messages]
-        if self._meanwhile is not None:
-            self._meanwhile.update(dict.fromkeys(wakes, end))
+        if self._ended_while_loading is not None:
+            self._ended_while_loading.update(dict.fromkeys(wakes, end))
             return []
-        return self._drop([q for q in self._close(dict.fromkeys(wakes, end)) if self._is_left(q)])
+        return self._drop(
+            [q for q in self._close(dict.fromkeys(wakes, end)) if self._is_unanswerable(q)]
+        )
 
     def _close(self, ended: Mapping[Wake, TurnEnd]) -> Collection[FollowedQuestion]:
-        found = dict[FollowedQuestion, None]()
+        questions = dict[FollowedQuestion, None]()
         for wake, end in ended.items():
             question = self._wakes.pop(wake, None)
             if question is not None:
                 question.open.discard(wake)
                 question.ends[wake[0]] = end
-                found[question] = None
-        return found
+                questions[question] = None
+        return questions
 
-    def _is_left(self, question: FollowedQuestion) -> bool:
-        return not question.open and not self._requests.any_open(question.said)
+    def _is_unanswerable(self, question: FollowedQuestion) -> bool:
+        return not question.open and not self._requests.any_open(question.descendants)
 
     def _drop(self, questions: list[FollowedQuestion]) -> list[FollowedQuestion]:
         for question in questions:
@@ -190,34 +198,34 @@ class OpenQuestions:
     # The start of the hub -------------------------------------------------------------------
 
     async def load(self, log: Log) -> None:
-        """Learn what was open before. Raises `StoreUnavailable`: then it is to be called again."""
+        """Restore the questions from the log. Raises `StoreUnavailable`; it can be called again."""
         self._questions.clear()
         self._wakes.clear()
-        said = dict[int, Message]()
-        at = max(0, log.head - LATELY)
+        messages = dict[int, Message]()
+        at = max(0, log.head - RECENT_MESSAGES)
         while at < log.head:
             page = await self._store.log(at, log.head, PAGE)
             wakes = await self._store.read(WakesAt([event.seq for event in page]))
             for event in page:
-                message = said[event.seq] = Message.model_validate_json(event.body)
+                message = messages[event.seq] = Message.model_validate_json(event.body)
                 of = message.interaction_id
                 opens = of == interaction_id(event.seq)
-                self._hear(message, event.seq, of, _woken(wakes, event.seq), opens=opens)
+                self._process(message, event.seq, of, _woken(wakes, event.seq), opens=opens)
             at = page[-1].seq
-            if at == log.head:  # more may be said meanwhile
-                await self._hear_turns(said)
-        self._close(self._meanwhile or {})
-        self._drop([q for i, q in self._questions.items() if i in self._told])
-        self._meanwhile = None
-        self._told.clear()
+            if at == log.head:  # the log can grow meanwhile
+                await self._restore_turns(messages)
+        self._close(self._ended_while_loading or {})
+        self._drop([q for i, q in self._questions.items() if i in self._notified])
+        self._ended_while_loading = None
+        self._notified.clear()
 
-    def left(self) -> list[FollowedQuestion]:
-        """The questions that nobody will answer now."""
-        return self._drop([q for q in self._questions.values() if self._is_left(q)])
+    def take_unanswerable(self) -> list[FollowedQuestion]:
+        """Remove and return the questions that can no longer be answered."""
+        return self._drop([q for q in self._questions.values() if self._is_unanswerable(q)])
 
-    async def _hear_turns(self, said: Mapping[int, Message]) -> None:
-        """What turns have said of these, and which have ended. What else a wake was settled by may
-        go on."""
+    async def _restore_turns(self, messages: Mapping[int, Message]) -> None:
+        """Apply what turns answered, and which turns ended. A wake can be settled in other ways
+        without its work having ended."""
         wakes = await self._store.read(WakesAt(sorted({seq for _, seq in self._wakes})))
         of_turn = defaultdict[str, list[Wake]](list)
         for (seq, agent), wake in wakes.items():
@@ -225,8 +233,8 @@ class OpenQuestions:
                 of_turn[wake.taken].append((agent, seq))
         for turn in await self._store.read(TurnsById(sorted(of_turn))) if of_turn else ():
             for seq in turn.sent:
-                if seq in said:
-                    self._answer(said[seq], [w for w in of_turn[turn.id] if w[1] < seq])
+                if seq in messages:
+                    self._answer(messages[seq], [w for w in of_turn[turn.id] if w[1] < seq])
             if turn.end is not None:
                 end = TurnEnd.model_validate_json(turn.end)
                 self._close(dict.fromkeys(of_turn[turn.id], end))

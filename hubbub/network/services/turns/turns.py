@@ -1,4 +1,4 @@
-"""Turns: agents record what they do; people look into it."""
+"""Turns: agents record their work, and people inspect it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hubbub.network.records import (
     WakesTaken,
 )
 from hubbub.network.routing import own_turn, unknown_turn
-from hubbub.network.running_turns import NO_LIVES, EndedTurn, TurnProcesses, over
+from hubbub.network.running_turns import NO_LIVES, EndedTurn, TurnProcesses, ended_error
 from hubbub.network.service import Service
 from hubbub.network.services.approvals import ApprovalService
 from hubbub.network.services.budgets.budgets import BudgetService
@@ -34,9 +34,9 @@ from hubbub.network.services.stops import StopService
 from hubbub.network.services.turns.ending import Ending, turn_record
 from hubbub.network.services.turns.notices import (
     Silence,
-    listed,
+    handled_messages,
+    joined_names,
     silences,
-    taken_up,
     unanswered,
 )
 from hubbub.network.services.turns.questions import FollowedQuestion, OpenQuestions
@@ -61,23 +61,25 @@ from hubbub.wording import shortened
 __all__ = ["TurnService"]
 
 RECORD = 0.1
-"""What a record costs of the rate limit: an agent at work makes several for each thing it says."""
+"""A record's cost against the rate limit: a working agent writes several for each message it
+sends."""
 
-LATELY = 128
-"""Turns that a hub which starts looks through: more cannot have ended in the moment it died."""
+RECENT_TURNS = 128
+"""Turns that a starting hub checks for missing notices: no more can have ended just as it
+crashed."""
 
 _BACKTICKS = re.compile("`+")
 
-MOST_REASON = 500
-"""Characters of a turn's reason that its notice repeats; the turn's record has all of it."""
+MAX_REASON = 500
+"""Characters of a turn's reason that its notice quotes; the turn's record has the full text."""
 
-MOST_NAMED, MOST_TOLD = 20, 3
-"""Agents whose silence a notice names, and of how many of them it says what went wrong."""
+MAX_NAMED, MAX_FAILURES = 20, 3
+"""Silent agents that a notice lists, and how many of them it gives the failure for."""
 
-MENTION = "Mention an agent to get an answer, or to be told why there is none."
+MENTION = "Mention an agent to get an answer, or the reason there is none."
 
 NO_ANSWER = {
-    "finished": "{agent} has read this and decided not to answer{reason}.",
+    "finished": "{agent} read this and decided not to answer{reason}.",
     "no_action": "{agent} gave no usable answer{reason}.",
     "max_steps": "{agent} ran out of steps before it answered{reason}.",
     "timeout": "{agent} ran out of time before it answered{reason}.",
@@ -85,13 +87,13 @@ NO_ANSWER = {
     "cancelled": "{agent} was stopped before it answered{reason}.",
     "model_error": "{agent} got no answer from its model{reason}.",
     "handler_error": "{agent} failed while it worked on this{reason}.",
-    "budget_exhausted": "{agent} has used up its budget before it answered{reason}.",
+    "budget_exhausted": "{agent} used up its budget before it answered{reason}.",
 }
-"""The notice to a person who waits, by the turn's outcome."""
+"""The notice to a waiting person, by the turn's outcome."""
 
 
 class TurnService(Service):
-    """Records what agents do, and tells people who wait what became of it."""
+    """Records agents' turns, and notifies waiting people of turns that end without an answer."""
 
     def __init__(
         self,
@@ -110,14 +112,15 @@ class TurnService(Service):
         self._draining = False
 
     def begin(self) -> None:
-        self.kernel.spawn(self.kernel.until_readable(self._tell_again))
+        self.kernel.spawn(self.kernel.until_readable(self._repost_notices))
 
     def close(self) -> None:
         self._draining = True
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=BeginTurnResult)
     async def begin_turn(self, call: Caller, args: BeginTurn) -> Commit[Record] | BeginTurnResult:
-        """Record that a turn begins, or begins again after a crash; tells what was done before."""
+        """Record that a turn begins, or resumes after a crash; returns the steps recorded so
+        far."""
         start = args.start
         own_turn(start.id, call.participant, self.kernel.log.head)
         seqs = self._positions(start.messages)
@@ -126,22 +129,22 @@ class TurnService(Service):
         parts = await self._parts(call.participant, args.prompt)
         account = await self._budgets.account(call, start.id)
         thread_id = self.state.threads.by_no(account.thread_no).id
-        # Where it works the hub knows itself: notices about the turn are posted there.
+        # The hub determines the thread itself, as it posts the turn's notices there.
         start = start.model_copy(update={"thread_id": thread_id})
         runs = self.state.turns.get(start.id) is not None
         stored = await self.store.read(TurnById(start.id)) if runs else None
-        stored = await self._check_goes_on(start.id) or stored
-        if account.over:  # it has ended already, and is not begun once more
+        stored = await self._check_running(start.id) or stored
+        if account.over:  # the turn has ended and does not begin again
             ended = await self.store.read(TurnById(start.id))
             if ended is not None:
                 return _begun(ended)
-            # What ended had not begun: no turn knows it.
+            # Only a wake ended, before any turn began.
             account = await self._budgets.account(call, start.id)
         lives = stored.lives if stored is not None else NO_LIVES
         lives = lives.begun(args.life, len(stored.sent) if stored is not None else 0)
         if stored is not None and lives.over:
-            return self._end_of_lives(stored, lives)
-        self._may_begin(call, start.id, thread_id)  # from here on nothing is waited for
+            return self._end_crashing(stored, lives)
+        self._check_may_begin(call, start.id, thread_id)  # no await from here on
         now, recorded = self.kernel.clock.now(), start.model_dump_json()
         prompts = (_digests(args.prompt.system), _digests(args.prompt.user))
         begun = TurnBegun(start.id, call.participant, now, recorded, seqs, lives, *prompts)
@@ -161,7 +164,7 @@ class TurnService(Service):
         return Commit(records, first, applied, charge.released)
 
     async def _parts(self, agent: str, prompt: PromptParts) -> Sequence[PartStored]:
-        """The parts that are to be stored. Raises `OperationError` if others are not."""
+        """The parts to store. Raises `OperationError` if any other part is not stored yet."""
         texts = {part_id(text): text for text in prompt.texts}
         others = {*prompt.system, *prompt.user} - texts.keys()
         if others:
@@ -170,74 +173,74 @@ class TurnService(Service):
                 raise bad_request(_NO_TEXT)
         return [PartStored(agent, _digests([id]), text) for id, text in texts.items()]
 
-    def _end_of_lives(self, stored: StoredTurn, lives: TurnProcesses) -> Commit[Record]:
-        """The turn has cost too many processes: it ends, instead of beginning once more."""
-        reason = f"its process died {lives.deaths} times in the middle of it"
+    def _end_crashing(self, stored: StoredTurn, lives: TurnProcesses) -> Commit[Record]:
+        """End a turn that crashed too many processes, instead of beginning it again."""
+        reason = f"its process died {lives.deaths} times while working on it"
         end = TurnEnd(id=stored.id, outcome="handler_error", reason=reason, by="hub")
-        return self._end(end, over(stored.id, "hub", reason))
+        return self._end(end, ended_error(stored.id, "hub", reason))
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
     async def leave_turn(self, call: Caller, args: LeaveTurn) -> Commit[Record]:
-        """Tell that the process works on a turn no more without having died in it: the agent is
-        stopped, or the turn waits for a person. The next begin goes on with it."""
+        """Report that the process no longer works on a turn, but did not crash: the agent is
+        stopped, or the turn waits for a person. The next `begin_turn` resumes it."""
         own_turn(args.turn, call.participant, self.kernel.log.head)
         return Commit([TurnLeft(args.turn, args.life)], Done())
 
-    def _may_begin(self, call: Caller, turn: str, thread_id: str) -> None:
+    def _check_may_begin(self, call: Caller, turn: str, thread_id: str) -> None:
         self.state.stops.refuse(call.participant, thread_id)
         if self.state.turns.get(turn) is None:
             self._stops.count(thread_id, turn)
 
-    async def _check_goes_on(self, turn: str) -> StoredTurn | None:
-        """The turn's record, if it is not known to run and has begun before. Raises
-        `OperationError` if the turn was ended in its agent's place."""
-        await self._ending.quiet()
+    async def _check_running(self, turn: str) -> StoredTurn | None:
+        """The record of a turn that began before but is not running in memory. Raises
+        `OperationError` if the turn was ended on its agent's behalf."""
+        await self._ending.wait_until_idle()
         self.state.turns.check(turn)
         if self.state.turns.get(turn) is not None:
             return None
-        stored = await self.store.read(TurnById(turn))  # ended perhaps before the hub started
+        stored = await self.store.read(TurnById(turn))  # it may have ended before the hub started
         end = TurnEnd.model_validate_json(stored.end) if stored and stored.end else None
         if end is not None and end.by is not None:
-            raise over(turn, end.by, end.reason)
-        await self._ending.quiet()  # it may have been stopped while the disk was asked
+            raise ended_error(turn, end.by, end.reason)
+        await self._ending.wait_until_idle()  # it may have been stopped during the read
         self.state.turns.check(turn)
         return stored
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
     async def record_step(self, call: Caller, args: RecordStep) -> Commit[Record]:
-        """Record a step of a running turn; the same number again replaces it. The wakes of the
-        messages that were let in before it belong to the turn from then on."""
+        """Record a step of a running turn; the same number again replaces it. The turn takes over
+        the wakes of the messages that steered it before this step."""
         own_turn(args.turn, call.participant, self.kernel.log.head)
         seqs = self._positions([steering.message for steering in args.step.steered])
         if seqs is None:
             raise bad_request(f"step.steered: {_WOKEN_BY}")
         account = await self._budgets.account(call, args.turn)
-        await self._check_goes_on(args.turn)
-        made: list[Record] = [StepRecorded(args.turn, args.step.n, args.step.model_dump_json())]
+        await self._check_running(args.turn)
+        written: list[Record] = [StepRecorded(args.turn, args.step.n, args.step.model_dump_json())]
         if seqs:
-            made.append(WakesTaken(args.turn, call.participant, seqs))
+            written.append(WakesTaken(args.turn, call.participant, seqs))
         charge = self._budgets.turns.step(account, args.step, args.settles)
         return Commit(
-            lambda head: [*made, *charge.records()], Done(), charge.applied, charge.released
+            lambda head: [*written, *charge.records()], Done(), charge.applied, charge.released
         )
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
     async def end_turn(self, call: Caller, args: EndTurn) -> Commit[Record]:
-        """Record how a turn ended. A person who still waits for an answer is told by the hub."""
+        """Record how a turn ended. The hub notifies a person who still waits for an answer."""
         end = args.end.model_copy(update={"by": None})
         own_turn(end.id, call.participant, self.kernel.log.head)
-        await self._check_goes_on(end.id)
+        await self._check_running(end.id)
         return self._end(end)
 
     def _end(self, end: TurnEnd, refused: OperationError | None = None) -> Commit[Record]:
-        """Write the end, and tell those whom it concerns; `refused` is what its agent is told."""
+        """Write the end and notify everyone concerned; the agent gets `refused` as its answer."""
         ended = TurnEnded(end.id, self.kernel.clock.now(), end.model_dump_json())
 
         async def answer() -> Done:
             stored = await self._stored(end.id)
-            if stored.ended_at is None:  # it has begun only since this was written
+            if stored.ended_at is None:  # it began after this was written
                 raise unknown_turn(end.id)
-            if stored.ended_at == ended.ended_at:  # else it had ended before: this repeats the call
+            if stored.ended_at == ended.ended_at:  # else it ended before, and this is a repeat
                 self.kernel.metrics.turn_ended(
                     end.outcome, map(Step.model_validate_json, stored.steps)
                 )
@@ -249,10 +252,10 @@ class TurnService(Service):
                     self.kernel.notifications.turn_ended(
                         stored.id, stored.agent, start.thread_id, end.outcome
                     )
-            await self._tell_who_waits(stored, end)
-            messages = taken_up(stored)
+            await self._notify_waiting(stored, end)
+            messages = handled_messages(stored)
             self._requests.turn_over(stored.agent, stored.id, messages, end)
-            self._tell_of(self._questions.over(stored.agent, messages, end))
+            self._post_silences(self._questions.turn_ended(stored.agent, messages, end))
             if refused is not None:
                 raise refused
             return Done()
@@ -264,53 +267,51 @@ class TurnService(Service):
 
         return Commit([ended], answer, applied)
 
-    async def _tell_again(self) -> None:
-        """After a start: tell of the turns that ended last what may not have been told any more. A
-        notice that was posted is not posted twice."""
+    async def _repost_notices(self) -> None:
+        """After a start, post the notices of the latest turns that a crash may have prevented. A
+        notice that is in the log is not posted twice."""
         await self._questions.load(self.kernel.log)
-        for stored in await self.store.read(LatestTurns(None, LATELY)):
+        for stored in await self.store.read(LatestTurns(None, RECENT_TURNS)):
             end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
             if end is None or self._draining:
                 continue
-            if (
-                end.by is None or end.outcome == "handler_error"
-            ):  # else told in the commit of the end
-                await self._tell_who_waits(stored, end)
-        self._tell_of(self._questions.left())
+            # Others got their notice in the commit that ended them.
+            if end.by is None or end.outcome == "handler_error":
+                await self._notify_waiting(stored, end)
+        self._post_silences(self._questions.take_unanswerable())
 
-    # What was passed on -------------------------------------------------------------------
+    # Questions that were passed on --------------------------------------------------------
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """These messages are durable."""
-        self._tell_of(self._questions.committed(entries))
+        """Follow the questions in committed messages."""
+        self._post_silences(self._questions.committed(entries))
 
-    def heard(self, ended: Sequence[EndedTurn]) -> None:
-        """These turns and wakes were ended in their agents' place."""
+    def turns_ended(self, ended: Sequence[EndedTurn]) -> None:
+        """Close the questions of turns and wakes that were ended on their agents' behalf."""
         for each in ended:
             end = TurnEnd(id=each.turn, outcome="cancelled", reason=each.reason, by=each.by)
             message = each.turn.rpartition("-")[2]
-            self._tell_of(self._questions.over(each.agent, [message], end))
+            self._post_silences(self._questions.turn_ended(each.agent, [message], end))
 
-    def _tell_of(self, questions: Sequence[FollowedQuestion]) -> None:
-        """Post a notice for each of these, which nobody will answer."""
+    def _post_silences(self, questions: Sequence[FollowedQuestion]) -> None:
+        """Post a notice for each of these questions, which can no longer be answered."""
         for each in questions:
             ends = sorted(each.ends.items(), key=lambda end: end[0])
-            self._tell_of_silence(Silence(each.seq, each.thread_id, each.person, ends))
+            self._post_silence(Silence(each.seq, each.thread_id, each.person, ends))
 
-    async def _tell_who_waits(self, stored: StoredTurn, end: TurnEnd) -> None:
-        """Post one notice, where they stand, for the messages that required a reply and got
-        none."""
+    async def _notify_waiting(self, stored: StoredTurn, end: TurnEnd) -> None:
+        """Post one notice per thread for the messages that required a reply and got none."""
         waiting = defaultdict[str, list[Message]](list)
         finished = end.outcome == "finished"
         for message in await unanswered(self.store, stored, finished=finished):
             waiting[message.thread_id].append(message)
-            self._questions.told(message.id)
+            self._questions.close(message.id)
         text = _no_answer(stored.agent, end)
         for thread_id, messages in waiting.items():
             details: dict[str, JsonValue] = {
                 "code": end.outcome,
                 "agent": stored.agent,
-                "reason": shortened(end.reason, MOST_REASON),
+                "reason": shortened(end.reason, MAX_REASON),
                 "turn": stored.id,
                 "messages": [message.id for message in messages],
             }
@@ -318,24 +319,24 @@ class TurnService(Service):
             people = dict.fromkeys(message.said_by for message in messages)
             self.kernel.writes.notice(thread_id, text, details, once, to=people)
         for silence in await silences(self.store, stored):
-            self._tell_of_silence(silence)
+            self._post_silence(silence)
 
-    def _tell_of_silence(self, silence: Silence) -> None:
-        """Post one notice where the message stands, whichever turn was the last to end."""
+    def _post_silence(self, silence: Silence) -> None:
+        """Post one notice in the message's thread, whichever turn was the last to end."""
         agents = [agent for agent, _ in silence.ends]
         failed = [(agent, end) for agent, end in silence.ends if end.outcome != "finished"]
-        failed = failed[:MOST_TOLD]
+        failed = failed[:MAX_FAILURES]
         if len(agents) == 1:
-            text = f"{agents[0]} was woken by this and has not answered."
+            text = f"{agents[0]} was woken by this and did not answer."
         else:
-            text = f"None of those woken by this has answered: {listed(agents, MOST_NAMED)}."
+            text = f"None of the agents woken by this answered: {joined_names(agents, MAX_NAMED)}."
         direct = thread_ids.kind_of(silence.thread_id) == "direct"
         advice = [] if direct else [MENTION]
         details: dict[str, JsonValue] = {
             "code": "silence",
             "agents": list[JsonValue](agents),
             "outcomes": {agent: end.outcome for agent, end in silence.ends},
-            "reasons": {agent: shortened(end.reason, MOST_REASON) for agent, end in failed},
+            "reasons": {agent: shortened(end.reason, MAX_REASON) for agent, end in failed},
             "turns": {agent: end.id for agent, end in failed},
             "messages": [message_id(silence.seq)],
         }
@@ -349,15 +350,15 @@ class TurnService(Service):
 
     @operation(tool=False)
     async def list_turns(self, call: Caller, args: ListTurns) -> Turns:
-        """List the latest turns, newest first: of everybody for an owner, else your own. `before`
+        """List the latest turns, newest first: all turns for an owner, otherwise your own. `before`
         pages back in time."""
         agent = args.agent if call.owner else call.participant
         if args.before is not None:
             await self.readable_turn(call, args.before)
         stored = await self.store.read(LatestTurns(agent, args.limit + 1, args.before))
         page = stored[: args.limit]
-        told = tuple(self.summarised(turn) for turn in page)
-        return Turns(turns=told, more=len(stored) > len(page))
+        summaries = tuple(self.summarised(turn) for turn in page)
+        return Turns(turns=summaries, more=len(stored) > len(page))
 
     @operation(tool=False)
     async def read_turn(self, call: Caller, args: ReadTurn) -> Turn:
@@ -366,7 +367,7 @@ class TurnService(Service):
         return turn_record(stored, await self.store.read(PromptsOf(args.id)))
 
     def _positions(self, messages: Sequence[str]) -> tuple[int, ...] | None:
-        """The positions of these messages; None if one of them is no message of the log."""
+        """The positions of these messages; None if one of them is not in the log."""
         seqs = tuple(parse_message_id(message) or 0 for message in messages)
         return seqs if all(1 <= seq <= self.kernel.log.head for seq in seqs) else None
 
@@ -377,14 +378,14 @@ class TurnService(Service):
         return stored
 
     async def readable_turn(self, call: Caller, turn: str) -> StoredTurn:
-        """The turn, if the caller may read it. Raises `OperationError`."""
+        """The turn. Raises `OperationError` unless the caller may read it."""
         stored = await self._stored(turn)
         if not call.owner and stored.agent != call.participant:
             raise unknown_turn(turn)
         return stored
 
     def summarised(self, stored: StoredTurn) -> TurnSummary:
-        """A turn as lists show it."""
+        """The turn as an item of a list."""
         turn = turn_record(stored)
         duration = None
         if turn.ended_at is not None:
@@ -408,7 +409,7 @@ class TurnService(Service):
 
 
 def _quoted(text: str) -> str:
-    """Words of others as code in Markdown: what reads like a mention or a link there is none."""
+    """Text from others as Markdown code, so that no mention or link in it takes effect."""
     fence = "`" * (max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{pad}{text}{pad}{fence}"
@@ -420,7 +421,7 @@ def _begun(stored: StoredTurn) -> BeginTurnResult:
 
 
 def _no_answer(agent: str, end: TurnEnd) -> str:
-    reason = f" ({_quoted(shortened(end.reason, MOST_REASON))})" if end.reason else ""
+    reason = f" ({_quoted(shortened(end.reason, MAX_REASON))})" if end.reason else ""
     return NO_ANSWER[end.outcome].format(agent=agent, reason=reason)
 
 
@@ -428,5 +429,5 @@ def _digests(parts: Sequence[str]) -> bytes:
     return bytes.fromhex("".join(parts))
 
 
-_NO_TEXT = "prompt: of some parts you have sent no text yet; send the texts of all"
+_NO_TEXT = "prompt: the text of some parts was never sent; send the texts of all parts"
 _WOKEN_BY = "needs the ids of the messages that woke you"

@@ -1,7 +1,7 @@
-"""The cluster's database: its nodes, what they run, and what people wish of them.
+"""The cluster's database: its nodes, their networks, and the operators' requests.
 
-That a node lives, and who owns a network, is in no table: the server shows the sessions that hold
-the advisory locks, those of the hubs in the databases of their networks too.
+Live nodes and owners of networks are in no table: the server shows the sessions that hold the
+advisory locks, including those of hubs in the databases of their networks.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = [
 ]
 
 _NODE_LOCK = 0x4875624E
-"""With a node's name the advisory lock of its session."""
+"""Together with a node's name, the advisory lock of its session."""
 SETTLED_S = 2.0
-"""Seconds after which a node has seen who else is there; those that begin together share."""
+"""Seconds after which a node has seen the others, so that nodes starting together share."""
 _PROGRAM = re.compile(r"hubbub node (\S+) ")
 _SCHEMA = """
 CREATE SCHEMA IF NOT EXISTS hubbub_cluster;
@@ -55,12 +55,12 @@ _read_networks = msgspec.json.Decoder(dict[str, NodeNetwork]).decode
 
 
 def connected_to_cluster(url: str, node: str = "") -> PostgresSession:
-    """A session in the cluster's database, whose schema is there then. Raises `StoreUnavailable`,
-    and `UserError` for a database that cannot be used."""
+    """A session in the cluster's database, which gets its schema. Raises `StoreUnavailable`, and
+    `UserError` for a database that cannot be used."""
     session = connected(url, node=node)
     try:
         with session.connection.transaction():
-            # Of several who begin at once, one makes the schema.
+            # Of several that start at once, one creates the schema.
             session.execute("SELECT pg_advisory_xact_lock(?)", (_NODE_LOCK,))
             session.connection.execute(_SCHEMA.encode())
     except psycopg.Error as error:
@@ -74,16 +74,17 @@ def connected_to_cluster(url: str, node: str = "") -> PostgresSession:
 
 
 def enter(session: PostgresSession, node: str) -> None:
-    """The session is that of a node from now on. Raises `UserError` if there is another one."""
+    """Register the session as that of a node. Raises `UserError` if the node has another
+    session."""
     lock = "SELECT pg_try_advisory_lock(?, hashtext(?))"
     if not session.execute(lock, (_NODE_LOCK, node)).fetchone()[0]:
-        raise UserError(f"there is a node {node} already: give each node a --name of its own")
+        raise UserError(f"a node named {node} already exists: give each node its own --name")
 
 
 def describe(
     session: PostgresSession, node: str, host: str, networks: Mapping[str, NodeNetwork]
 ) -> None:
-    """Write down what the node can run."""
+    """Store the networks that the node can run."""
     session.execute(
         "INSERT INTO hubbub_cluster.node VALUES (?, ?, ?) ON CONFLICT (name) "
         "DO UPDATE SET host = excluded.host, networks = excluded.networks",
@@ -92,28 +93,28 @@ def describe(
 
 
 def leave(session: PostgresSession, node: str) -> None:
-    """Networks are placed at other nodes from now on."""
+    """Release the node's lock, so that networks are placed at other nodes."""
     session.execute("SELECT pg_advisory_unlock(?, hashtext(?))", (_NODE_LOCK, node))
 
 
 def forget(session: PostgresSession, node: str) -> None:
-    """The node has ended in order."""
+    """Remove a node that ended cleanly."""
     session.execute("DELETE FROM hubbub_cluster.node WHERE name = ?", (node,))
 
 
-# What there is ----------------------------------------------------------------------------------
+# Current state ----------------------------------------------------------------------------------
 
 
 def look(session: PostgresSession, *, end_silent: bool = False) -> Cluster:
-    """The cluster as it is now. With `end_silent` sessions that have been silent for a lease are
-    ended, and with them what they own."""
+    """The current state of the cluster. `end_silent` ends sessions that were silent for a lease,
+    and with them their ownership."""
     rows = session.execute("SELECT name, host, networks FROM hubbub_cluster.node").fetchall()
-    told = {name: (host, _read_networks(text)) for name, host, text in rows}
-    databases = {each.database for _, networks in told.values() for each in networks.values()}
+    entries = {name: (host, _read_networks(text)) for name, host, text in rows}
+    databases = {each.database for _, networks in entries.values() for each in networks.values()}
     owners, there = _holders(session, databases, end_silent)
     nodes = {
         name: ClusterNode(name, host, networks, name in there, there.get(name, False))
-        for name, (host, networks) in told.items()
+        for name, (host, networks) in entries.items()
     }
     moves = session.execute("SELECT network, node FROM hubbub_cluster.move").fetchall()
     drained = session.execute("SELECT node FROM hubbub_cluster.drain").fetchall()
@@ -139,14 +140,14 @@ def _holders(
     return owners, there
 
 
-# What people wish -------------------------------------------------------------------------------
+# Operators' requests ----------------------------------------------------------------------------
 
 
 def move(session: PostgresSession, network: str, node: str | None) -> None:
-    """The network belongs to the node, when that can run it; None: to any."""
+    """Assign the network to a node, if that can run it; None: to any node."""
     if node is None:
         session.execute("DELETE FROM hubbub_cluster.move WHERE network = ?", (network,))
-    else:  # in one statement: between two, nodes would see no wish and act on it
+    else:  # one statement, as nodes would act on the state between two
         session.execute(
             "INSERT INTO hubbub_cluster.move VALUES (?, ?) "
             "ON CONFLICT (network) DO UPDATE SET node = excluded.node",
@@ -155,7 +156,7 @@ def move(session: PostgresSession, network: str, node: str | None) -> None:
 
 
 def drain(session: PostgresSession, node: str, *, wanted: bool) -> None:
-    """Networks of the node belong to others, if there are any; or (not `wanted`) no more."""
+    """Place the node's networks at other nodes, if there are any; not `wanted`: undo that."""
     if wanted:
         insert = "INSERT INTO hubbub_cluster.drain VALUES (?) ON CONFLICT DO NOTHING"
         session.execute(insert, (node,))

@@ -1,4 +1,4 @@
-"""Opening a Postgres database: what it must be set to, its schema, and who owns it."""
+"""Opening a Postgres database: required settings, schema, and ownership."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ __all__ = [
 T = TypeVar("T")
 
 HUB_LOCK = 0x48754262
-"""The advisory lock of the hub that owns the store; its session holds it as long as it lives."""
+"""The advisory lock of the hub that owns the store, held by its session."""
 UNFINISHED = "unfinished"
-"""Key of the mark that a copy is under way, with the epoch of its source."""
+"""Key that marks a copy in progress, with the epoch of its source."""
 _HELD = (
     "FROM pg_locks JOIN pg_stat_activity USING (pid) "
     "WHERE locktype = 'advisory' AND objid = ? AND granted "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 LEASE_S = 5.0
-"""Seconds of silence after which others take from a hub what it owns."""
+"""Seconds of silence after which other hubs take over a hub's networks."""
 SILENT = (
     "clock_timestamp() - state_change > make_interval(secs => ?) "
     "AND (state <> 'active' OR wait_event_type = 'Client')"
 )
-"""Whether the server has waited for the owner that long: then it is the owner that stands still."""
+"""Whether the server has waited that long for the owner, which is then the one that hangs."""
 _LOCK_S = 5.0
-"""A session whose hub was killed may go on for a moment."""
+"""Seconds to wait for the session of a killed hub to end."""
 _SETTINGS: Mapping[str, tuple[frozenset[str], str]] = {
     "synchronous_commit": (
         frozenset({"on", "remote_apply", "local"}),
@@ -61,7 +61,7 @@ _SETTINGS: Mapping[str, tuple[frozenset[str], str]] = {
     "full_page_writes": (frozenset({"on"}), "set `full_page_writes = on` in postgresql.conf"),
     "server_encoding": (
         frozenset({"UTF8"}),
-        "make a database with `createdb --template template0 --encoding UTF8`",
+        "create a database with `createdb --template template0 --encoding UTF8`",
     ),
 }
 
@@ -71,8 +71,8 @@ class StoreInUse(UserError):
 
 
 def connected(url: str, *, reading: bool = False, node: str = "") -> PostgresSession:
-    """A session, also in a database that has no schema yet. `node` names the node whose hub it is
-    for. Raises `StoreUnavailable`."""
+    """A session, even in a database without a schema. `node` is the name of the hub's node. Raises
+    `StoreUnavailable`."""
     program = f"node {node}" if node else f"{os.getpid()}"
     try:
         connection: psycopg.Connection[Any] = psycopg.connect(
@@ -101,14 +101,14 @@ def connected(url: str, *, reading: bool = False, node: str = "") -> PostgresSes
 
 
 def prepare(session: PostgresSession, name: str, unfinished: str = "") -> None:
-    """Check the settings and bring the schema up to date. `unfinished` is the epoch of the log
-    whose copy may be in the database by half. Raises `UserError`, `StoreVersionError`."""
+    """Check the settings and migrate the schema. `unfinished` is the epoch of a log whose copy may
+    be incomplete in the database. Raises `UserError` and `StoreVersionError`."""
     for setting, (fine, remedy) in _SETTINGS.items():
         (value,) = session.execute(f"SHOW {setting}").fetchone()
         if value not in fine:
             database = session.connection.info.dbname
             raise UserError(
-                f"{name} has {setting} = {value}, and what is acknowledged could be lost: "
+                f"{name} has {setting} = {value}, so acknowledged data could be lost: "
                 f"{remedy.format(database=database)}, then start again"
             )
     _migrate(session, name)
@@ -121,8 +121,8 @@ def prepare(session: PostgresSession, name: str, unfinished: str = "") -> None:
 
 
 def _start_anew(session: PostgresSession) -> None:
-    """Give a log that was restored another epoch: all clients start afresh from it. Its tables are
-    then others, or the server has begun another timeline."""
+    """Give a restored log a new epoch, so that all clients start over. A restore shows in new
+    tables, or a new timeline of the server."""
     (incarnation,) = session.execute(
         "SELECT concat_ws('/', system_identifier, timeline_id, oid) FROM pg_control_system(), "
         "pg_control_checkpoint(), pg_class WHERE pg_class.oid = CAST('owner' AS regclass)"
@@ -130,12 +130,12 @@ def _start_anew(session: PostgresSession) -> None:
     if session.execute("SELECT value FROM meta WHERE key = 'made'").fetchone() != (incarnation,):
         session.execute("DELETE FROM meta WHERE key IN ('made', 'epoch')")
         session.execute("DELETE FROM run")
-        made = [("made", incarnation), ("epoch", new_ulid())]
-        session.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", made)
+        rows = [("rows", incarnation), ("epoch", new_ulid())]
+        session.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
 
 
 def run_beside(url: str, work: Callable[[PostgresSession], T]) -> T:
-    """The answer of `work`, for a program that is not the hub, while a hub may be running."""
+    """The result of `work`, for programs other than the hub, even while a hub is running."""
     session = connected(url)
     try:
         prepare(session, shown_store(url))
@@ -145,14 +145,14 @@ def run_beside(url: str, work: Callable[[PostgresSession], T]) -> T:
 
 
 def own(session: PostgresSession, name: str) -> int:
-    """Become the one hub that writes; returns its fencing number. Raises `StoreInUse` if another
-    does."""
+    """Become the only hub that writes; returns its fencing number. Raises `StoreInUse` if another
+    hub owns the store."""
     until = time.monotonic() + _LOCK_S
     while not _locked(session):
         if time.monotonic() > until:
             raise StoreInUse(
-                f"{name} is in use by another hub ({_holder(session)}): stop that one first, or "
-                "give this network a database of its own"
+                f"{name} is in use by another hub ({_holder(session)}): stop it first, or give "
+                "this network a database of its own"
             )
         time.sleep(0.1)
     (fence,) = session.execute("UPDATE owner SET fence = fence + 1 RETURNING fence").fetchone()
@@ -161,12 +161,12 @@ def own(session: PostgresSession, name: str) -> int:
 
 
 def own_again(session: PostgresSession, fence: int) -> None:
-    """Go on after the connection was lost. Raises `OwnerSuperseded` if another hub was here
-    meanwhile, `StoreUnavailable` while the server has not noticed the end of the last session."""
+    """Regain ownership after the connection was lost. Raises `OwnerSuperseded` if another hub took
+    over meanwhile, and `StoreUnavailable` while the server has not ended the last session."""
     if session.execute("SELECT fence FROM owner").fetchone() != (fence,):
         raise OwnerSuperseded
     if not _locked(session):
-        raise StoreUnavailable("the session before has not ended yet")
+        raise StoreUnavailable("the previous session has not ended yet")
     _hold(session, fence)
     session.batch = session.execute("SELECT batch FROM owner").fetchone()[0]
 
@@ -176,8 +176,8 @@ def _hold(session: PostgresSession, fence: int) -> None:
 
 
 def _locked(session: PostgresSession) -> bool:
-    found: bool = session.execute("SELECT pg_try_advisory_lock(?)", (HUB_LOCK,)).fetchone()[0]
-    return found
+    locked: bool = session.execute("SELECT pg_try_advisory_lock(?)", (HUB_LOCK,)).fetchone()[0]
+    return locked
 
 
 def _holder(session: PostgresSession) -> str:
@@ -186,8 +186,8 @@ def _holder(session: PostgresSession) -> str:
 
 
 def release_from_silent(session: PostgresSession, lease_s: float) -> str | None:
-    """Who owns the store; None: nobody does. The session of an owner that has been silent for
-    `lease_s` is ended, and with it the ownership."""
+    """The store's owner, if any. Ends the session, and with it the ownership, of an owner that was
+    silent for `lease_s`."""
     row = session.execute(
         f"SELECT pid, application_name, {SILENT} {_HELD}", (lease_s, HUB_LOCK)
     ).fetchone()
@@ -232,6 +232,6 @@ def _migrate(session: PostgresSession, name: str) -> None:
     except psycopg.errors.InsufficientPrivilege as error:
         user = connection.info.user
         raise UserError(
-            f"{name} does not let {user} make its schema: run "
+            f"{name} does not allow {user} to create the schema: run "
             f"`GRANT CREATE ON DATABASE {connection.info.dbname} TO {user}`"
         ) from error

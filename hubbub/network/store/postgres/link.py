@@ -1,4 +1,5 @@
-"""A thread with a session, which comes back when the server does; failures of our tree."""
+"""A thread with a session that reconnects when the server is back, and raises errors of our
+tree."""
 
 from __future__ import annotations
 
@@ -24,42 +25,42 @@ Work = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
 
 _SUPERSEDED = "HB001"
 _TROUBLE = ("08", "40", "53", "55", "57", "58", "XX")
-"""Classes of SQLSTATE for which the statement is not the reason."""
+"""SQLSTATE classes that are not caused by the statement."""
 _CLOSING_S = 5.0
 
 
 class DatabaseConnectionLost(StoreUnavailable):
-    """The connection ended; whether what was under way was committed is not known."""
+    """The connection ended; it is unknown whether the work in progress was committed."""
 
 
 class OwnerSuperseded(StoreUnavailable):
-    """Another hub owns the store by now."""
+    """Another hub owns the store now."""
 
     def __init__(self) -> None:
         super().__init__("another hub has taken over this store, and this one writes nothing more")
 
 
 class Link:
-    """One session in one thread. `connect` opens it, at first and whenever it is lost."""
+    """One session in one thread. `connect` opens it, initially and after each loss."""
 
     def __init__(self, connect: Callable[[], PostgresSession]):
         self._connect = connect
         self.runs_again = False
-        """Whether what was under way when a session was lost is run again: it changes nothing."""
+        """Whether work is repeated after its session was lost; only for reads."""
         self._session: PostgresSession | None = None
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        # As a daemon: a program must not hang at its end because a server does.
+        # A daemon, so that a hanging server does not keep the program from exiting.
         self._thread = threading.Thread(target=self._run, daemon=True, name="postgres")
         self._thread.start()
 
     async def run(
         self, function: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kw: P.kwargs
     ) -> T:
-        """The answer of `function(session, ...)`. Raises what it raises,
-        `DatabaseConnectionLost` or `StoreUnavailable`."""
+        """The result of `function(session, ...)`. Raises what it raises, `DatabaseConnectionLost`
+        or `StoreUnavailable`."""
         if self._thread is None:
             raise StoreUnavailable("the store is closed")
         loop = asyncio.get_running_loop()
@@ -73,7 +74,7 @@ class Link:
         return await answer
 
     def cut(self) -> None:
-        """End the connection under the thread, which may wait for a server that is out of reach."""
+        """Shut down the connection, whose thread may be waiting for an unreachable server."""
         session = self._session
         with suppress(OSError, psycopg.Error):
             if session is not None:
@@ -81,8 +82,8 @@ class Link:
                     line.shutdown(socket.SHUT_RDWR)
 
     async def close(self, last: Callable[[], None] | None = None) -> None:
-        """End the thread, in which `last` is called; one that a stopped server holds is left
-        alone."""
+        """End the thread, after calling `last` in it; a thread blocked by the server is
+        abandoned."""
         thread, self._thread = self._thread, None
         if thread is not None:
             if last is not None:
@@ -95,7 +96,7 @@ class Link:
             function, settle = work
             try:
                 result = function()
-            except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
+            except BaseException as error:  # noqa: BLE001  raised in the caller
                 settle(None, error)
             else:
                 settle(result, None)
@@ -128,7 +129,7 @@ class Link:
 
 
 def line_of(error: psycopg.Error) -> str:
-    """The first line of what Postgres says."""
+    """The first line of Postgres' message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
 
 

@@ -1,8 +1,8 @@
-"""The tables of mods: a SQLite database whose pages are rows of Postgres.
+"""The tables of mods: a SQLite database whose pages are rows in Postgres.
 
-Scripts and statements of mods are SQLite's, with its search, triggers and JSON. Their database is
-a copy in a temporary folder that only the hub's writing thread opens; the pages that a batch has
-changed are written to Postgres in the batch's own transaction, so that both are there or neither.
+Mods use SQLite's dialect, with its search, triggers and JSON. Their database is a copy in a
+temporary folder, opened only by the hub's writing thread. The pages changed by a batch are written
+to Postgres in the batch's transaction, so that both are stored or neither.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEADER, _FRAME = 32, 24
 
 
 class ModTables:
-    """Used by one thread. `settle` or `undo` follows every transaction in which it was written."""
+    """Used by one thread. Call `settle` or `undo` after every transaction that wrote to it."""
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -52,7 +52,7 @@ class ModTables:
         self._store_changes(session, db)
 
     def admit(self, session: PostgresSession, mod: str, scripts: Mapping[int, str]) -> None:
-        """See `bring_up`: scripts before one that fails stay."""
+        """See `bring_up`; scripts before a failing one stay applied."""
         db = self._copy(session)
         self._ahead = True
         try:
@@ -66,11 +66,11 @@ class ModTables:
             self.undo()
 
     def settle(self) -> None:
-        """What was written is in Postgres."""
+        """The writes are committed in Postgres."""
         self._ahead = False
 
     def undo(self) -> None:
-        """Nothing of what was written since `settle` is in Postgres."""
+        """Discard the copy if it has writes that were not committed in Postgres."""
         if self._ahead:
             self.close()
 
@@ -105,7 +105,7 @@ class ModTables:
 
 
 def store_pages(session: PostgresSession, database: Path) -> None:
-    """Write all pages of a SQLite database in which nothing waits in a write-ahead log."""
+    """Write all pages of a SQLite database whose write-ahead log is empty."""
     with closing(sqlite3.connect(database)) as db:
         (size,) = db.execute("PRAGMA page_size").fetchone()
     with database.open("rb") as file:
@@ -113,7 +113,7 @@ def store_pages(session: PostgresSession, database: Path) -> None:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """With the hub's own tables, empty: mods must not take their names."""
+    """Open the database with the hub's tables, empty, so that mods cannot use their names."""
     db = sqlite3.connect(path, isolation_level=None, cached_statements=256)
     for pragma in ("journal_mode = WAL", "wal_autocheckpoint = 0", "synchronous = OFF"):
         db.execute(f"PRAGMA {pragma}").fetchone()
@@ -122,13 +122,13 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _changed(log: bytes) -> Mapping[int, bytes]:
-    """The pages in SQLite's write-ahead log, by number, as its last commit left them."""
+    """The pages in SQLite's write-ahead log as of its last commit, by number."""
     size = int.from_bytes(log[8:12])
     pages: dict[int, bytes] = {}
     committed: dict[int, bytes] = {}
     for at in range(_HEADER, len(log), _FRAME + size):
         frame = log[at : at + _FRAME]
         pages[int.from_bytes(frame[:4])] = log[at + _FRAME : at + _FRAME + size]
-        if int.from_bytes(frame[4:8]):  # pages of the database after a commit, of others 0
+        if int.from_bytes(frame[4:8]):  # nonzero only in a commit's last frame
             committed.update(pages)
     return committed

@@ -1,4 +1,4 @@
-"""A connection to Postgres that takes the queries as they are written for SQLite."""
+"""A connection to Postgres that accepts the queries written for SQLite."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DIFFERENT = re.compile(
 
 @cache
 def translated(sql: str) -> str:
-    """The same for psycopg. SQLite's way to fix the order of a join is left out: Postgres has
+    """The query for psycopg, without SQLite's hint for the join order, as Postgres has
     statistics."""
 
     def other(match: re.Match[str]) -> str:
@@ -63,22 +63,22 @@ def translated(sql: str) -> str:
 
 
 class _TextDumper(StrDumperUnknown):
-    """Texts in Postgres have no NUL: it is stored as the replacement character. JSON has none."""
+    """Stores NUL, which Postgres does not allow in text, as the replacement character."""
 
     def dump(self, obj: str) -> Buffer | None:
         return super().dump(obj.replace("\0", "�"))
 
 
 class PostgresSession:
-    """Used by one thread, as a `Database`. What is written in a transaction travels in one
-    pipeline, so that a batch costs few round trips however many statements it has."""
+    """A `Database`, used by one thread. The writes of a transaction go through one pipeline, so
+    that a batch takes few round trips however many statements it has."""
 
     def __init__(self, connection: psycopg.Connection[Any]):
         self.connection = connection
         connection.adapters.register_dumper(str, _TextDumper)
         self.in_transaction = False
         self.batch = 0
-        """Number of the last write transaction that has begun."""
+        """Number of the last write transaction."""
         self._pipeline = ExitStack()
 
     @property
@@ -117,10 +117,10 @@ class PostgresSession:
         return self.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def _commit(self) -> Rows:
-        found = self.connection.execute("COMMIT")
-        self._pipeline.close()  # raises what any of it raised
+        rows = self.connection.execute("COMMIT")
+        self._pipeline.close()  # raises the pipeline's first error
         self.in_transaction = False
-        return found
+        return rows
 
     def _roll_back(self) -> Rows:
         with suppress(psycopg.Error):
@@ -129,8 +129,8 @@ class PostgresSession:
         return self.connection.execute("ROLLBACK")
 
     def copy(self, sql: str, rows: Iterable[Sequence[Any]], types: Sequence[str] = ()) -> Rows:
-        """Run a COPY with these rows; in binary format it must know the types."""
-        self._pipeline.close()  # Postgres copies outside of pipelines only
+        """Run a COPY with these rows; `types` are required in binary format."""
+        self._pipeline.close()  # Postgres does not support COPY in a pipeline
         cursor = self.connection.cursor()
         with cursor.copy(sql) as copy:
             if types:

@@ -1,7 +1,7 @@
 """`PostgresStore`: the log in a Postgres database.
 
-One session writes and one reads, each in a thread of its own. Every commit is on the server's disk
-when `append` returns (`synchronous_commit`), and carries the number of the hub that owns the store.
+One session writes and one reads, each in its own thread. Every commit is on the server's disk when
+`append` returns (`synchronous_commit`), and carries the owner's fencing number.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ __all__ = ["PostgresStore"]
 T = TypeVar("T")
 
 _CUT_OFF_S = LEASE_S
-"""Seconds without the server after which an owner that others stand by for gives up: by then it may
-have a successor, to which clients and gateways come when it is gone."""
+"""Seconds without the server after which an owner with standbys gives up, as it may have a
+successor that clients and gateways should move to."""
 _BEAT_S = 1.0
-"""An owner is heard at least so often."""
+"""Seconds between signs of life of an owner."""
 _AGAIN_S = 0.2
 _PATIENCE_S = 60.0
-"""Seconds in which a server that went away in the middle of a commit should be back."""
+"""Seconds to wait for a server that was lost during a commit."""
 
 
 class _CopyWriter(BatchWriter):
@@ -75,14 +75,14 @@ class PostgresStore:
         lost: Callable[[str], None] = lambda why: None,
         node: str = "",
     ):
-        """As `hubbub.network.store.open_store` has them."""
+        """Parameters as in `hubbub.network.store.open_store`."""
         self._url, self._name, self._node = url, shown_store(url), node
         self._waiting, self._lost = waiting, lost
         self._beating: asyncio.Task[None] | None = None
         self._fence: int | None = None
         self._problem, self._is_superseded = "", False
         self._late: asyncio.Task[None] | None = None
-        """Asks what became of a batch that was given up."""
+        """Determines the outcome of a batch that was given up."""
         self._mods = ModTables()
         self._writer = _CopyWriter(write_mod_rows=self._mods.write)
         self.writing = Link(self._connect)
@@ -105,12 +105,12 @@ class PostgresStore:
             raise
 
     async def _become_owner(self) -> None:
-        """Raises `StoreInUse` if another hub is, unless this one is to wait."""
+        """Raises `StoreInUse` if another hub owns the store, unless this one should wait."""
         while True:
             try:
                 await self._until_free()
                 await self.writing.run(_begin_run, self._name)
-            except (StoreInUse, StoreUnavailable):  # several may have waited
+            except (StoreInUse, StoreUnavailable):  # another waiting hub may have been first
                 if self._waiting is None:
                     raise
                 await asyncio.sleep(_AGAIN_S)
@@ -118,9 +118,9 @@ class PostgresStore:
                 return
 
     async def _until_free(self) -> None:
-        """An owner whose session ended because the server was away, as ours did, has a lease to be
-        back: its clients and agents are there."""
-        told, waiting, free_from = "", self._waiting, 0.0
+        """Wait until no hub owns the store. After a loss of the server, the old owner gets a lease
+        to return, as it has the clients and agents."""
+        reported, waiting, free_from = "", self._waiting, 0.0
         while waiting is not None:
             try:
                 owner = await self.reading.run(release_from_silent, LEASE_S)
@@ -129,14 +129,14 @@ class PostgresStore:
             else:
                 if owner is None and time.monotonic() >= free_from:
                     return
-                why = f"{owner or 'a hub that may come back'} runs this network"
-            if why != told:
+                why = f"{owner or 'a hub that may return'} runs this network"
+            if why != reported:
                 waiting(why)
-            told = why
+            reported = why
             await asyncio.sleep(_AGAIN_S)
 
     async def _beat(self) -> None:
-        """Let the server hear of this hub, and hear from the server whether it is the owner."""
+        """Send signs of life, and check that this hub still owns the store."""
         now = asyncio.get_running_loop().time
         heard = now()
         while not self._is_superseded:
@@ -147,7 +147,7 @@ class PostgresStore:
             except OwnerSuperseded as error:
                 self._supersede(error)
             except (StoreUnavailable, psycopg.Error, TimeoutError):
-                # Whoever writes is told; a hub that may have a successor leaves the clients to it.
+                # Writers get the error. A hub with standbys leaves its clients to a successor.
                 if self._waiting is not None and now() - heard > _CUT_OFF_S:
                     self._supersede(StoreUnavailable(f"{self._name} is out of reach"))
                     self.writing.cut()
@@ -186,8 +186,8 @@ class PostgresStore:
         return self._problem
 
     async def append(self, batch: Batch) -> None:
-        """A batch whose commit the server did not answer is answered when the server is back, by
-        what the log has then."""
+        """If the connection is lost during a commit, waits for the server and checks whether the
+        batch was written."""
         if self._problem:
             raise StoreUnavailable(self._problem)
         sent: list[int] = []
@@ -201,7 +201,7 @@ class PostgresStore:
                 raise StoreUnavailable(f"{error}; nothing of it was written") from error
 
     def _write(self, session: PostgresSession, batch: Batch, sent: list[int]) -> None:
-        """`sent` gets the number of the transaction before it begins."""
+        """Adds the transaction's number to `sent` before it begins."""
         sent.append(session.batch + 1)
         try:
             self._writer.write(session, batch)
@@ -217,17 +217,17 @@ class PostgresStore:
             self._mods.undo()
 
     async def _was_written(self, batch: Batch, number: int) -> bool:
-        """Whether the server has committed the batch with which the connection was lost."""
+        """Whether the server committed the batch during which the connection was lost."""
         if not self._is_superseded:
-            self._problem = f"{self._name} went away in the middle of a commit: start it again"
+            self._problem = f"{self._name} was lost during a commit: start it again"
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                found = await self._when_back(batch, number)
+                written = await self._when_back(batch, number)
         except TimeoutError:
             self._late = asyncio.create_task(self._settle_late(batch, number))
             return False
         self._problem = ""
-        return found
+        return written
 
     async def _when_back(self, batch: Batch, number: int) -> bool:
         while True:
@@ -242,11 +242,12 @@ class PostgresStore:
                 await asyncio.sleep(_AGAIN_S)
 
     async def _settle_late(self, batch: Batch, number: int) -> None:
-        """The batch was given up. If it turns out to be written, the hub must read it first."""
+        """Resolve a batch that was given up. If it was written after all, the hub must restart to
+        read it."""
         if await self._when_back(batch, number):
             self._problem = (
-                f"{self._name} has a batch that the hub had given up: restart the hub, which then "
-                "goes on from there"
+                f"{self._name} has a batch that the hub had given up: restart the hub to continue "
+                "from there"
             )
         else:
             self._problem = ""

@@ -1,4 +1,4 @@
-"""Copying a network from a SQLite file into Postgres: resumable, and verified in the end."""
+"""Copies a network from a SQLite file to Postgres: resumable, and verified at the end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hubbub.network.store.verify import verify_entries
 __all__ = ["transfer"]
 
 _PIECE = 5000
-"""Messages of one transaction."""
+"""Messages per transaction."""
 _TABLES = (
     *("participant", "progress", "thread", "channel", "member", "turn", "turn_wake", "turn_step"),
     *("turn_sent", "prompt_part", "token", "read_mark", "memory", "stop", "takeover", "approval"),
@@ -38,16 +38,15 @@ _NUMBERED = ("turn", "approval", "run")
 
 
 def transfer(source: str, target: str, progress: Callable[[int, int], None]) -> int:
-    """Copy the log and all that belongs to it; what was interrupted goes on where it ended.
+    """Copy the log and its state, resuming an interrupted copy. Returns the number of messages.
 
-    `progress` is called with the messages that are copied, and their number. Returns it. Raises
-    `UserError` for stores that cannot be used, `LogDamaged` for what cannot be proven whole, on
-    either side, and `StoreUnavailable`.
+    `progress` is called with the messages copied so far and their total. Raises `UserError` for
+    stores that cannot be used, `LogDamaged` for damage on either side, and `StoreUnavailable`.
     """
     place = parse_url(source)
     path = place.path
     if path is None or not path.is_file():
-        raise UserError(f"{place} is not there: nothing to copy")
+        raise UserError(f"{place} does not exist: nothing to copy")
     lock = DatabaseLock(path)
     lock.acquire()
     try:
@@ -104,12 +103,12 @@ def _begin(session: PostgresSession, name: str, epoch: str) -> None:
     if mark is None:
         tables = [session.execute(f"SELECT 1 FROM {table} LIMIT 1") for table in _TABLES]
         if any(rows.fetchone() for rows in tables):
-            raise UserError(f"{name} has a network already: name an empty database")
+            raise UserError(f"{name} already has a network: name an empty database")
         session.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (UNFINISHED, epoch))
 
 
 def _copy_piece(db: sqlite3.Connection, session: PostgresSession, after: int) -> None:
-    """One transaction of messages, with their further deliveries."""
+    """Copy one transaction of messages with their deliveries."""
     span = (after, after + _PIECE)
     within = "WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq"
     rows = db.execute(f"SELECT {ENTRY} FROM message AS m {within}", span).fetchall()
@@ -125,14 +124,14 @@ def _copy_piece(db: sqlite3.Connection, session: PostgresSession, after: int) ->
 
 def _copy_table(db: sqlite3.Connection, session: PostgresSession, table: str, source: str) -> None:
     of = "sender, cid, digest, value" if table == "call" else "*"
-    found = db.execute(f"SELECT {of} {source}")
-    columns = ", ".join(f'"{column[0]}"' for column in found.description)
+    rows = db.execute(f"SELECT {of} {source}")
+    columns = ", ".join(f'"{column[0]}"' for column in rows.description)
     session.execute(f"DELETE FROM {table}")
-    session.copy(f"COPY {table} ({columns}) FROM STDIN", found)
+    session.copy(f"COPY {table} ({columns}) FROM STDIN", rows)
 
 
 def _copy_mods(db: sqlite3.Connection, session: PostgresSession) -> None:
-    """The database without what is the hub's own."""
+    """Copy the mods' tables, without the hub's own."""
     session.execute("DELETE FROM mod_page")
     if not db.execute("SELECT 1 FROM mod_schema").fetchone():
         return
@@ -149,11 +148,11 @@ def _copy_mods(db: sqlite3.Connection, session: PostgresSession) -> None:
 
 
 def _check(db: sqlite3.Connection, session: PostgresSession) -> None:
-    """Read the copy. Raises `LogDamaged`."""
+    """Verify the copy. Raises `LogDamaged`."""
     verify_entries(session)
     sums = "SELECT count(*), CAST(coalesce(sum(sum), 0) AS BIGINT) FROM message"
     if session.execute(sums).fetchone() != db.execute(sums).fetchone():
-        raise LogDamaged(0, "the copy has other messages than the source: empty it, copy again")
+        raise LogDamaged(0, "the copy's messages differ from the source: empty it, copy again")
     counts = [(f"SELECT count(*) FROM {table}",) * 2 for table in (*_TABLES, "delivery")]
     for theirs, ours in (*counts, (f"SELECT count(*) {_CALLS}", "SELECT count(*) FROM call")):
         if db.execute(theirs).fetchone() != session.execute(ours).fetchone():
