@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from generating.models import fields
 from generating.tables import docstring, table
-from hubbub.agents.inbox import MOST_INCOMING
+from hubbub.agents.inbox import MAX_INCOMING
 from hubbub.agents.prompt import escape, lint
 from hubbub.agents.prompt.components import DEFAULTS, NOT_PLAIN
 from hubbub.agents.prompt.lint import RULES
@@ -58,7 +58,7 @@ def prompt_parts() -> dict[str, str]:
     return {
         "system_prompt": system_prompt("You organise lunch.", "host", "lunch"),
         "conversation": conversation,
-        "most_incoming": str(MOST_INCOMING),
+        "most_incoming": str(MAX_INCOMING),
         "escaping": cases,
         **_builder_parts(),
         "prompt_tokens": _tokens(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Set
 
-from hubbub.agents.inbox import KEPT_MESSAGES, Inbox, StillOpenWakes, WakingMessage
+from hubbub.agents.inbox import MAX_THREAD_MESSAGES, Inbox, StillOpenWakes, WakingMessage
 from hubbub.client import Client
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
@@ -34,7 +34,7 @@ async def fill_gaps(client: Client, inbox: Inbox, after: int) -> None:
     for summary in found.threads:
         thread = inbox.thread(summary.id)
         if summary.last_seq > after and not (thread and thread.is_complete(summary.head, after)):
-            page = await client.call("read_thread", thread=summary.id, limit=KEPT_MESSAGES)
+            page = await client.call("read_thread", thread=summary.id, limit=MAX_THREAD_MESSAGES)
             inbox.note(*ThreadPage.model_validate(page).messages)
 
 

@@ -1,7 +1,7 @@
-"""The agent's inbox: its threads, and the wakes that wait for a turn. Pure.
+"""The agent's inbox: its threads, and the wakes waiting for a turn. Pure.
 
-Threads start from the state in `ready` and are updated by events; wakes are collected per thread
-into turns. One turn runs per thread at a time; threads run in parallel up to `concurrency`.
+Threads start from the state in `ready` and are updated by events. Wakes are collected into turns,
+per thread. One turn at a time runs in a thread, and up to `concurrency` threads run in parallel.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from hubbub.protocol.frames import Event, Ready
 from hubbub.protocol.messages import Message, PendingWake, ReplyNeed, ThreadSummary, Wake, amended
 
 __all__ = [
-    "KEPT_MESSAGES",
-    "KEPT_THREADS",
-    "MOST_INCOMING",
+    "MAX_INCOMING",
+    "MAX_THREADS",
+    "MAX_THREAD_MESSAGES",
     "Inbox",
     "InboxThread",
     "Received",
@@ -28,16 +28,16 @@ __all__ = [
     "steer_mode",
 ]
 
-MOST_INCOMING = 20
-"""Messages that the prompt of one turn shows as incoming."""
+MAX_INCOMING = 20
+"""Maximum number of incoming messages that the prompt of one turn shows."""
 
 SteerMode = Literal["steer", "queue", "interrupt"]
 """How a person's message in the thread of a running turn is treated."""
 
 
 def steer_mode(message: Message, config: SteerMode) -> SteerMode:
-    """How to treat a message that comes during a turn: a person's message may say so itself, or
-    else the agent's config does. Messages of agents wait for the next turn."""
+    """How to treat a message that arrives during a turn. A person's message can set its own mode;
+    otherwise the agent's config applies. Messages from agents wait for the next turn."""
     return message.mode or config if message.by_person else "queue"
 
 
@@ -50,7 +50,7 @@ class WakingMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TurnPlan:
-    """A turn that may start now."""
+    """A turn that can start now."""
 
     id: str
     thread_id: str
@@ -60,15 +60,15 @@ class TurnPlan:
     """The reason code of each wake, in the order of `incoming`."""
     reply_required: bool
     resumed: bool = False
-    """It was started earlier; the hub has a record of what it did."""
+    """It was started earlier; the hub has its record."""
     was_parked: bool = False
-    """It was started in this process and was parked to wait for a person."""
+    """It was started in this process and parked to wait for a person."""
     original_request: Message | None = None
-    """The message that made the agent delegate work whose result has now come back."""
+    """The message that made the agent delegate the work whose result has now arrived."""
 
     @property
     def reply_thread(self) -> str:
-        """The thread that the turn answers in: where somebody is waiting for a reply."""
+        """The thread in which the turn's requester is waiting for a reply."""
         return self.thread_id if self.original_request is None else self.original_request.thread_id
 
     @classmethod
@@ -76,7 +76,7 @@ class TurnPlan:
         cls, woken: Iterable[WakingMessage], started: str | None, *, was_parked: bool = False
     ) -> TurnPlan:
         """One turn for these wakes of one thread. `started` is its id if it was started before; a
-        new turn gets its id from the wake with the lowest hop, the oldest of those.
+        new turn takes its id from the wake with the lowest hop, the oldest of several.
         """
         ordered = sorted(woken, key=lambda w: w.message.seq)
         primary = min(ordered, key=lambda w: (w.message.hop, w.message.seq))
@@ -92,7 +92,7 @@ class TurnPlan:
 
     @property
     def woken(self) -> list[WakingMessage]:
-        """The wakes that the turn started with, as far as a turn needs them."""
+        """The wakes that the turn started with, reduced to the fields that a turn needs."""
         reply: ReplyNeed = "required" if self.reply_required else "optional"
         return [
             WakingMessage(message, Wake(reason=reason, reply=reply, turn=self.id))
@@ -101,49 +101,52 @@ class TurnPlan:
 
     @property
     def shown(self) -> tuple[Message, ...]:
-        """The incoming messages that a prompt shows, in order: people's, then the newest."""
-        if len(self.incoming) <= MOST_INCOMING:
+        """The incoming messages that a prompt shows, oldest first: people's messages take
+        precedence, then the newest."""
+        if len(self.incoming) <= MAX_INCOMING:
             return self.incoming
         ranked = sorted(self.incoming, key=lambda m: (not m.by_person, -m.seq))
-        return tuple(sorted(ranked[:MOST_INCOMING], key=attrgetter("seq")))
+        return tuple(sorted(ranked[:MAX_INCOMING], key=attrgetter("seq")))
 
     @property
     def omitted(self) -> int:
         """Number of incoming messages that the prompt does not show."""
-        return max(0, len(self.incoming) - MOST_INCOMING)
+        return max(0, len(self.incoming) - MAX_INCOMING)
 
     def without(self, ids: Set[str]) -> TurnPlan:
-        """The same turn as if these messages had not woken the agent."""
-        kept = [(m, r) for m, r in zip(self.incoming, self.reasons, strict=True) if m.id not in ids]
-        if not kept:
+        """The same turn, as if these messages had not woken the agent."""
+        remaining = [
+            (m, r) for m, r in zip(self.incoming, self.reasons, strict=True) if m.id not in ids
+        ]
+        if not remaining:
             return self
-        incoming, reasons = zip(*kept, strict=True)
+        incoming, reasons = zip(*remaining, strict=True)
         return replace(self, incoming=incoming, reasons=reasons)
 
 
-KEPT_AMENDMENTS = 200
-"""Edits and deletions kept in memory per thread."""
-KEPT_NOTICES = 200
-"""Notices of the hub kept in memory per thread."""
-KEPT_MESSAGES = 50
-"""Messages kept in memory per thread: as many as a prompt may show."""
-KEPT_THREADS = 1000
-"""Threads kept in memory; a prompt shows at most 200."""
+MAX_THREAD_AMENDMENTS = 200
+"""Edits and deletions held in memory per thread."""
+MAX_THREAD_NOTICES = 200
+"""Hub notices held in memory per thread."""
+MAX_THREAD_MESSAGES = 50
+"""Messages held in memory per thread: the most that a prompt can show."""
+MAX_THREADS = 1000
+"""Threads held in memory; a prompt shows at most 200."""
 
 
 @dataclass(frozen=True, slots=True)
 class InboxThread:
-    """The last messages of a thread. Immutable: a change makes a new object."""
+    """The last messages of a thread. Immutable."""
 
     id: str
     """Canonical."""
     messages: tuple[Message, ...]
-    """At most `KEPT_MESSAGES`, oldest first, each in its latest edited form."""
+    """At most `MAX_THREAD_MESSAGES`, oldest first, each in its latest edited form."""
     amendments: tuple[Message, ...] = ()
-    """Edits and deletions from the same period, oldest first: at most `KEPT_AMENDMENTS`."""
+    """Edits and deletions from the same period, oldest first: at most `MAX_THREAD_AMENDMENTS`."""
     notices: tuple[Message, ...] = ()
-    """Notices of the hub from the same period, oldest first: at most `KEPT_NOTICES`. They are kept
-    to detect gaps, and are not part of the conversation."""
+    """Hub notices from the same period, oldest first: at most `MAX_THREAD_NOTICES`. They reveal
+    gaps and are not part of the conversation."""
 
     @property
     def last_seq(self) -> int:
@@ -151,52 +154,50 @@ class InboxThread:
 
     @property
     def entries(self) -> tuple[Message, ...]:
-        """All log entries that are here, in no particular order."""
+        """All log entries of the thread held here, unordered."""
         return (*self.messages, *self.amendments, *self.notices)
 
     def latest(self, message: Message) -> Message:
-        """A message of the thread with all known edits applied."""
-        return amended(message, (a for a in self.amendments if _amends(a) == message.id))
+        """A message of the thread with all edits applied."""
+        return amended(message, (a for a in self.amendments if _amended_id(a) == message.id))
 
     def is_complete(self, head: int, after: int) -> bool:
-        """Whether no entry is missing between the first message and position `head`, nor between
-        `after` (seq) and the first message. Positions within a thread have no gaps.
+        """Whether all entries are present, from `after` (seq) to the first message, and from there
+        to position `head`. Positions within a thread have no gaps.
         """
         if not self.messages:
             return False
         first = self.messages[0]
         if first.seq > after and first.tseq > 1:
-            return False  # the thread has earlier messages that are not here
+            return False  # earlier messages of the thread are missing
         entries = [m.tseq for m in self.entries if m.tseq >= first.tseq]
         return max(entries) >= head and max(entries) - first.tseq == len(entries) - 1
 
-    def adding(self, messages: Sequence[Message]) -> InboxThread:
-        """The thread with these messages (oldest first, none of them here yet) in their places."""
+    def with_messages(self, messages: Sequence[Message]) -> InboxThread:
+        """The thread with these new messages (oldest first) merged in."""
         edits = [m for m in messages if m.amends is not None]
         notices = [m for m in messages if m.is_notice]
         fresh = [m for m in messages if m.amends is None and not m.is_notice]
-        amendments = _in_order(self.amendments, edits)[-KEPT_AMENDMENTS:]
-        kept_messages = _in_order(self.messages, fresh)[-KEPT_MESSAGES:]
-        kept_notices = _in_order(self.notices, notices)[-KEPT_NOTICES:]
-        if (amendments or kept_notices) and len(kept_messages) == KEPT_MESSAGES:
-            amendments = tuple(a for a in amendments if a.seq > kept_messages[0].seq)
-            kept_notices = tuple(n for n in kept_notices if n.seq > kept_messages[0].seq)
-        if amendments:
-            concerned = {_amends(a) for a in amendments}
-            thread = InboxThread(self.id, (), amendments)
-            kept_messages = tuple(
-                thread.latest(m) if m.id in concerned else m for m in kept_messages
-            )
-        return InboxThread(self.id, kept_messages, amendments, kept_notices)
+        all_edits = _merge(self.amendments, edits)[-MAX_THREAD_AMENDMENTS:]
+        all_messages = _merge(self.messages, fresh)[-MAX_THREAD_MESSAGES:]
+        all_notices = _merge(self.notices, notices)[-MAX_THREAD_NOTICES:]
+        if (all_edits or all_notices) and len(all_messages) == MAX_THREAD_MESSAGES:
+            all_edits = tuple(e for e in all_edits if e.seq > all_messages[0].seq)
+            all_notices = tuple(n for n in all_notices if n.seq > all_messages[0].seq)
+        if all_edits:
+            edited = {_amended_id(e) for e in all_edits}
+            thread = InboxThread(self.id, (), all_edits)
+            all_messages = tuple(thread.latest(m) if m.id in edited else m for m in all_messages)
+        return InboxThread(self.id, all_messages, all_edits, all_notices)
 
 
-def _amends(message: Message) -> str | None:
+def _amended_id(message: Message) -> str | None:
     return message.amends.message_id if message.amends is not None else None
 
 
-def _in_order(known: tuple[Message, ...], fresh: Sequence[Message]) -> tuple[Message, ...]:
-    merged = (*known, *fresh)
-    if fresh and known and fresh[0].seq < known[-1].seq:
+def _merge(present: tuple[Message, ...], fresh: Sequence[Message]) -> tuple[Message, ...]:
+    merged = (*present, *fresh)
+    if fresh and present and fresh[0].seq < present[-1].seq:
         return tuple(sorted(merged, key=attrgetter("seq")))
     return merged
 
@@ -215,30 +216,30 @@ class InboxThreads:
         return self._by_id.get(thread_id)
 
     def begin(self, summaries: Iterable[ThreadSummary]) -> None:
-        """Take in the state that a connection starts with."""
+        """Add the state that a connection starts with."""
         for summary in summaries:
             self._merge(summary.id, summary.messages)
         self._sort()
 
     def note(self, *messages: Message) -> None:
-        """Add messages in their places; known ones are skipped."""
+        """Add messages in order; duplicates are skipped."""
         for message in messages:
             newest = next((thread.last_seq for thread in self), 0)
             self._merge(message.thread_id, (message,))
             if message.seq < newest:
                 self._sort()
-        while len(self._by_id) > KEPT_THREADS:
+        while len(self._by_id) > MAX_THREADS:
             del self._by_id[next(iter(self._by_id))]
 
     def _merge(self, thread_id: str, messages: Sequence[Message]) -> None:
-        """Add messages (oldest first) to a thread, which becomes the most recent one."""
+        """Add messages (oldest first) to a thread, making it the most recent one."""
         thread = self._by_id.get(thread_id, InboxThread(thread_id, ()))
-        known = {m.seq for m in thread.entries}
-        fresh = [m for m in messages if m.seq not in known]
+        present = {m.seq for m in thread.entries}
+        fresh = [m for m in messages if m.seq not in present]
         if any(m.amends is None and not m.is_notice for m in fresh):
             self._by_id.pop(thread_id, None)
         if fresh:  # an edit or a notice alone does not make the thread more recent
-            self._by_id[thread_id] = thread.adding(fresh)
+            self._by_id[thread_id] = thread.with_messages(fresh)
 
     def _sort(self) -> None:
         ordered = sorted(self._by_id.values(), key=attrgetter("last_seq"))
@@ -247,7 +248,7 @@ class InboxThreads:
 
 @dataclass(frozen=True, slots=True)
 class StillOpenWakes:
-    """After a reconnect: which earlier wakes have not ended at the hub in the meantime."""
+    """After a reconnect, the earlier wakes that the hub has not ended in the meantime."""
 
     pending: Set[str]
     """Ids of the messages whose wakes are pending at the hub."""
@@ -264,10 +265,10 @@ class StillOpenWakes:
 
 @dataclass(slots=True)
 class WakeQueue:
-    """The wakes of one thread, from which one turn at a time is made."""
+    """The wakes of one thread, taken one turn at a time."""
 
     resumed: dict[str, list[WakingMessage]] = field(default_factory=dict)
-    """Turns that were started before, by id: each is resumed exactly as it was."""
+    """Turns started before, by id; each is resumed unchanged."""
     collected: list[WakingMessage] = field(default_factory=list)
     """Wakes for the next new turn."""
     running: bool = False
@@ -278,17 +279,17 @@ class WakeQueue:
 
     @property
     def urgency(self) -> tuple[bool, int]:
-        """Sort key: threads in which a person waits come first, then the longest waiting."""
+        """Sort key: threads in which a person is waiting first, then the longest waiting."""
         woken = self.next()
         return not any(w.message.by_person for w in woken), min(w.message.seq for w in woken)
 
     def put(self, woken: WakingMessage, started: str | None) -> None:
-        """Add a wake. `started`: the id of the turn that was already started with it, if any."""
+        """Add a wake. `started`: the id of the turn already started with it, if any."""
         group = self.collected if started is None else self.resumed.setdefault(started, [])
         group.append(woken)
 
     def take(self) -> tuple[str | None, list[WakingMessage]]:
-        """Remove the wakes of the next turn. Returns its id if it was started before, too."""
+        """Remove and return the wakes of the next turn, with its id if it was started before."""
         if self.resumed:
             started = next(iter(self.resumed))
             return started, self.resumed.pop(started)
@@ -296,22 +297,22 @@ class WakeQueue:
         return None, woken
 
     def amend(self, amendment: Message) -> None:
-        """Apply an edit to the messages that wait here."""
+        """Apply an edit to the queued messages."""
         self.collected = [_amended(woken, amendment) for woken in self.collected]
-        for id, several in self.resumed.items():
-            self.resumed[id] = [_amended(woken, amendment) for woken in several]
+        for id, group in self.resumed.items():
+            self.resumed[id] = [_amended(woken, amendment) for woken in group]
 
     def drop(self, turns: Set[str]) -> None:
-        """Remove turns that the hub has ended."""
+        """Remove turns that the hub ended."""
         self.collected = [w for w in self.collected if w.wake.turn not in turns]
         self.resumed = {id: woken for id, woken in self.resumed.items() if id not in turns}
 
-    def keep(self, still: StillOpenWakes) -> None:
-        """Drop wakes that have ended; a turn that was started before is kept as a whole."""
-        self.collected = [w for w in self.collected if still.has(w.message)]
+    def retain(self, still_open: StillOpenWakes) -> None:
+        """Drop wakes that have ended. A turn started before is retained as a whole."""
+        self.collected = [w for w in self.collected if still_open.has(w.message)]
         groups = self.resumed.items()
         self.resumed = {
-            id: woken for id, woken in groups if any(still.has(w.message) for w in woken)
+            id: woken for id, woken in groups if any(still_open.has(w.message) for w in woken)
         }
 
     def __iter__(self) -> Iterator[WakingMessage]:
@@ -326,14 +327,14 @@ def _amended(woken: WakingMessage, amendment: Message) -> WakingMessage:
     return woken._replace(message=amended(woken.message, (amendment,)))
 
 
-Received = Literal["known", "noted", "queued", "ignored"]
-"""The outcome of an event: seen before, no wake, a queued wake, or a wake by an ignored sender."""
+Received = Literal["duplicate", "noted", "queued", "ignored"]
+"""The outcome of an event: a duplicate, no wake, a queued wake, or a wake by an ignored sender."""
 
 
 class Inbox:
     """The threads and pending wakes of the agent `me`.
 
-    `position` is the last stream position that was taken in.
+    `position` is the last stream position received.
     """
 
     def __init__(self, me: str, *, concurrency: int = 4, ignore_senders: Iterable[str] = ()):
@@ -346,16 +347,16 @@ class Inbox:
         self._parked: set[str] = set()
         self._running = 0
 
-    # What happened ------------------------------------------------------------------------------
+    # Incoming events ----------------------------------------------------------------------------
 
     def begin(
         self, ready: Ready, claims: Callable[[Message, Wake], bool] = lambda message, wake: False
     ) -> list[PendingWake]:
-        """Take in the state of a new connection. Returns the pending wakes of ignored senders.
+        """Start from the state of a new connection. Returns the pending wakes of ignored senders.
 
-        With `resumed: false` everything is forgotten, including running turns: the caller must have
-        stopped them. `claims` is asked about pending wakes whose turns were not started; a claimed
-        wake starts nothing.
+        With `resumed: false` all state is cleared, including running turns, which the caller must
+        stop first. `claims` is called for pending wakes whose turns were not started; a claimed
+        wake starts no turn.
         """
         if not ready.resumed:
             self._threads = InboxThreads()
@@ -364,7 +365,7 @@ class Inbox:
             self._running = 0
             self.position = 0
         self._threads.begin(ready.threads)
-        # What neither an event nor an earlier `ready` has brought.
+        # Received neither by an event nor in an earlier `ready`.
         fresh = [p for p in ready.pending if p.message.seq > self.position]
         ignored: list[PendingWake] = []
         for pending in fresh:
@@ -377,9 +378,9 @@ class Inbox:
         return ignored
 
     def receive(self, event: Event, *, claimed: bool = False) -> Received:
-        """Take in an event. With `claimed`, it is an awaited answer and its wake starts nothing."""
+        """Process an event. `claimed`: it is an awaited answer, so its wake starts no turn."""
         if event.seq <= self.position:
-            return "known"
+            return "duplicate"
         self.position = event.seq
         self.note(event.message)
         if event.wake is None or claimed:
@@ -390,13 +391,13 @@ class Inbox:
         return "queued"
 
     def requeue(self, message: Message, wake: Wake) -> None:
-        """Queue a wake that was claimed, but has to start a turn after all."""
+        """Queue a claimed wake that needs a turn after all."""
         self._queue(WakingMessage(message, wake), None)
 
     def note(self, *messages: Message) -> None:
-        """Add messages to their threads, in their places, and apply edits; known ones are skipped.
+        """Add messages to their threads in order, and apply edits; duplicates are skipped.
 
-        The agent's own messages come in this way, because the hub does not send them back.
+        The agent's own messages are added here, because the hub does not send them back.
         """
         self._threads.note(*messages)
         for message in messages:
@@ -407,20 +408,20 @@ class Inbox:
     def drop(self, turns: Set[str]) -> None:
         for queue in self._queues.values():
             queue.drop(turns)
-        self._forget_empty()
+        self._remove_empty_queues()
 
-    def keep(self, still: StillOpenWakes) -> None:
+    def retain(self, still_open: StillOpenWakes) -> None:
         for queue in self._queues.values():
-            queue.keep(still)
-        self._forget_empty()
+            queue.retain(still_open)
+        self._remove_empty_queues()
 
-    # What to do ---------------------------------------------------------------------------------
+    # Turns --------------------------------------------------------------------------------------
 
     def next_turns(self, held: Set[str] = frozenset()) -> list[TurnPlan]:
-        """The turns that may start now, which count as running from here on; none in `held`
-        threads.
+        """Take the turns that can start now, none of them in `held` threads; they count as running
+        from then on.
 
-        Threads in which a person waits come first, then the longest waiting.
+        Threads in which a person is waiting come first, then the longest waiting.
         """
         plans = []
         while self._running < self._concurrency:
@@ -453,17 +454,17 @@ class Inbox:
             del self._queues[thread_id]
 
     def steering(
-        self, thread_id: str, enters: Callable[[Message], bool] = lambda message: True
+        self, thread_id: str, accepts: Callable[[Message], bool] = lambda message: True
     ) -> list[WakingMessage]:
-        """Messages that people sent since the thread's turn started, oldest first, provided that
-        they wake the agent and `enters` accepts them. They stay queued for the next turn until
-        `accept_steering` assigns them to the running one.
+        """Messages from people since the thread's turn started, oldest first, that wake the agent
+        and that `accepts` allows. They stay queued for the next turn until `accept_steering`
+        assigns them to the running one.
         """
         queue = self._queues.get(thread_id)
         if queue is None or not queue.running:
             return []
-        waiting = [w for w in queue.collected if w.message.by_person and enters(w.message)]
-        return sorted(waiting, key=lambda w: w.message.seq)[:MOST_INCOMING]
+        waiting = [w for w in queue.collected if w.message.by_person and accepts(w.message)]
+        return sorted(waiting, key=lambda w: w.message.seq)[:MAX_INCOMING]
 
     def accept_steering(self, thread_id: str, woken: Iterable[WakingMessage]) -> None:
         """Assign these messages to the turn running in the thread."""
@@ -483,7 +484,7 @@ class Inbox:
         return self._threads.get(thread_id)
 
     def messages(self, thread_id: str) -> Sequence[Message]:
-        """The messages of a thread, oldest first; none of one that is not known."""
+        """The messages of a thread, oldest first; empty if the thread is unknown."""
         thread = self.thread(thread_id)
         return thread.messages if thread is not None else ()
 
@@ -492,9 +493,9 @@ class Inbox:
 
     def _queue(self, woken: WakingMessage, started: str | None) -> None:
         thread = self._threads.get(woken.message.thread_id)
-        if thread is not None and thread.amendments:  # it may have been edited while it was held
+        if thread is not None and thread.amendments:  # possibly edited while it was held back
             woken = woken._replace(message=thread.latest(woken.message))
         self._queues.setdefault(woken.message.thread_id, WakeQueue()).put(woken, started)
 
-    def _forget_empty(self) -> None:
+    def _remove_empty_queues(self) -> None:
         self._queues = {t: q for t, q in self._queues.items() if q.running or q.next()}

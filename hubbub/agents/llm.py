@@ -1,4 +1,4 @@
-"""The backend of an agent with one model: runs the turn loop with a real model, tools and clock."""
+"""The backend of an agent with one model: runs the turn loop with model, tools and clock."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ __all__ = ["LlmBackend", "llm_backend"]
 
 
 class LlmBackend(AgentBackend):
-    """Takes turns by asking a model until it calls `finish`.
+    """Takes turns by querying a model until it calls `finish`.
 
-    `tools` makes the toolbox from what the hub offers; it is called for every connection.
+    `tools` builds the toolbox from the hub's operations; it is called for every connection.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class LlmBackend(AgentBackend):
         output = options.output or self._output
         before, dialect = await self._earlier(recorder), self._model.choice.current
         toolbox, external = self._toolbox(plan, output)
-        toolbox = await self._chosen(plan, await self._offered(plan, toolbox, dialect))
+        toolbox = await self._with_chosen(plan, await self._available(plan, toolbox, dialect))
         first = first_tool(toolbox, None if before.steps else self._config.begin_with)
         system = await self._prompt_builder.of(plan, toolbox, dialect, self._ready, inbox.threads)
         client = PromptClient(
@@ -150,10 +150,10 @@ class LlmBackend(AgentBackend):
         loop = Loop(self._rules(plan, toolbox, first, output, external), names, steps, before.steps)
         hooks = HookChain(self._hooks, plan, inbox.me, on_event=self._on_event)
         recorder.before_end = hooks.turn_ended
-        outside = has_untrusted_content(
+        is_untrusted = has_untrusted_content(
             conversation.in_thread, "knowledge" in system.components, toolbox
         )
-        calls = StepCalls(toolbox, recorder, hooks.wrapper, TrustState(outside, loop.steps))
+        calls = StepCalls(toolbox, recorder, hooks.wrapper, TrustState(is_untrusted, loop.steps))
         ask = partial(self._ask, client, toolbox, loop)
         host = self._host(calls, client, loop, helpers)
         async with self._activities.of(plan) as activity, self._running_helpers(host):
@@ -175,13 +175,13 @@ class LlmBackend(AgentBackend):
         toolbox: Toolbox,
         loop: Loop,
         asked: QueryModel,
-        hear: OnDelta | None,
+        on_delta: OnDelta | None,
     ) -> Completion:
-        """Raises `ModelError`, except when asking for the words of a question: that may fail."""
+        """Raises `ModelError`, unless only the wording of a question is requested."""
         asks = self._config.mode == "interactive"
         steps = without_questions(loop.steps) if asks else loop.steps
         if not asked.words:
-            return await client.ask(steps, hear, asked.fresh, n=asked.n)
+            return await client.ask(steps, on_delta, asked.fresh, n=asked.n)
         entry = toolbox.registry.get(ASK_HUMAN)
         specs = () if entry is None else (entry.tool.spec,)
         closing = f"{client.closing}\n\n{QUESTION_PROMPT}".strip()
@@ -192,14 +192,14 @@ class LlmBackend(AgentBackend):
             return Completion(notes=(f"the model gave no words for the question: {exc}",))
 
     async def _with_requester(self, plan: TurnPlan) -> TurnPlan:
-        """The plan with the message that is waiting, where delegated work comes back."""
+        """The plan, with the original request if delegated work comes back."""
         back = next((m for m in plan.incoming if m.request and m.request.ends), None)
         try:
             while back is not None and back.request is not None and back.request.ends:
                 task = await self._message(back.request.id)
                 back = await self._message((task.cause_id or "").rpartition("-")[2])
         except OperationError:
-            return plan  # the agent may not (or no longer) read it
+            return plan  # the agent is not (or no longer) allowed to read it
         return plan if back is None else replace(plan, original_request=back)
 
     async def _message(self, id: str) -> Message:
@@ -208,18 +208,18 @@ class LlmBackend(AgentBackend):
     def _toolbox(
         self, plan: TurnPlan, output: Output[object] | None
     ) -> tuple[Toolbox, frozenset[str]]:
-        """The tools of a turn, and the names of those that the requester runs."""
+        """The turn's tools, and the names of those that the requester runs."""
         finish = output.finishing(self._outbox) if output is not None else None
         needed = _request_tools(plan)
         toolbox = self._tools.for_turn(*needed, finish=finish)
-        brought = tools_in(plan.incoming) if _has_json(plan) else ()
-        if not brought:
+        offered = tools_in(plan.incoming) if _has_json(plan) else ()
+        if not offered:
             return toolbox, frozenset()
-        external = external_proxies(brought, (*toolbox.names, SELECT), self._outbox)
+        external = external_proxies(offered, (*toolbox.names, SELECT), self._outbox)
         names = frozenset(tool.name for tool in external)
         return toolbox.for_turn(*needed, more=external), names
 
-    async def _offered(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
+    async def _available(self, plan: TurnPlan, toolbox: Toolbox, dialect: Dialect) -> Toolbox:
         """The tools whose conditions hold. Raises `ConfigError` if a condition raises."""
         tools = (entry.tool for entry in toolbox.registry.entries)
         conditional = [t for t in tools if isinstance(t, FunctionTool) and t.when is not None]
@@ -237,8 +237,8 @@ class LlmBackend(AgentBackend):
         ]
         return toolbox.without(absent)
 
-    async def _chosen(self, plan: TurnPlan, toolbox: Toolbox) -> Toolbox:
-        """The toolbox, of whose many tools those are described that are like the incoming text."""
+    async def _with_chosen(self, plan: TurnPlan, toolbox: Toolbox) -> Toolbox:
+        """The toolbox; of many tools, it describes those that match the incoming text."""
         if self._chooser is None or not toolbox.listed_specs:
             return toolbox
         incoming_text = "\n".join(message.text for message in plan.incoming)
@@ -253,12 +253,12 @@ class LlmBackend(AgentBackend):
         return Partials(self._send_partial, plan, self._inbox, names, self._pace, on_text=on_text)
 
     async def _earlier(self, recorder: TurnRecorder) -> Continuation:
-        """The steps that this turn continues: only the mode `interactive` ends turns with a
-        question, and only calls run by the requester bring results in a message.
+        """The steps that this turn continues, if any. Only the mode `interactive` ends turns with a
+        question, and only calls that the requester runs return results in a message.
         """
         plan = recorder.plan
-        goes_on = _has_json(plan) and results_in(plan.incoming)
-        if self._config.mode == "auto" and not goes_on:
+        has_results = _has_json(plan) and results_in(plan.incoming)
+        if self._config.mode == "auto" and not has_results:
             return Continuation()
         messages, me = self._inbox.messages(plan.thread_id), self._inbox.me
         return await continued_steps(messages, plan, me, recorder.other, below=FIRST_HELPER_STEP)
@@ -266,7 +266,7 @@ class LlmBackend(AgentBackend):
     def _host(
         self, calls: StepCalls, client: PromptClient, loop: Loop, recorded: Sequence[Step]
     ) -> HelperHost | None:
-        """What the turn's helpers run in; None: it has none."""
+        """The host of the turn's helpers; None if the agent has no tool `fork`."""
         if self._fork is None:
             return None
         shows = self._wakes_no_agent(calls.recorder.plan)
@@ -277,7 +277,7 @@ class LlmBackend(AgentBackend):
     def _running_helpers(
         self, host: HelperHost | None
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Helpers of the turn run inside this context."""
+        """A context in which the turn's helpers run."""
         if self._fork is None or host is None:
             return contextlib.nullcontext()
         return self._fork.hosted(host.calls.recorder.plan.id, host)
@@ -287,7 +287,7 @@ class LlmBackend(AgentBackend):
         humans = {p.id for p in self._ready.participants if p.kind == "human"}
         humans |= {m.sender_id for m in plan.incoming if m.sender_kind == "human"}
         others = {m for m in thread_ids.members_of(plan.thread_id) if m != self._inbox.me}
-        return others <= humans  # an agent that joined later is not in `ready`
+        return others <= humans  # agents that joined later are not in `ready`
 
     def _rules(
         self,
@@ -311,14 +311,14 @@ class LlmBackend(AgentBackend):
 
 
 def _closing(closing: str, output: Output[object] | None, dialect: Dialect) -> str:
-    """The last text that a model reads; without `finish` it includes the answer's schema."""
+    """The last text that a model reads; without `finish`, it includes the answer's schema."""
     if output is None or FINISH not in dialect.hides:
         return closing
     return f"{closing}\n\nYour answer is JSON that fits this schema: {output.schema_text}".strip()
 
 
 def _has_json(plan: TurnPlan) -> bool:
-    """Whether an incoming message may carry more than text."""
+    """Whether an incoming message can carry more than text."""
     return any(isinstance(message.content, dict) for message in plan.incoming)
 
 
@@ -329,14 +329,14 @@ _RECORDS = (
 
 
 def _request_tools(plan: TurnPlan) -> Sequence[str]:
-    """Tools offered only because of a request that is incoming or waits for the answer."""
-    about = (*plan.incoming, plan.original_request)
-    return ("report",) if any(m is not None and m.task is not None for m in about) else ()
+    """Tools offered only for a request that is incoming or waiting for the answer."""
+    messages = (*plan.incoming, plan.original_request)
+    return ("report",) if any(m is not None and m.task is not None for m in messages) else ()
 
 
 class RolloutBackend(AgentBackend):
     """Two backends of one agent: the regular one, and one that serves a share of the threads. A
-    thread and its reply threads keep their backend as long as the share does not drop below them.
+    thread and its reply threads keep their backend while the share stays above their position.
     """
 
     def __init__(self, backend: AgentBackend, rolled_out: AgentBackend, agent: str, share: float):
@@ -369,25 +369,25 @@ class RolloutBackend(AgentBackend):
 
 @contextlib.asynccontextmanager
 async def llm_backend(parts: AgentParts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
-    """The backend of an agent with one model, and what tries its turns again, while the block runs.
+    """The backend of an agent with one model, and the trials of its turns, while the block runs.
 
     Raises `ConfigError` when a tool, a model or a prompt file does not exist.
     """
     rollout = parts.config.rollout
-    async with contextlib.AsyncExitStack() as both:
-        backend, trials = await both.enter_async_context(_one_backend(parts))
+    async with contextlib.AsyncExitStack() as stack:
+        backend, trials = await stack.enter_async_context(_one_backend(parts))
         if rollout is None:
             yield backend, trials
             return
         other = replace(parts, config=parts.config.rolled_out(rollout))
-        rolled_out, _ = await both.enter_async_context(_one_backend(other))
+        rolled_out, _ = await stack.enter_async_context(_one_backend(other))
         yield RolloutBackend(backend, rolled_out, parts.name, rollout.share), trials
 
 
 @contextlib.asynccontextmanager
 async def _one_backend(parts: AgentParts) -> AsyncIterator[tuple[AgentBackend, TurnTrials]]:
     config, prompts = parts.config, parts.prompts()
-    # In the mode `interactive` every step may end the turn, so nothing can run in the background.
+    # In the mode `interactive`, every step can end the turn, so no helper runs in the background.
     background = config.mode == "auto"
     fork = ForkTool(config.fork, background=background) if config.fork is not None else None
     more = () if fork is None else fork.tools

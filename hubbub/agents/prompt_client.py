@@ -1,4 +1,4 @@
-"""Asks the model for the next step of a turn: from recorded steps to a completion.
+"""Queries the model for the next step of a turn: from recorded steps to a completion.
 
 prompt and steps -> context budget (what fits) -> dialect (how tools are described and called)
 -> model -> dialect -> answer
@@ -54,7 +54,7 @@ __all__ = [
     "quiet_tools",
 ]
 
-# Choosing the dialect of a model, and remembering the limits of its endpoint.
+# The dialect of a model, and the detected limits of its endpoint.
 
 
 DIALECTS: Mapping[DialectName, Dialect] = MappingProxyType(
@@ -64,25 +64,25 @@ _FALLBACK: DialectName = "tool_call"
 
 
 class EndpointLimits:
-    """Models that cannot use native tool calls, by endpoint and name, each with the reason."""
+    """Models without native tool calls, or without response formats, by endpoint and name."""
 
     def __init__(self) -> None:
-        self._learned: dict[tuple[str, str], str] = {}
-        self._formless: set[tuple[str, str]] = set()
+        self._without_tools: dict[tuple[str, str], str] = {}
+        self._without_formats: set[tuple[str, str]] = set()
 
-    def learn(self, endpoint: str, model: str, why: str) -> None:
-        self._learned.setdefault((endpoint, model), why)
+    def add_without_tools(self, endpoint: str, model: str, reason: str) -> None:
+        self._without_tools.setdefault((endpoint, model), reason)
 
-    def of(self, endpoint: str, model: str) -> str | None:
-        """Why native tool calls do not work; None: they may."""
-        return self._learned.get((endpoint, model))
+    def reason_without_tools(self, endpoint: str, model: str) -> str | None:
+        """Why native tool calls do not work; None: no failure was detected."""
+        return self._without_tools.get((endpoint, model))
 
-    def learn_formless(self, endpoint: str, model: str) -> None:
-        """The endpoint does not accept a response format."""
-        self._formless.add((endpoint, model))
+    def add_without_formats(self, endpoint: str, model: str) -> None:
+        """Record that the endpoint does not accept a response format."""
+        self._without_formats.add((endpoint, model))
 
-    def formless(self, endpoint: str, model: str) -> bool:
-        return (endpoint, model) in self._formless
+    def is_without_formats(self, endpoint: str, model: str) -> bool:
+        return (endpoint, model) in self._without_formats
 
 
 PROCESS_LIMITS = EndpointLimits()
@@ -90,60 +90,60 @@ PROCESS_LIMITS = EndpointLimits()
 
 
 class DialectChoice:
-    """The dialect of one model: the configured one, or else `native` for as long as it works.
+    """The dialect of one model: the configured one, or else `native` while it works.
 
-    `required`: the endpoint is asked to require a tool call, so an answer without one shows that it
-    ignores this.
+    `required`: requests require a tool call, so an answer without one shows that the endpoint
+    ignores that.
     """
 
     def __init__(
         self,
         config: ModelConfig | None = None,
-        lessons: EndpointLimits = PROCESS_LIMITS,
+        limits: EndpointLimits = PROCESS_LIMITS,
         aliases: Aliases | None = None,
     ):
-        """Without a config: always `native`. `aliases` are other names that the model may use."""
+        """Without a config: always `native`. `aliases` are other names that the model can use."""
         self.aliases = aliases or Aliases()
         self._final_output = FinalOutputObject(self.aliases)
         self._fixed: DialectName | None = config.dialect if config else "native"
         self._endpoint = (config.base_url, config.model) if config else ("", "")
-        self._lessons = lessons
+        self._limits = limits
         self.required = config is not None and config.tool_choice == "required"
         form = config.structured_output if config is not None else False
-        self._forms = config.is_openai if config is not None and form is None else bool(form)
+        self._has_formats = config.is_openai if config is not None and form is None else bool(form)
 
     @property
     def current(self) -> Dialect:
         """The dialect to use now."""
-        name = self._fixed or (_FALLBACK if self.lesson else "native")
+        name = self._fixed or (_FALLBACK if self.fallback_reason else "native")
         return self._final_output if name == "final_output" else DIALECTS[name]
 
     @property
-    def lesson(self) -> str | None:
+    def fallback_reason(self) -> str | None:
         """Why native tool calls are not used, if that was detected rather than configured."""
-        return None if self._fixed else self._lessons.of(*self._endpoint)
+        return None if self._fixed else self._limits.reason_without_tools(*self._endpoint)
 
     @property
-    def may_fall_back(self) -> bool:
-        """Whether a failure of `native` may lead to another dialect."""
+    def can_fall_back(self) -> bool:
+        """Whether a failure of `native` can lead to another dialect."""
         return self._fixed is None
 
     @property
-    def takes_forms(self) -> bool:
+    def uses_format(self) -> bool:
         """Whether a typed answer is requested by a response format instead of the tool `finish`."""
         return (
-            self._forms
+            self._has_formats
             and self.current.name == "native"
-            and not self._lessons.formless(*self._endpoint)
+            and not self._limits.is_without_formats(*self._endpoint)
         )
 
-    def without_forms(self) -> None:
-        """From now on, in this process, this model gives typed answers through `finish`."""
-        self._lessons.learn_formless(*self._endpoint)
+    def disable_formats(self) -> None:
+        """Get typed answers of this model through `finish` for the rest of the process."""
+        self._limits.add_without_formats(*self._endpoint)
 
-    def fall_back(self, why: str) -> None:
-        """From now on, in this process, native tool calls are not used with this model."""
-        self._lessons.learn(*self._endpoint, why)
+    def fall_back(self, reason: str) -> None:
+        """Stop using native tool calls with this model for the rest of the process."""
+        self._limits.add_without_tools(*self._endpoint, reason)
 
 
 DescribeTools: TypeAlias = Callable[[Sequence[Step]], Sequence[ToolSpec]]
@@ -181,19 +181,19 @@ class PromptClient:
     reservations: Reservations | None = None
     """The turn's budget reservations; None: the questions belong to no turn."""
     cost_model: CostModel = field(default_factory=CostModel)
-    """For estimating what a question costs."""
+    """For estimating the cost of a question."""
     settings: ModelSettings | None = None
-    """Settings of the turn, which override those in the model's config."""
+    """The turn's settings, which override the model's config."""
     form: dict[str, JsonValue] | None = None
     """The JSON Schema of a typed answer: the arguments of `finish`."""
     contract: Callable[[DialectName, Sequence[ToolSpec]], str] | None = None
-    """Describes how to call tools in words, below `system`; None: the shipped description."""
+    """Describes how to call tools as text, below `system`; None: the default description."""
     scratchpad: bool = False
-    """Whether the model may think in `<scratchpad>`. A dialect's text may hide thoughts until it is
-    parsed; they are removed here."""
+    """Whether the model can think in `<scratchpad>`. A dialect's text can hide thoughts until it is
+    parsed, so this client removes them."""
     _opening: dict[tuple[str, bool], FittedRequest] = field(default_factory=dict, init=False)
-    """The first question, which is recorded before it is asked; by dialect, and whether the
-    endpoint takes a response format."""
+    """The first question, which is recorded before it is sent; by dialect, and whether the request
+    has a response format."""
 
     @property
     def opening(self) -> str:
@@ -205,7 +205,7 @@ class PromptClient:
         dialect = self.choice.current
         try:
             question = self.question((), dialect)
-        except WindowTooSmall:  # nothing will be asked; the record shows what did not fit
+        except WindowTooSmall:  # no query follows; the record shows what did not fit
             tools = described_tools(self.offers, dialect, ())
             question = self._build(dialect, self.context_budget.conversation.without(0), (), tools)
         system, prompt, *_ = question.messages
@@ -228,7 +228,7 @@ class PromptClient:
     def _fitted(
         self, dialect: Dialect, steps: Sequence[Step], shown: Sequence[ShownStep]
     ) -> FittedRequest:
-        key = dialect.name, self.choice.takes_forms
+        key = dialect.name, self.choice.uses_format
         if not shown and key in self._opening:
             return self._opening[key]
         tools = described_tools(self.offers, dialect, steps)
@@ -240,12 +240,12 @@ class PromptClient:
     def _build(
         self, dialect: Dialect, prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
     ) -> CompletionRequest:
-        form = self.form if self.form is not None and self.choice.takes_forms else None
+        form = self.form if self.form is not None and self.choice.uses_format else None
         if form is not None:
             tools = [tool for tool in tools if tool.name != FINISH]
-        tool_text = (self.contract or _shipped)(dialect.name, tools)
-        whole = f"{self.system}\n\n{tool_text}" if tool_text else self.system
-        question = dialect.question(whole, prompt, steps, tools)
+        tool_text = (self.contract or _default_contract)(dialect.name, tools)
+        system_text = f"{self.system}\n\n{tool_text}" if tool_text else self.system
+        question = dialect.question(system_text, prompt, steps, tools)
         if form is not None:
             question = replace(question, form=form)
         if self.settings is not None:
@@ -268,8 +268,8 @@ class PromptClient:
         """The model's answer after `steps` and the messages in `steering`. It becomes step `n` of
         the turn's record. Raises `ModelError`.
 
-        If the endpoint turns out not to support tools, the model is asked again in words, and
-        always from then on; the answer's notes say so.
+        If the endpoint turns out not to support tools, this query and all later ones describe the
+        tools as text; the answer's notes report that.
         """
         answer = await self._answer(steps, on_delta, steering, n)
         return without_thoughts(answer) if self.scratchpad else answer
@@ -286,80 +286,81 @@ class PromptClient:
         try:
             answer = await self._request(dialect, steps, attempts)
         except ToolsRefused as exc:
-            if not self._may_fall_back(dialect):
+            if not self._can_fall_back(dialect):
                 raise
-            return await self._request_in_words(
+            return await self._request_as_text(
                 f"the endpoint refuses tools: {exc}", steps, attempts
             )
         except FormRefused as exc:
-            self.choice.without_forms()
+            self.choice.disable_formats()
             answer = await self._answer(steps, on_delta, steering, n)
             note = f"the endpoint refuses the form of the answer: {exc}; asked for `finish`"
             return replace(answer, notes=(note, *answer.notes))
         if not self._ignores_tools(dialect, steps, answer):
-            return answer if steps else self._reminded(answer, dialect)
-        why = (
-            "the endpoint answers without calling a tool, although it is told that one is required"
-        )
-        return _with_cost_of(answer, await self._request_in_words(why, steps, attempts))
+            return answer if steps else self._with_fallback_note(answer, dialect)
+        reason = "the endpoint answers without calling a tool, although the request requires a call"
+        return _with_cost_of(answer, await self._request_as_text(reason, steps, attempts))
 
     async def _request(
         self, dialect: Dialect, steps: Sequence[Step], attempts: _Attempts
     ) -> Completion:
-        hear = attempts.next() if attempts.on_delta else None
+        on_delta = attempts.next() if attempts.on_delta else None
         shown = self._shown(steps, attempts.steering)
         fitted = self._fitted(dialect, steps, shown)
         summary = await self._summary(shown, attempts.n) if fitted.truncated else None
         if summary is not None and summary.words is not None:
             fitted = self._fitted(dialect, steps, summary.applied(shown))
         model = self._budgeted(attempts.n)
-        answer = dialect.read(await model.answer(fitted.question, hear))
+        answer = dialect.read(await model.answer(fitted.question, on_delta))
         if fitted.question.form is not None and answer.text and not answer.calls:
             call = CallRequest("", FINISH, answer.text)
             answer = replace(answer, calls=(call,), text=None)
-        answer = _renamed(answer, self.choice.aliases, described_tools(self.offers, dialect, steps))
+        answer = _resolve_aliases(
+            answer, self.choice.aliases, described_tools(self.offers, dialect, steps)
+        )
         answer = replace(answer, window=fitted.window)
         return answer if summary is None else _with_summary(answer, summary)
 
     def _budgeted(self, n: int, *, warns: bool = True) -> ChatModel:
-        """The model, asked for step `n` under a reservation. `warns`: show it low budgets."""
+        """The model, with a reservation for step `n`. `warns`: the prompt shows low budgets."""
         if self.reservations is None:
             return self.model
         return BudgetedModel(self.model, self.reservations, n, self.cost_model, warns)
 
     async def _summary(self, shown: Sequence[ShownStep], n: int) -> Summary | None:
-        """A summary of the older steps, if that is the configured way of compressing them."""
+        """A summary of the older steps, if that is how they are configured to be compressed."""
         budget = self.context_budget
         if budget.rules.compression != "summary":
             return None
         model = self._budgeted(n, warns=False)
         return await summarise(model, shown, budget.rules, budget.writes)
 
-    async def _request_in_words(
-        self, why: str, steps: Sequence[Step], attempts: _Attempts
+    async def _request_as_text(
+        self, reason: str, steps: Sequence[Step], attempts: _Attempts
     ) -> Completion:
-        self.choice.fall_back(why)
+        self.choice.fall_back(reason)
         dialect = self.choice.current
         answer = await self._request(dialect, steps, attempts)
-        notes = (f"{why}; asked again in {dialect.name}", *answer.notes)
+        notes = (f"{reason}; asked again in {dialect.name}", *answer.notes)
         return replace(answer, dialect=dialect.name, notes=notes)
 
-    def _may_fall_back(self, dialect: Dialect) -> bool:
-        return dialect.name == "native" and self.choice.may_fall_back
+    def _can_fall_back(self, dialect: Dialect) -> bool:
+        return dialect.name == "native" and self.choice.can_fall_back
 
     def _ignores_tools(self, dialect: Dialect, steps: Sequence[Step], answer: Completion) -> bool:
         """Whether this is the second answer in a row without a call, where one is required."""
-        twice = bool(steps) and not steps[-1].calls and not answer.calls
-        return twice and self.choice.required and self._may_fall_back(dialect)
+        is_second = bool(steps) and not steps[-1].calls and not answer.calls
+        return is_second and self.choice.required and self._can_fall_back(dialect)
 
-    def _reminded(self, answer: Completion, dialect: Dialect) -> Completion:
-        """The first answer of a turn, with a note on why it was asked for in words."""
-        if self.choice.lesson is None or dialect.name == "native":
+    def _with_fallback_note(self, answer: Completion, dialect: Dialect) -> Completion:
+        """The first answer of a turn, with a note on why the tools were described as text."""
+        reason = self.choice.fallback_reason
+        if reason is None or dialect.name == "native":
             return answer
-        return replace(answer, notes=(f"{dialect.name}: {self.choice.lesson}", *answer.notes))
+        return replace(answer, notes=(f"{dialect.name}: {reason}", *answer.notes))
 
 
-def _shipped(dialect: DialectName, tools: Sequence[ToolSpec]) -> str:
+def _default_contract(dialect: DialectName, tools: Sequence[ToolSpec]) -> str:
     return DIALECTS[dialect].instructions(tools)
 
 
@@ -368,32 +369,32 @@ _IN_FORM = (
 )
 
 
-def _renamed(answer: Completion, aliases: Aliases, tools: Iterable[ToolSpec]) -> Completion:
-    """The answer with aliases replaced by the tools' own names. An argument that the tool itself
-    defines is no alias, nor is one whose meaning is given as well.
+def _resolve_aliases(answer: Completion, aliases: Aliases, tools: Iterable[ToolSpec]) -> Completion:
+    """The answer with aliases replaced by the tools' own names. An argument that the tool defines
+    itself is no alias, nor is one given next to the argument that it stands for.
     """
     names, fields = aliases.all_names, aliases.all_fields
     if not answer.calls or not (names or fields):
         return answer
-    known = {tool.name: tool.parameters.get("properties") for tool in tools}
+    properties = {tool.name: tool.parameters.get("properties") for tool in tools}
     calls: list[CallRequest] = []
     for call in answer.calls:
         name = names.get(call.name, call.name)
-        own = known.get(name)
+        own = properties.get(name)
         given = _object(call.arguments)
         if given is not None:
-            meant = {f: fields[f] for f in given if f in fields and fields[f] not in given}
+            renames = {f: fields[f] for f in given if f in fields and fields[f] not in given}
             if isinstance(own, dict):
-                meant = {alias: field for alias, field in meant.items() if alias not in own}
-            if meant:
-                renamed = {meant.get(field, field): value for field, value in given.items()}
+                renames = {alias: field for alias, field in renames.items() if alias not in own}
+            if renames:
+                renamed = {renames.get(field, field): value for field, value in given.items()}
                 call = replace(call, arguments=json.dumps(renamed, ensure_ascii=False))
         calls.append(replace(call, name=name))
     return replace(answer, calls=tuple(calls))
 
 
 def _object(arguments: str) -> dict[str, JsonValue] | None:
-    """The arguments; None: they do not parse, which is reported elsewhere."""
+    """The arguments; None if they do not parse, which is reported elsewhere."""
     try:
         return read_arguments(arguments)
     except ValueError:
@@ -401,14 +402,14 @@ def _object(arguments: str) -> dict[str, JsonValue] | None:
 
 
 class _Attempts:
-    """Several requests for one answer (step `n`), with their attempts numbered consecutively."""
+    """The requests for one answer (step `n`), with consecutively numbered attempts."""
 
     def __init__(self, on_delta: OnDelta | None, steering: Sequence[Steering], n: int):
         self.on_delta, self.steering, self.n = on_delta, steering, n
         self._last = 0
 
     def next(self) -> OnDelta:
-        """The delta callback for another request, whose attempts follow the earlier ones."""
+        """The delta callback of the next request; its attempts follow the earlier ones."""
         before = self._last
 
         def count(delta: Delta) -> None:
@@ -420,7 +421,7 @@ class _Attempts:
 
 
 def _with_summary(answer: Completion, summary: Summary) -> Completion:
-    """The answer with the cost of the summary before it, and the summary as its marks."""
+    """The answer with the cost of the preceding summary, and the summary as its marks."""
     answer = _with_cost_of(summary.spent, answer)
     words = () if summary.words is None else (summary.words,)
     return replace(
@@ -432,27 +433,27 @@ def _with_summary(answer: Completion, summary: Summary) -> Completion:
 
 
 def _with_cost_of(wasted: Completion, answer: Completion) -> Completion:
-    """The answer with the cost of another one that was of no use."""
-    known = [cost for cost in (wasted.cost_usd, answer.cost_usd) if cost is not None]
+    """The answer with the cost of a discarded one."""
+    costs = [cost for cost in (wasted.cost_usd, answer.cost_usd) if cost is not None]
     return replace(
         answer,
         tokens_in=wasted.tokens_in + answer.tokens_in,
         tokens_out=wasted.tokens_out + answer.tokens_out,
-        cost_usd=sum(known) if known else None,
+        cost_usd=sum(costs) if costs else None,
     )
 
 
-# How a turn begins, and after which steps it asks a person: `begin_with` and `mode` of an agent.
+# The agent settings `begin_with` (a turn's first call) and `mode` (when to ask a person).
 
 
 def first_tool(toolbox: Toolbox, begin_with: str | None) -> str | None:
-    """The tool that the turn must begin with; None if there is none, or it is absent at present."""
+    """The tool that the turn must begin with; None if there is none, or it is currently absent."""
     entry = toolbox.registry.get(begin_with) if begin_with is not None else None
     return None if entry is None or entry.absent is not None else entry.name
 
 
 def initial_tools(toolbox: Toolbox, first: str | None) -> DescribeTools:
-    """Describes the tools; until the tool `first` was called, only that one."""
+    """Describes the tools; only the tool `first` until it was called."""
     entry = toolbox.registry.get(first) if first is not None else None
     if entry is None:
         return toolbox.described
@@ -461,5 +462,5 @@ def initial_tools(toolbox: Toolbox, first: str | None) -> DescribeTools:
 
 
 def quiet_tools(toolbox: Toolbox) -> frozenset[str]:
-    """Tools after which the mode `interactive` does not ask: harmless, or sending a message."""
+    """Tools after which the mode `interactive` does not ask: harmless ones, and those that send."""
     return toolbox.speaking | {FINISH, SELECT, TIDY_STEPS}

@@ -1,4 +1,4 @@
-"""Runs one agent: feeds its client's events to the inbox, and runs the turns that come out."""
+"""Runs one agent: feeds its client's events to the inbox and runs the resulting turns."""
 
 from __future__ import annotations
 
@@ -39,32 +39,31 @@ if TYPE_CHECKING:
 
 __all__ = ["GRACE_S", "AckWindow", "AgentRunner", "Debounce"]
 
-# Acknowledgements: an event may be acknowledged once it and everything before it is done. Pure.
+# Acknowledgements: an event can be acknowledged once it and all earlier events are done. Pure.
 
 
 class AckWindow:
-    """Tracks events that arrive in order and are finished in any order."""
+    """Tracks events that arrive in order and complete in any order."""
 
     def __init__(self) -> None:
         self._open: dict[int, None] = {}  # in order
         self._last = 0
 
-    def opened(self, seq: int) -> None:
+    def add(self, seq: int) -> None:
         self._open[seq] = None
         self._last = max(self._last, seq)
 
-    def open(self, seq: int) -> bool:
-        """Whether the event has arrived and is not done yet."""
+    def is_open(self, seq: int) -> bool:
+        """Whether the event has arrived but is not done."""
         return seq in self._open
 
-    def done(self, seq: int) -> int:
-        """Mark an event as done. Returns the position up to which everything is done."""
+    def mark_done(self, seq: int) -> int:
+        """Mark an event as done. Returns the position up to which all events are done."""
         self._open.pop(seq, None)
         return next(iter(self._open)) - 1 if self._open else self._last
 
 
-# Wakes that need no turn: an empty turn is recorded, so that the hub no longer counts them as
-# pending.
+# Wakes that need no turn: recording an empty turn makes the hub stop counting them as pending.
 
 
 AWAITED = "a handler was waiting for this message"
@@ -72,40 +71,40 @@ IGNORED = "the agent ignores this sender"
 
 
 async def record_empty_turn(client: Client, woken: WakingMessage, reason: str) -> None:
-    """Record an empty turn that finished for this reason."""
+    """Record an empty turn, finished with this reason."""
     recorder = TurnRecorder(client, TurnPlan.of([woken], None))
     await recorder.end("finished", reason)
     await recorder.settled()
 
 
-# Debouncing: an idle agent may wait a moment for more messages before it starts a turn.
+# Debouncing: an idle agent can wait briefly for more messages before it starts a turn.
 
 
 class Debounce:
-    """The threads that are waiting. `over` is called when a thread has waited for `seconds`,
-    counted from its first wake, so that further messages do not extend the wait.
+    """Delays the first turn of a thread. `on_elapsed` is called `seconds` after the thread's first
+    wake; further messages do not extend the delay.
     """
 
-    def __init__(self, seconds: float, over: Callable[[], object]):
-        self._seconds, self._over = seconds, over
+    def __init__(self, seconds: float, on_elapsed: Callable[[], object]):
+        self._seconds, self._on_elapsed = seconds, on_elapsed
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     @property
     def held(self) -> Set[str]:
-        """Threads in which no turn may start yet."""
+        """Threads in which no turn can start yet."""
         return self._timers.keys()
 
-    def woken(self, message: Message) -> None:
-        """A message wakes the agent in a thread that has no running turn."""
+    def on_wake(self, message: Message) -> None:
+        """Handle a wake in a thread without a running turn."""
         thread_id = message.thread_id
         if message.type == "direct" and message.by_person:
-            self.release(thread_id)  # a person who writes to the agent directly is waiting for it
+            self.release(thread_id)  # a person in a direct thread is waiting for the agent
         elif self._seconds and thread_id not in self._timers:
             loop = asyncio.get_running_loop()
-            self._timers[thread_id] = loop.call_later(self._seconds, self._due, thread_id)
+            self._timers[thread_id] = loop.call_later(self._seconds, self._elapsed, thread_id)
 
     def release(self, thread_id: str) -> None:
-        """Stop waiting in this thread."""
+        """Stop delaying turns in this thread."""
         timer = self._timers.pop(thread_id, None)
         if timer is not None:
             timer.cancel()
@@ -115,13 +114,13 @@ class Debounce:
         for thread_id in list(self._timers):
             self.release(thread_id)
 
-    def _due(self, thread_id: str) -> None:
+    def _elapsed(self, thread_id: str) -> None:
         self.release(thread_id)
-        self._over()
+        self._on_elapsed()
 
 
 GRACE_S = 0.5
-"""Seconds that running turns have to finish when the agent is stopped."""
+"""Seconds that running turns get to finish when the agent stops."""
 
 log = get_logger(__name__)
 
@@ -129,7 +128,7 @@ log = get_logger(__name__)
 class AgentRunner:
     """Runs the agent that `client` is connected as; the client must record turns.
 
-    A turn interrupted by the end of the process stays open at the hub, which offers it again; a
+    A turn interrupted by the end of the process stays open at the hub, which offers it again. A
     turn stopped by `cancel` is recorded as cancelled.
     """
 
@@ -145,9 +144,9 @@ class AgentRunner:
         debounce_s: float = 0.0,
         on_settled: Callable[[TurnPlan], None] | None = None,
     ):
-        """`steer`: what to do with a person's message during a turn, unless the message has its own
-        `mode`. `debounce_s`: seconds that an idle agent waits for more messages before it starts a
-        turn. `on_settled` is called for each finished turn once its record is durable.
+        """`steer`: how a person's message during a turn is treated, unless it has its own `mode`.
+        `debounce_s`: seconds that an idle agent waits for more messages before it starts a turn.
+        `on_settled` is called for each finished turn once its record is durable.
         """
         self._client, self._inbox, self._backend = client, inbox, backend
         self._trials = trials
@@ -156,12 +155,12 @@ class AgentRunner:
         self._debounce = Debounce(debounce_s, self._start_turns)
         self._turns = TurnTasks()
         self._parked = ParkedTurns(inbox.resume)
-        self._observer = MessageObserver(backend, self._done, client.written)
+        self._observer = MessageObserver(backend, self._mark_done, client.written)
         self._catch_up = CatchUp(client, inbox, self._spawn, self._caught_up)
         self._life = new_ulid()
         self._initial_head = 0
-        """The hub's position when this process first joined: an earlier process may have crashed on
-        anything up to there."""
+        """The hub's position when this process first joined. An earlier process may have crashed on
+        any event up to it."""
         self._suspect_lock = asyncio.Lock()
         self._hub_state = HubState()
         self._acks = AckWindow()
@@ -169,14 +168,14 @@ class AgentRunner:
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
-        """Run until cancelled. Raises `ConnectionLost` when the hub has closed for good."""
+        """Run until cancelled. Raises `ConnectionLost` when the hub closes for good."""
         try:
             async with asyncio.TaskGroup() as self._group:
                 self._spawn(self._start())
                 await self._pump()
-        except BaseExceptionGroup as several:
-            if len(several.exceptions) == 1:
-                raise several.exceptions[0] from None
+        except BaseExceptionGroup as group:
+            if len(group.exceptions) == 1:
+                raise group.exceptions[0] from None
             raise
 
     async def _start(self) -> None:
@@ -195,32 +194,32 @@ class AgentRunner:
         except asyncio.CancelledError:
             self._open = False
             await self._turns.finish(self._grace_s)
-            await done_within(self._leave(), _LEAVE_S)
-            raise  # the task group cancels what has not finished
+            await done_within(self._leave_turns(), _LEAVE_S)
+            raise  # the task group cancels the remaining tasks
         finally:
             self._catch_up.close()
             self._debounce.close()
 
-    async def _leave(self) -> None:
-        """Tell the hub that the running turns were interrupted by a shutdown, not by a crash."""
-        left = [
+    async def _leave_turns(self) -> None:
+        """Report to the hub that a shutdown, not a crash, interrupted the running turns."""
+        posts = [
             self._client.post("leave_turn", cid=None, turn=plan.id, life=self._life)
             for plan in self._turns
         ]
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*posts, return_exceptions=True)
 
-    def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        assert self._group is not None, "runs only inside run()"
-        return self._group.create_task(work)
+    def _spawn(self, coroutine: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        assert self._group is not None, "only inside run()"
+        return self._group.create_task(coroutine)
 
     # Connections --------------------------------------------------------------------------------
 
     async def _dispatch(self, item: Incoming) -> None:
         match item:
             case Ready():
-                await self._begin(item)
+                await self._connected(item)
             case Event():
-                await self._event(item)
+                await self._handle_event(item)
             case Disconnected():
                 log.info("connection lost", code=item.code, retry_in_s=round(item.retry_in_s, 1))
             case Signal(type="caught_up", sender="hub"):
@@ -228,22 +227,22 @@ class AgentRunner:
             case Signal(type="approval", sender="hub"):
                 self._approval_decided(item.data)
             case Signal(type="stop_turns", sender="hub"):
-                self._end_turns(StopTurns.model_validate(item.data))
+                self._stop_turns(StopTurns.model_validate(item.data))
             case Signal(type="try_turn", sender="hub"):
                 self._spawn(self._run_trial(item.data))
             case Signal():
                 pass  # the other signals are for people
 
     async def _run_trial(self, data: JsonValue) -> None:
-        """Ask a model again what it was asked in a recorded turn (see `TurnTrials`)."""
+        """Query a model again as in a recorded turn (see `TurnTrials`)."""
         from hubbub.agents.trials import TurnTrials  # imported late: few agents need it
 
         self._trials = self._trials or TurnTrials(self._client)
         await self._trials.take(data)
 
-    async def _begin(self, ready: Ready) -> None:
+    async def _connected(self, ready: Ready) -> None:
         if not ready.resumed:
-            await self._turns.stop()  # they belong to a log that no longer exists
+            await self._turns.stop()  # their log no longer exists
             self._acks = AckWindow()
             self._parked.clear()
             self._hub_state.parts = {}
@@ -252,18 +251,18 @@ class AgentRunner:
         self._hub_state.limited = True  # the hub's config may have changed
         await self._backend.ready(ready)
         if ready.resumed:  # the hub may have ended turns while disconnected
-            still = StillOpenWakes.at(ready)
-            self._turns.keep(still)
-            self._inbox.keep(still)
+            still_open = StillOpenWakes.at(ready)
+            self._turns.retain(still_open)
+            self._inbox.retain(still_open)
         for ignored in self._inbox.begin(
             ready, lambda m, wake: self._claimed(WakingMessage(m, wake))
         ):
-            self._settle(WakingMessage(ignored.message, ignored.wake), IGNORED)
+            self._record_empty_turn(WakingMessage(ignored.message, ignored.wake), IGNORED)
         self._parked.recheck(self._turns)
         self._catch_up.expect_events(ready)
 
     def _caught_up(self, held: Iterable[WakingMessage]) -> None:
-        """The backlog is complete: wakes that were held may start turns."""
+        """The backlog is complete: start turns for the wakes held back."""
         for woken in held:
             if not self._claimed(woken):
                 self._requeue(woken)
@@ -271,43 +270,41 @@ class AgentRunner:
 
     # Events -------------------------------------------------------------------------------------
 
-    async def _event(self, event: Event) -> None:
+    async def _handle_event(self, event: Event) -> None:
         message = event.message
         if message.amends is not None:  # an edit or deletion starts nothing
             self._inbox.receive(event)
             self._catch_up.note(event.seq)
-            self._acks.opened(event.seq)
-            await self._done(event.seq)
+            self._acks.add(event.seq)
+            await self._mark_done(event.seq)
             return
         woken = WakingMessage(message, event.wake) if event.wake is not None else None
-        self._acks.opened(event.seq)
+        self._acks.add(event.seq)
         ignored = self._inbox.ignores(message.sender_id)
         claimed = woken is not None and not ignored and self._claimed(woken)
         if woken is None and message.type == "direct":
-            self._backend.claims(
-                message
-            )  # it wakes nobody, but may still be the answer to a question
+            self._backend.claims(message)  # no wake, but possibly the answer to a question
         received = self._inbox.receive(event, claimed=claimed)
         self._catch_up.note(event.seq)
         if received == "queued":
             self._interrupt(message)
             if self._turns.in_thread(message.thread_id) is None:
-                self._debounce.woken(message)
+                self._debounce.on_wake(message)
             if event.seq in self._start_turns():
-                return  # acknowledged once the start of the turn has been sent
+                return  # acknowledged once the turn's start is sent
         if received == "noted" and woken is None and self._backend.observes(message):
             suspect = event.seq <= self._initial_head
             self._spawn(self._observer.observe(message, suspect=suspect))
             return
         if received == "ignored" and woken is not None:
-            self._settle(woken, IGNORED)
-        # A queued wake needs no open event: it stays pending at the hub until its turn has ended,
-        # and an open event would hold up the acknowledgements of other threads.
-        await self._done(event.seq)
+            self._record_empty_turn(woken, IGNORED)
+        # A queued wake needs no open event: it stays pending at the hub until its turn ends, and an
+        # open event would hold up the acknowledgements of other threads.
+        await self._mark_done(event.seq)
 
     def _claimed(self, woken: WakingMessage) -> bool:
-        """Whether the wake starts no turn, at least for now: it is held back, or code of the agent
-        may be waiting for its message.
+        """Whether the wake starts no turn for now: it is held back, or the agent's code may be
+        waiting for its message.
         """
         if not self._catch_up.done:
             self._catch_up.hold(woken)
@@ -319,8 +316,8 @@ class AgentRunner:
 
     async def _await_verdict(self, verdict: asyncio.Future[bool], woken: WakingMessage) -> None:
         if await verdict:
-            self._settle(woken, AWAITED)
-        else:  # it looked like an awaited answer, but was not
+            self._record_empty_turn(woken, AWAITED)
+        else:  # it only looked like an awaited answer
             self._requeue(woken)
             self._start_turns()
 
@@ -333,17 +330,17 @@ class AgentRunner:
         if running is not None and steer_mode(message, self._steer) == "interrupt":
             self.cancel(running, f"interrupted by {message.sender_id}")
 
-    def _settle(self, woken: WakingMessage, reason: str) -> None:
+    def _record_empty_turn(self, woken: WakingMessage, reason: str) -> None:
         self._spawn(record_empty_turn(self._client, woken, reason))
 
-    async def _done(self, *seqs: int) -> None:
-        upto = [self._acks.done(seq) for seq in seqs]
-        await self._client.ack(max(upto))
+    async def _mark_done(self, *seqs: int) -> None:
+        positions = [self._acks.mark_done(seq) for seq in seqs]
+        await self._client.ack(max(positions))
 
     # Turns --------------------------------------------------------------------------------------
 
     def _start_turns(self) -> set[int]:
-        """Start all turns that may start. Returns the positions of their messages."""
+        """Start all turns that can start. Returns the positions of their messages."""
         if not (self._open and self._catch_up.done):
             return set()
         started: set[int] = set()
@@ -356,7 +353,7 @@ class AgentRunner:
         recorder = TurnRecorder(
             self._client,
             plan,
-            partial(self._done, *(m.seq for m in plan.incoming)),
+            partial(self._mark_done, *(m.seq for m in plan.incoming)),
             partial(self.cancel, plan.id),
             life=self._life,
             cautious=any(m.seq <= self._initial_head for m in plan.incoming),
@@ -375,8 +372,8 @@ class AgentRunner:
             self._turns.remove(plan.id)
             self._inbox.ended(plan.thread_id)
             self._parked.ended(plan.id)
-        if never_begun := [m.seq for m in plan.incoming if self._acks.open(m.seq)]:
-            await self._done(*never_begun)  # it was ended before it began: acknowledge its events
+        if unacknowledged := [m.seq for m in plan.incoming if self._acks.is_open(m.seq)]:
+            await self._mark_done(*unacknowledged)  # the turn ended before it began
         self._start_turns()
         with self._turns.settling():
             await recorder.settled()
@@ -384,7 +381,7 @@ class AgentRunner:
             self._on_settled(plan)
 
     async def _run_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        """Run the turn until its end is recorded. CancelledError means that the process is shutting
+        """Run the turn until its end is recorded. Raises CancelledError if the process is shutting
         down; the hub offers the turn again.
         """
         try:
@@ -401,15 +398,15 @@ class AgentRunner:
             raise
         except Exception as exc:
             if isinstance(exc, OperationError) and exc.code == ErrorCode.TURN_OVER:
-                raise  # it has already been ended; there is no other end to record
+                raise  # already ended: there is no other end to record
             traceback.print_exception(exc)
             await recorder.end("handler_error", told(exc))
 
     async def _isolation(
         self, plan: TurnPlan, recorder: TurnRecorder
     ) -> contextlib.AbstractAsyncContextManager[None]:
-        """Turns that were interrupted more than once run one at a time. Otherwise the turns that
-        happen to run beside the one that crashes the process would be suspected, too.
+        """Run turns that were interrupted more than once one at a time. Otherwise, turns running
+        beside the one that crashes the process would be suspected too.
         """
         if (
             not plan.resumed
@@ -427,24 +424,24 @@ class AgentRunner:
         await ending.record(recorder)
         await self._backend.dropped(plan.id)
 
-    # People -------------------------------------------------------------------------------------
+    # Stops and approvals ------------------------------------------------------------------------
 
     def cancel(self, turn: str, reason: str) -> bool:
         """Stop a running turn and record it as cancelled. False if it is not running."""
         return self._turns.end(turn, Cancellation(reason))
 
-    def _end_turns(self, stopped: StopTurns) -> None:
-        """The hub has ended turns: cancel running ones and drop waiting ones at once."""
-        over = frozenset(stopped.turns)
-        for turn in over:
-            self._turns.end(turn, Cancellation(stopped.text, by_hub=True))
+    def _stop_turns(self, signal: StopTurns) -> None:
+        """Cancel the running and drop the waiting turns that the hub ended."""
+        turns = frozenset(signal.turns)
+        for turn in turns:
+            self._turns.end(turn, Cancellation(signal.text, by_hub=True))
             if self._parked.drop(turn):
                 self._spawn(self._backend.dropped(turn))
-        self._inbox.drop(over)
-        self._catch_up.drop(over)
+        self._inbox.drop(turns)
+        self._catch_up.drop(turns)
 
     def _approval_decided(self, data: JsonValue) -> None:
-        """An approval for a call of one of the agent's turns was decided, or has expired."""
+        """An approval for a call of the agent was decided or expired."""
         from hubbub.protocol.control import Approval  # imported late: large
 
         approval = Approval.model_validate(data)
@@ -455,8 +452,8 @@ class AgentRunner:
 
 
 _LEAVE_S = 0.3
-"""Seconds for reporting interrupted turns to the hub: the launcher kills processes that take long
-to end."""
+"""Seconds for reporting interrupted turns to the hub; the launcher kills processes that take too
+long to end."""
 _SUSPECT_ATTEMPTS = 2
-"""Number of processes that must have attempted a turn before it runs in isolation."""
+"""Number of processes that attempted a turn before it runs in isolation."""
 _DECIDED = ("approved", "denied", "expired", "cancelled")

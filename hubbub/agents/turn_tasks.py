@@ -159,10 +159,10 @@ class TurnTasks:
             asyncio.get_running_loop().call_soon(self._cancel, running)
         return True
 
-    def keep(self, still: StillOpenWakes) -> None:
-        """Cancel turns that the hub has ended while disconnected."""
+    def retain(self, still_open: StillOpenWakes) -> None:
+        """Cancel turns that the hub ended while disconnected."""
         for plan in self:
-            if not any(map(still.has, plan.incoming)):
+            if not any(map(still_open.has, plan.incoming)):
                 self.end(plan.id, Cancellation(_MEANWHILE, by_hub=True))
 
     def _cancel(self, running: _Running) -> None:

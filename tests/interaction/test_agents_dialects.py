@@ -234,7 +234,7 @@ class TestFallback:
             assert ending(turn)[0] == "finished"
             text, calls = turn.steps
             assert (text.calls, text.notes) == ((), ())
-            assert "although it is told that one is required" in calls.notes[0]
+            assert "although the request requires a call" in calls.notes[0]
             assert (calls.tokens_in, calls.tokens_out) == (110, 10)  # the wasted answer counts
 
     async def test_what_is_no_sign_of_a_model_that_cannot_call_ends_the_turn(

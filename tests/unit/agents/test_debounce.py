@@ -15,8 +15,8 @@ DESK = "channel.desk"
 async def test_a_thread_is_held_from_its_first_wake_on_until_time_is_up() -> None:
     over: list[str] = []
     debounce = Debounce(0.01, lambda: over.append("over"))
-    debounce.woken(message(1, thread=DESK))
-    debounce.woken(message(2, thread=DESK))
+    debounce.on_wake(message(1, thread=DESK))
+    debounce.on_wake(message(2, thread=DESK))
     assert set(debounce.held) == {DESK}
     await eventually(lambda: over == ["over"])
     assert not debounce.held
@@ -24,12 +24,12 @@ async def test_a_thread_is_held_from_its_first_wake_on_until_time_is_up() -> Non
 
 async def test_a_persons_direct_message_sets_its_thread_free() -> None:
     debounce = Debounce(60, lambda: None)
-    debounce.woken(message(1, "zed", kind="agent", thread="dm.alice.bot.zed"))
-    debounce.woken(message(2, thread=DESK))
-    debounce.woken(message(3, thread="dm.alice.bot.zed"))
+    debounce.on_wake(message(1, "zed", kind="agent", thread="dm.alice.bot.zed"))
+    debounce.on_wake(message(2, thread=DESK))
+    debounce.on_wake(message(3, thread="dm.alice.bot.zed"))
     assert set(debounce.held) == {DESK}
     debounce.close()
     assert not debounce.held
     debounce = Debounce(0, lambda: None)
-    debounce.woken(message(1, thread=DESK))
+    debounce.on_wake(message(1, thread=DESK))
     assert not debounce.held

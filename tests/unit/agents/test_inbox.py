@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hubbub.agents.inbox import (
-    KEPT_MESSAGES,
-    KEPT_THREADS,
-    MOST_INCOMING,
+    MAX_INCOMING,
+    MAX_THREAD_MESSAGES,
+    MAX_THREADS,
     Inbox,
     StillOpenWakes,
     TurnPlan,
@@ -46,7 +46,7 @@ def test_events_extend_threads_the_most_recent_first_and_repeated_ones_change_no
     before = {t.id: t for t in inbox.threads}
     assert list(before) == ["dm.bob.bot", "dm.alice.bot"]
     said = event(message(3, "alice", "more"))
-    assert [inbox.receive(said), inbox.receive(said)] == ["queued", "known"]
+    assert [inbox.receive(said), inbox.receive(said)] == ["queued", "duplicate"]
     after = {t.id: t for t in inbox.threads}
     assert list(after) == ["dm.alice.bot", "dm.bob.bot"]
     assert texts(inbox, "dm.alice.bot") == ["hello", "more"]
@@ -57,11 +57,11 @@ def test_events_extend_threads_the_most_recent_first_and_repeated_ones_change_no
 
 def test_only_so_many_messages_and_threads_are_kept() -> None:
     inbox = begun()
-    for seq in range(1, KEPT_MESSAGES + 6):
+    for seq in range(1, MAX_THREAD_MESSAGES + 6):
         inbox.receive(event(message(seq, content=str(seq)), wakes=False))
-    assert texts(inbox, "dm.alice.bot") == [str(n) for n in range(6, KEPT_MESSAGES + 6)]
+    assert texts(inbox, "dm.alice.bot") == [str(n) for n in range(6, MAX_THREAD_MESSAGES + 6)]
     inbox = begun()
-    for seq in range(1, KEPT_THREADS + 3):
+    for seq in range(1, MAX_THREADS + 3):
         inbox.note(message(seq, f"p{seq}"))
     assert inbox.thread("dm.bot.p2") is None
     assert inbox.thread("dm.bot.p3") is not None
@@ -177,7 +177,7 @@ def test_what_had_steered_a_turn_before_is_not_what_began_it() -> None:
 @pytest.mark.behaviour("W-8")
 def test_of_many_messages_the_newest_twenty_are_shown_and_those_of_people() -> None:
     cases: list[tuple[list[SenderKind], list[int]]] = [
-        (["agent"] * MOST_INCOMING, [*range(2, MOST_INCOMING + 2)]),
+        (["agent"] * MAX_INCOMING, [*range(2, MAX_INCOMING + 2)]),
         (["agent"] * 25, [*range(7, 27)]),
         (["human", *["agent"] * 30], [2, *range(14, 33)]),  # type: ignore[list-item]
     ]
@@ -186,7 +186,7 @@ def test_of_many_messages_the_newest_twenty_are_shown_and_those_of_people() -> N
         for seq, kind in enumerate(kinds, 2):
             inbox.receive(event(message(seq, kind, kind=kind, thread="channel.desk")))
         (plan,) = inbox.next_turns()
-        assert plan.omitted == max(0, len(kinds) - MOST_INCOMING)
+        assert plan.omitted == max(0, len(kinds) - MAX_INCOMING)
         assert len(plan.incoming) == len(kinds)
         assert [m.seq for m in plan.shown] == shown
 
@@ -225,10 +225,10 @@ def test_after_a_return_only_what_is_pending_is_kept_and_what_is_newer() -> None
     inbox = begun()
     for seq, sender in ((1, "alice"), (2, "bob"), (3, "carol")):
         inbox.receive(event(message(seq, sender)))
-    inbox.keep(StillOpenWakes({"m1"}, 2))
+    inbox.retain(StillOpenWakes({"m1"}, 2))
     assert [p.id for p in inbox.next_turns()] == ["bot-m1", "bot-m3"]
     inbox = Inbox(ME)
     both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
     inbox.begin(ready(2, pending=both))
-    inbox.keep(StillOpenWakes({"m2"}, 2))
+    inbox.retain(StillOpenWakes({"m2"}, 2))
     assert [p.id for p in inbox.next_turns()] == ["bot-m1"], "one of its messages is pending"

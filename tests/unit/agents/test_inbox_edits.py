@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.agents.inbox import KEPT_MESSAGES, Inbox
+from hubbub.agents.inbox import MAX_THREAD_MESSAGES, Inbox
 from hubbub.agents.prompt.render import ConversationTemplate, select_history
 from hubbub.config.models import HistoryConfig
 from hubbub.protocol.messages import Amendment, Message
@@ -44,10 +44,12 @@ def test_a_thread_has_the_latest_text_and_no_place_for_edits() -> None:
     inbox.receive(event(edit(4, 1, "One"), wakes=False))
     inbox.receive(event(deletion(5, 2), wakes=False))
     assert shown(inbox) == [("One", "edited"), ("", "deleted")]
-    inbox = begun(*(message(n, content=str(n)) for n in range(1, KEPT_MESSAGES + 1)))
-    for n in range(1, KEPT_MESSAGES + 1):
-        inbox.receive(event(edit(KEPT_MESSAGES + n, n, f"new {n}"), wakes=False))
-    assert [text for text, _ in shown(inbox)] == [f"new {n}" for n in range(1, KEPT_MESSAGES + 1)]
+    inbox = begun(*(message(n, content=str(n)) for n in range(1, MAX_THREAD_MESSAGES + 1)))
+    for n in range(1, MAX_THREAD_MESSAGES + 1):
+        inbox.receive(event(edit(MAX_THREAD_MESSAGES + n, n, f"new {n}"), wakes=False))
+    assert [text for text, _ in shown(inbox)] == [
+        f"new {n}" for n in range(1, MAX_THREAD_MESSAGES + 1)
+    ]
     inbox = begun(message(1, "alice"), message(2, "bob"))
     inbox.receive(event(edit(3, 1), wakes=False))
     assert [thread.id for thread in inbox.threads] == ["dm.bob.bot", THREAD]

@@ -55,9 +55,9 @@ class InboxMachine(RuleBasedStateMachine):
         self.hub.log.append(said)
         if wakes:
             self.hub.unsettled[said.seq] = said
-        assert self.inbox.receive(event(said, wakes=wakes)) != "known"
+        assert self.inbox.receive(event(said, wakes=wakes)) != "duplicate"
         if twice:
-            assert self.inbox.receive(event(said, wakes=wakes)) == "known"
+            assert self.inbox.receive(event(said, wakes=wakes)) == "duplicate"
 
     @rule(thread=st.sampled_from(THREADS))
     def the_agent_speaks(self, thread: str) -> None:

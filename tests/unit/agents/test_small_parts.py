@@ -20,10 +20,10 @@ def test_nothing_open_is_ever_acknowledged(order: list[int]) -> None:
     window = AckWindow()
     open_ = set(order)
     for seq in sorted(order):
-        window.opened(seq)
+        window.add(seq)
     for seq in order:
         open_.discard(seq)
-        upto = window.done(seq)
+        upto = window.mark_done(seq)
         assert all(left > upto for left in open_)
     assert upto == 8
 
