@@ -123,7 +123,7 @@ async def test_what_is_refused_says_why_where_it_stands_and_keeps_the_message_ba
     big = file("big.bin", b"x" * 1_100_000)
     await chooses(desk, file("empty.txt", b""), big, file("song.mp3", b"ID3aaaa", "audio/mpeg"))
     await expect(tray(desk, "empty.txt").get_by_role("alert")).to_contain_text("empty")
-    await expect(tray(desk, "big.bin").get_by_role("alert")).to_contain_text("at most")
+    await expect(tray(desk, "big.bin").get_by_role("alert")).to_contain_text("the limit is")
     await expect(tray(desk, "song.mp3")).to_have_attribute("data-state", "failed")
     await desk.write("Look")
     await desk.send()

@@ -180,5 +180,5 @@ def test_without_a_key_one_sentence_says_what_is_missing(
         with pytest.raises(UserError) as refused:
             load_checked(ROOT / "configs" / f"{config}.yaml")
         assert "OPENAI_API_KEY" in str(refused.value), config
-        assert "quickstart" in str(refused.value), config
+        assert "hubbub init" in str(refused.value), config
     assert not list(tmp_path.iterdir())
