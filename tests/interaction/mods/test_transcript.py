@@ -378,7 +378,7 @@ async def test_a_wrong_line_is_told_by_its_number_and_nothing_is_imported() -> N
             assert re.match(rf"line 8: .*{re.escape(why)}", error.message), error.message
         for header in NO_HEADERS:
             error = await refusing(olga, "import_transcript", header=header, lines=[line()])
-            assert error.message.startswith("line 1: a transcript begins with")
+            assert error.message.startswith("line 1: a transcript starts with")
         assert len(await lines_of(olga)) == 1
 
 
