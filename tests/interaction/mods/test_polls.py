@@ -165,8 +165,8 @@ def test_a_result_names_the_winner_the_tie_or_what_is_missing() -> None:
         ([2, 1], 3, 0, "decided", [0], '"A"'),
         ([2, 2, 1], 5, 5, "tie", [0, 1], 'a tie between "A" and "B"'),
         ([3, 0], 3, 4, "no_quorum", (), "3 voted and the quorum is 4"),
-        ([0, 0], 0, 0, "no_votes", (), "nobody has voted"),
-        ([0, 0], 0, 3, "no_votes", (), "nobody has voted"),
+        ([0, 0], 0, 0, "no_votes", (), "no votes"),
+        ([0, 0], 0, 3, "no_votes", (), "no votes"),
     ):
         assert result_of(counts, voters, quorum) == (outcome, winners)
         assert words in result_text("Q", "ABC"[: len(counts)], counts, voters, quorum)

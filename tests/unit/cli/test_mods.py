@@ -61,7 +61,7 @@ def test_a_mod_is_shown_with_its_settings_and_operations(
 ) -> None:
     shown = hubbub("mods", "show", "moderation").out
     assert shown.startswith("moderation (built in)")
-    assert "Characters of a text" in shown
+    assert "Maximum number of characters" in shown
     told = hubbub("mods", "show", "documents", "--json").json()
     assert told["name"] == "documents"
     assert told["operations"]

@@ -40,7 +40,10 @@ def test_a_folder_is_looked_for_beside_the_module_of_the_class() -> None:
     with pytest.raises(UserError) as caught:
         scripts_of(mod("no_such_tables"))
     missing = Path(__file__).parent / "no_such_tables"
-    assert str(caught.value) == f"the mod polls has no folder {missing}; its `migrations` names it"
+    assert (
+        str(caught.value)
+        == f"the mod polls: there is no folder {missing}, which `migrations` names"
+    )
 
 
 def test_numbers_begin_at_1_and_have_no_gaps(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ def test_wrong_settings_are_told_with_their_place() -> None:
         ({"hooks": [{**HOOK, "secret": "short"}]}, "hooks.0.secret: "),
         ({"hooks": [{**HOOK, "events": ["massage"]}]}, "hooks.0.events.0: "),
         ({"hooks": [{**HOOK, "threads": ["desk"]}]}, "hooks.0.threads.0: 'desk' is not a thread"),
-        ({"hooks": [HOOK, HOOK]}, "mods.webhooks: 'audit' is there twice"),
-        ({"inbound": {"endpoints": [DOOR, DOOR]}}, "inbound.endpoints: 'ci' is there twice"),
+        ({"hooks": [HOOK, HOOK]}, "mods.webhooks: 'audit' is listed twice"),
+        ({"inbound": {"endpoints": [DOOR, DOOR]}}, "inbound.endpoints: 'ci' is listed twice"),
         ({"inbound": {"listen": "here"}}, "inbound.listen: 'here' is no address"),
         (
             {"inbound": {"endpoints": [{**DOOR, "template": "a\n{{ body."}]}},

@@ -60,7 +60,7 @@ async def test_help_lists_what_this_network_has_and_says_what_a_command_takes() 
         assert "/tasks" not in told
         await chat.ann.plays("/help history", "/help nonsense")
         await chat.ann.sees("/messages history <message id>: Read the versions of a message")
-        await chat.ann.sees("--limit  How many at most.")
+        await chat.ann.sees("--limit  Maximum number of results.")
         await chat.ann.sees("there is no command 'nonsense'")
 
 
