@@ -64,9 +64,10 @@ async def test_an_agent_looks_something_up_loads_a_skill_and_finds_what_was_edit
     assert search.error is load.error is None
     assert json.loads(search.result or "") == json.loads(example(PAGE, "hit.json"))
     assert load.result == (
-        "1. Ask for the order's number.\n2. Tell the customer what they get back, and when."
+        "1. Ask for the order number.\n"
+        "2. Tell the customer the amount of the refund and when it will arrive."
     )
-    assert "- `refund`: How to pay money back, step by step." in (turn.system_prompt or "")
+    assert "- `refund`: How to refund an order, step by step." in (turn.system_prompt or "")
     unknown = turn.steps[1].calls[1]
     assert (unknown.error, unknown.attempts) == ("unknown_skill", 1)
     assert json.loads(unknown.result or "")["valid_names"] == ["refund"]
@@ -123,7 +124,7 @@ def test_the_page_says_how_the_search_is_used_from_python(shop: Path) -> None:
 def test_tools_and_skills_are_shown_without_a_network_and_limits_can_be_said(shop: Path) -> None:
     prompt = agent_prompts(load_valid(shop / "shop.yaml"))["clerk"]
     assert {"search_knowledge", "load_skill"} <= set(prompt.toolbox.names)
-    assert "- `refund`: How to pay money back" in previews(prompt)[0].text
+    assert "- `refund`: How to refund an order" in previews(prompt)[0].text
     (shop / "faq").mkdir()
     (shop / "limits.yaml").write_text(example(PAGE, "limits.yaml"))
     said = load_valid(shop / "limits.yaml").file.knowledge

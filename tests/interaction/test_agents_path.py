@@ -17,7 +17,11 @@ from tests.interaction.agent_rig import call, finish, held, playing, rig, says
 from tests.interaction.peers import Networks
 
 FOLDER = Path(hubbub.__file__).parent
-HEARD, TURN, ASKED = "agents.runner._event", "agents.llm.take_turn", "agents.models.openai.answer"
+HEARD, TURN, ASKED = (
+    "agents.runner._handle_event",
+    "agents.llm.take_turn",
+    "agents.models.openai.answer",
+)
 
 
 class Trace:

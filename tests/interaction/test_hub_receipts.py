@@ -159,7 +159,7 @@ async def test_receipts_of_very_many_take_few_reads_and_are_cut_after_the_agents
     before = moody.asked
     assert len(await receipts(ann, sent)) == 41
     assert moody.asked - before <= 3
-    monkeypatch.setattr(module, "MOST_RECEIPTS", 3)
+    monkeypatch.setattr(module, "MAX_RECEIPTS", 3)
     answer = await ann.call("read_receipts", id=sent["id"])
     cut = [each["participant"] for each in answer["receipts"]]
     assert (cut[0], len(cut), answer["more"]) == ("zed", 3, True)
