@@ -336,7 +336,7 @@ class GuestBackend(AgentBackend):
         return GuestPrompt(system, conversation.text, bool(untrusted_ids(conversation.in_thread)))
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        plan = await recorder.take_up()
+        plan = await recorder.prepare()
         config, toolbox, told = self.config, self._tools.for_turn(), self.told(plan)
         tools = tuple(offered(toolbox, ANSWER))
         steps = await recorder.begin(
@@ -345,7 +345,7 @@ class GuestBackend(AgentBackend):
             prompt=told.prompt,
             tools=tuple(tool.name for tool in tools),
         )
-        await recorder.begun()  # who dies of the run has died in this turn
+        await recorder.flush_start()  # who dies of the run has died in this turn
         taint = TrustState(told.outside, steps)
         try:
             async with (

@@ -187,7 +187,7 @@ class AcpTurn:
         """
         try:
             if self._prompting is None:
-                await self._calls.recorder.begun()  # who dies of it has died in this turn
+                await self._calls.recorder.flush_start()  # who dies of it has died in this turn
                 await self._reserve(asked.n)
                 await self._begin(asked)
             else:
@@ -215,7 +215,7 @@ class AcpTurn:
         told = hashlib.sha256(self._system.encode(errors="surrogatepass")).hexdigest()[:16]
         texts = [] if known.told == told else [self._system]
         texts += [_AGAIN] if self.steps else []
-        texts += [self._conversation, *(steering.text for steering in asked.fresh)]
+        texts += [self._conversation, *(steering.text for steering in asked.steering)]
         names = [tool.spec.name for tool in place.network.offered]
         progress = Progress(calls.recorder.clock, asked.n, place.workspace, self._fit, names)
         progress.cost = known.cost
