@@ -200,7 +200,7 @@ class HelperHost:
     """Sub-agents in the background."""
 
     def __post_init__(self) -> None:
-        self.loop.apart = sum(step.tokens_in + step.tokens_out for step in self.recorded)
+        self.loop.helper_tokens = sum(step.tokens_in + step.tokens_out for step in self.recorded)
 
     async def run(self, fork: Fork, site: CallSite) -> str:
         """Run a sub-agent, or start it in the background. Raises `ToolFailed`."""

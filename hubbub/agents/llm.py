@@ -111,7 +111,7 @@ class LlmBackend(AgentBackend):
         await self._activities.drop(turn)
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        plan = recorder.plan = await self._with_requester(await recorder.take_up())
+        plan = recorder.plan = await self._with_requester(await recorder.prepare())
         inbox, history = self._inbox, self._config.history
         conversation = ConversationPrompt.of(self._template, inbox.threads, plan, inbox.me, history)
         options = self._program.turn_options(plan) if self._program is not None else TurnOptions()
@@ -174,20 +174,20 @@ class LlmBackend(AgentBackend):
         client: PromptClient,
         toolbox: Toolbox,
         loop: Loop,
-        asked: QueryModel,
+        query: QueryModel,
         on_delta: OnDelta | None,
     ) -> Completion:
         """Raises `ModelError`, unless only the wording of a question is requested."""
         asks = self._config.mode == "interactive"
         steps = without_questions(loop.steps) if asks else loop.steps
-        if not asked.words:
-            return await client.ask(steps, on_delta, asked.fresh, n=asked.n)
+        if not query.wording_only:
+            return await client.ask(steps, on_delta, query.steering, n=query.n)
         entry = toolbox.registry.get(ASK_HUMAN)
         specs = () if entry is None else (entry.tool.spec,)
         closing = f"{client.closing}\n\n{QUESTION_PROMPT}".strip()
         wording = replace(client, offers=lambda steps: specs, form=None, closing=closing)
         try:
-            return await wording.ask(steps, None, asked.fresh, n=asked.n)
+            return await wording.ask(steps, None, query.steering, n=query.n)
         except ModelError as exc:
             return Completion(notes=(f"the model gave no words for the question: {exc}",))
 

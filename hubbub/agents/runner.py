@@ -74,7 +74,7 @@ async def record_empty_turn(client: Client, woken: WakingMessage, reason: str) -
     """Record an empty turn, finished with this reason."""
     recorder = TurnRecorder(client, TurnPlan.of([woken], None))
     await recorder.end("finished", reason)
-    await recorder.settled()
+    await recorder.try_flush()
 
 
 # Debouncing: an idle agent can wait briefly for more messages before it starts a turn.
@@ -376,7 +376,7 @@ class AgentRunner:
             await self._mark_done(*unacknowledged)  # the turn ended before it began
         self._start_turns()
         with self._turns.settling():
-            await recorder.settled()
+            await recorder.try_flush()
         if self._on_settled is not None and recorder.end_record is not None:
             self._on_settled(plan)
 

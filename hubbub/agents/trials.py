@@ -30,7 +30,7 @@ from hubbub.agents.prompt_client import (
 )
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.chat import chat_messages
-from hubbub.agents.turn.loop import FINISH, held_back
+from hubbub.agents.turn.loop import FINISH, hold_back
 from hubbub.agents.turn.record_limits import within_limits
 from hubbub.agents.turn.steps import TurnClock, step_of
 from hubbub.client import Client
@@ -115,7 +115,7 @@ class TrialRunner:
             notes.append(f"the steps of {before}, with which the turn goes on, were not shown")
         answer = replace(answer, notes=(*notes, *answer.notes))
         step = step_of(answer, 1, sorted({*start.tools, FINISH}), at, clock.since(at))
-        return held_back(step, (), first)
+        return hold_back(step, (), first)
 
 
 async def _answer(

@@ -343,7 +343,7 @@ class GuestBackend(AgentBackend):
         return GuestPrompt(system, conversation.text, bool(untrusted_ids(conversation.in_thread)))
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        plan = await recorder.take_up()
+        plan = await recorder.prepare()
         config, toolbox, prompt = self.config, self._tools.for_turn(), self.prompt_for(plan)
         tools = tuple(offered(toolbox, ANSWER))
         steps = await recorder.begin(
@@ -352,7 +352,7 @@ class GuestBackend(AgentBackend):
             prompt=prompt.prompt,
             tools=tuple(tool.name for tool in tools),
         )
-        await recorder.begun()  # so a crash of the run is attributed to this turn
+        await recorder.flush_start()  # so a crash of the run is attributed to this turn
         trust = TrustState(prompt.is_untrusted, steps)
         try:
             async with (

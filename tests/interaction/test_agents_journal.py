@@ -102,7 +102,7 @@ async def test_what_is_refused_for_now_is_told_again_until_it_holds() -> None:
         recorder.step(Step(n=1, text="replaced"))
         await recorder.end("finished", "all done")
         async with soon():
-            await recorder.settled()
+            await recorder.try_flush()
         turn = await at.turn()
         assert (ended(turn).outcome, ended(turn).reason) == ("finished", "all done")
         assert [step.text for step in turn.steps] == ["replaced"]
@@ -119,7 +119,7 @@ async def test_who_waits_for_steps_gets_them_durable_and_one_that_stops_leaves_t
         recorder.step(Step(n=1, calls=(ToolCallRecord(id="c", name="pay", arguments={}),)))
         for n in range(2, 4):
             recorder.step(Step(n=n, text=f"step {n}"))
-        waiting = [asyncio.create_task(recorder.durable()) for _ in range(3)]
+        waiting = [asyncio.create_task(recorder.flush()) for _ in range(3)]
         async with soon():
             await refused.wait()
         assert not any(task.done() for task in waiting)
@@ -147,14 +147,14 @@ async def test_who_stops_waiting_withdraws_no_record_and_the_first_end_counts() 
         recorder.before_end = note
         await recorder.begin()
         recorder.step(Step(n=1, text="said"))
-        waiting = asyncio.create_task(recorder.durable())
+        waiting = asyncio.create_task(recorder.flush())
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait({waiting})
         await recorder.end("cancelled", "a person said so")
         await recorder.end("finished")
         async with soon():
-            await recorder.settled()
+            await recorder.try_flush()
         turn = await at.turn()
         assert [step.text for step in turn.steps] == ["said"]
         assert [end.outcome for end in told] == ["cancelled"]
@@ -179,7 +179,7 @@ async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
             await reached.wait()
         ending.cancel()
         await asyncio.wait({ending})
-        await recorder.settled()
+        await recorder.try_flush()
         assert ended(await at.turn()).outcome == "finished"
 
 

@@ -98,7 +98,7 @@ class HandlerBackend(AgentBackend):
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         await recorder.begin()
-        await recorder.begun()
+        await recorder.flush_start()
         try:
             async with self._activities.of(plan, SHOWN_AFTER_S) as activity:
                 await self._run(plan, recorder, activity)

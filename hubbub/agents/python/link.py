@@ -335,7 +335,7 @@ class AgentLink:
             self._find_earlier_answer(ask, sent)
             return await ask.answer
         except (asyncio.CancelledError, OperationError):  # there is none, or no time for it
-            self._outbox.tell("stop_waiting", message=sent.id)
+            self._outbox.post("stop_waiting", message=sent.id)
             raise
 
     async def delegate(self, to: str, task: str, deadline_s: float) -> str:

@@ -72,7 +72,7 @@ class RoleBackend(AgentBackend):
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         try:
-            await self._take_turn(await recorder.take_up(), recorder)
+            await self._take_turn(await recorder.prepare(), recorder)
         finally:
             self._link.turn_over(plan.id)
 

@@ -122,12 +122,12 @@ class AskRole(QueryModel):
     def with_steering(self, steering: Sequence[Steering]) -> Self:
         """The same role with these messages. It may not finish if a reply is required."""
         may_finish = self.may_finish and not _wants_reply(steering)
-        return replace(self, fresh=tuple(steering), may_finish=may_finish)
+        return replace(self, steering=tuple(steering), may_finish=may_finish)
 
     @property
     def all_steering(self) -> tuple[Steering, ...]:
         """All messages that people sent since the turn started; its prompt shows them."""
-        return (*self.work.steered, *self.fresh)
+        return (*self.work.steered, *self.steering)
 
     @property
     def wrong(self) -> Sequence[Step]:
@@ -165,7 +165,7 @@ class RolePipeline:
         for place, given in enumerate(answers):
             step = self._judged(given)
             if place == 0:  # all were shown the same messages, which are recorded once
-                step = step.model_copy(update={"steered": given.asked.fresh})
+                step = step.model_copy(update={"steered": given.query.steering})
             self.steps.append(step)
             recorded.append(Record(step))
         return [*recorded, *self._next()]
@@ -316,7 +316,7 @@ class RolePipeline:
 
     def _judged(self, given: TimedCompletion) -> Step:
         """The answer's step; its call has a result, which is `accepted` or says what is wrong."""
-        consult = given.asked
+        consult = given.query
         assert isinstance(consult, AskRole), "nothing else was asked"
         step = step_of(given.answer, consult.n, self.names(consult), given.at_ms, given.duration_ms)
         calls = tuple(self._verdict(call, len(step.calls), consult) for call in step.calls)

@@ -1,4 +1,4 @@
-"""Carries out what a turn's state machine decides: one driver for agents, roles and helpers.
+"""Carries out the commands of a turn's state machine: one driver for agents, roles and helpers.
 
 machine (`Loop`, `Pipeline`) -> commands -> record a step, ask a model, run calls -> machine -> ...
 until it ends or is parked
@@ -50,10 +50,10 @@ __all__ = [
     "untrusted_ids",
 ]
 
-# Steering: a person's message during a turn reaches the model with its next question. Such a
-# message waits in the inbox (`Inbox.steering`) and is shown with the turn's next question, unless
-# its sender or the agent's config wants something else (`steer_mode`). It belongs to the turn once
-# the answer is recorded. If anything happens before that, it starts a turn of its own as usual.
+# Steering: a person's message during a turn waits in the inbox (`Inbox.steering`) and is shown to
+# the model with the turn's next query, unless its sender or the agent's config sets another mode
+# (`steer_mode`). It belongs to the turn once the answer is recorded. If the turn stops before that,
+# the message starts a turn of its own.
 
 
 _STEERING_NOTE = (
@@ -63,25 +63,25 @@ _STEERING_NOTE = (
 
 
 class SteeringQueue:
-    """Messages with which people steer one turn; `steer` is the default mode."""
+    """Messages by which people steer one turn; `steer` is the default mode."""
 
     def __init__(self, inbox: Inbox, thread_id: str, steer: SteerMode):
         self._inbox, self._thread_id, self._steer = inbox, thread_id, steer
 
     def waiting(self) -> tuple[WakingMessage, ...]:
-        """The messages to show with the next question."""
-        return tuple(self._inbox.steering(self._thread_id, self._enters))
+        """The messages to show with the next query."""
+        return tuple(self._inbox.steering(self._thread_id, self._accepts))
 
-    def _enters(self, message: Message) -> bool:
+    def _accepts(self, message: Message) -> bool:
         return steer_mode(message, self._steer) == "steer"
 
-    def taken(self, woken: Sequence[WakingMessage]) -> None:
-        """An answer to these messages is about to be recorded."""
+    def accept(self, woken: Sequence[WakingMessage]) -> None:
+        """Assign these messages to the turn: an answer to them is about to be recorded."""
         self._inbox.accept_steering(self._thread_id, woken)
 
 
 def as_steering(woken: Sequence[WakingMessage]) -> tuple[Steering, ...]:
-    """The messages as the model sees them: in the form of incoming ones in the first prompt."""
+    """The messages as the model sees them: formatted like incoming ones in the first prompt."""
     last = len(woken) - 1
     return tuple(
         Steering(
@@ -101,7 +101,7 @@ def _element(message: Message) -> str:
 
 
 class TurnMachine(Protocol):
-    """Decides what comes next, from the recorded steps alone: `Loop` or `Pipeline`."""
+    """Decides the next command, only from the recorded steps: `Loop` or `RolePipeline`."""
 
     steps: list[Step]
 
@@ -111,23 +111,23 @@ class TurnMachine(Protocol):
 
 
 Ask = Callable[[QueryModel, OnDelta | None], Awaitable[Completion]]
-"""Asks the model that the command names. Raises `ModelError`."""
+"""Queries the model that the command names. Raises `ModelError`."""
 
 
 class TrustState:
     """Whether a turn, or a helper in it, has read untrusted content, that is, content from outside
-    the network. This never becomes false again. Such content comes from messages marked so, from
-    the agent's own functions and MCP servers (unless the operator says otherwise), and from files.
+    the network. Once true, it stays true. Such content comes from messages marked as untrusted,
+    files, and the agent's own functions and MCP servers unless the operator trusts them.
     """
 
     def __init__(self, untrusted: bool = False, steps: Iterable[Step] = ()):
-        """`untrusted`: it started with untrusted content. `steps` are those of an earlier process,
+        """`untrusted`: it started with untrusted content. `steps` are those of an earlier process
         and of turns that this one continues.
         """
         self.untrusted = untrusted or any(step.untrusted for step in steps)
 
     def read(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Untrusted content was read. Returns the names of its sources if it is the first."""
+        """Note untrusted content. Returns the names of its sources if it is the first."""
         fresh = tuple(dict.fromkeys(names))
         if self.untrusted or not fresh:
             return ()
@@ -142,7 +142,7 @@ def untrusted_ids(messages: Iterable[Message]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class StepCalls:
-    """Runs the calls of a turn's steps; what must not run twice is recorded first.
+    """Runs the calls of a turn's steps. Calls that must not run twice are recorded first.
 
     `around` wraps each call.
     """
@@ -151,15 +151,15 @@ class StepCalls:
     recorder: TurnRecorder
     around: CallWrapper | None = None
     trust: TrustState = field(default_factory=TrustState)
-    """Of the turn, or of the helper that makes the calls."""
+    """The state of the turn or helper that makes the calls."""
 
     async def run(self, run: RunTools, base: int = 0) -> list[CallResult]:
         """The results, in the order of the calls. `base` is added to the step's number."""
-        untrusted = self.trust.untrusted  # before the calls: their own results come later
+        untrusted = self.trust.untrusted  # before the calls, whose results may be untrusted
         if self.around is not None or not self.toolbox.only_calls_hub(run.calls):
-            await self.recorder.begun()  # it may crash the process
+            await self.recorder.flush_start()  # a call may crash the process
         if self.toolbox.must_be_recorded(run.calls):
-            await self.recorder.durable()
+            await self.recorder.flush()
         plan, step = self.recorder.plan, run.step
         return await self.toolbox.run(
             plan.id,
@@ -185,21 +185,21 @@ class Driver:
     base: int = 0
     """Added to step numbers in the turn's record."""
     join: Callable[[], list[Command]] = list
-    """Called before a question: commands for helpers that have ended; none means: ask."""
+    """Called before a query: commands for helpers that have ended; without any, the query runs."""
     before_stop: Callable[[End | Park], Awaitable[None]] | None = None
-    """Awaited before it stops: background helpers are cancelled, or waited for."""
+    """Awaited before it stops: cancels background helpers or waits for them."""
     _untrusted: dict[int, tuple[str, ...]] = field(default_factory=dict, init=False)
 
     async def drive(self) -> End | Park:
-        """Run from wherever the record stands until the turn ends or is parked."""
+        """Run from the end of the record until the turn ends or is parked."""
         todo = deque(self.machine.start())
         while True:
             match todo.popleft():
                 case Record(step):
                     await self._record(step)
-                case QueryModel() as asked:
+                case QueryModel() as query:
                     others = [command for command in todo if isinstance(command, QueryModel)]
-                    todo = deque(self.join() or await self._ask([asked, *others]))
+                    todo = deque(self.join() or await self._ask([query, *others]))
                 case RunTools() as run:
                     todo.extend(await self._run_tools(run))
                 case End() | Park() as stop:
@@ -216,37 +216,37 @@ class Driver:
             update = {"n": step.n + self.base, "untrusted": untrusted}
             step = step.model_copy(update=update)
         self.calls.recorder.step(step)
-        if step.steered:  # its messages must not wake the agent a second time
-            await self.calls.recorder.durable()
+        if step.steered:  # its messages must not wake the agent again
+            await self.calls.recorder.flush()
 
-    async def _ask(self, asked: Sequence[QueryModel]) -> list[Command]:
+    async def _ask(self, queries: Sequence[QueryModel]) -> list[Command]:
         try:
-            return self.machine.answered(await self._answers(asked))
+            return self.machine.answered(await self._answers(queries))
         except ModelError as exc:
             return [End(outcome_of(exc), str(exc))]
 
-    async def _answers(self, asked: Sequence[QueryModel]) -> list[TimedCompletion]:
-        """Ask several models in parallel. Raises the first failure."""
-        if len(asked) == 1:
-            return [await self._answer(asked[0])]
+    async def _answers(self, queries: Sequence[QueryModel]) -> list[TimedCompletion]:
+        """Query several models in parallel. Raises the first failure."""
+        if len(queries) == 1:
+            return [await self._answer(queries[0])]
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._answer(one)) for one in asked]
-        except* (ModelError, ConnectionLost) as several:
-            lost = [exc for exc in several.exceptions if isinstance(exc, ConnectionLost)]
-            failed = (lost or several.exceptions)[0]
+                tasks = [group.create_task(self._answer(query)) for query in queries]
+        except* (ModelError, ConnectionLost) as group_error:
+            lost = [exc for exc in group_error.exceptions if isinstance(exc, ConnectionLost)]
+            error = (lost or group_error.exceptions)[0]
         else:
             return [task.result() for task in tasks]
-        raise failed
+        raise error
 
-    async def _answer(self, asked: QueryModel) -> TimedCompletion:
+    async def _answer(self, query: QueryModel) -> TimedCompletion:
         clock = self.calls.recorder.clock
         at = clock.ms
-        async with self._deltas(asked) as hear:
-            answer = await self.ask(asked, hear)
+        async with self._deltas(query) as on_delta:
+            answer = await self.ask(query, on_delta)
         if notes := (*self._notes(), *self.calls.toolbox.notes()):
             answer = replace(answer, notes=(*notes, *answer.notes))
-        return TimedCompletion(asked, answer, at, clock.since(at))
+        return TimedCompletion(query, answer, at, clock.since(at))
 
     async def _run_tools(self, run: RunTools) -> list[Command]:
         results = await self.calls.run(run, self.base)
@@ -255,22 +255,22 @@ class Driver:
         return self.machine.ran(results, self._notes())
 
     def _read(self, n: int, names: Iterable[str]) -> None:
-        """Step `n` has read untrusted content from these sources."""
+        """Note that step `n` read untrusted content from these sources."""
         if fresh := self.calls.trust.read(names):
             self._untrusted[n] = fresh
 
-    def _deltas(self, asked: QueryModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
-        """Within, an answer is being written; yields the callback for its deltas."""
+    def _deltas(self, query: QueryModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
+        """A context in which an answer is written; yields the callback for its deltas."""
         return contextlib.nullcontext()
 
     def _notes(self) -> tuple[str, ...]:
-        """Problems besides the turn itself since the last call."""
+        """Problems outside the turn itself since the last call."""
         return ()
 
 
 @dataclass(slots=True)
 class TurnDriver(Driver):
-    """Drives a whole turn: shows its activity, lets people steer it, and calls hooks."""
+    """Drives a whole turn: shows its activity, lets people steer it and calls hooks."""
 
     activity: TurnActivity = field(kw_only=True)
     hooks: HookChain = field(kw_only=True)
@@ -282,12 +282,12 @@ class TurnDriver(Driver):
         try:
             async with asyncio.timeout(within) as limit:
                 if self.hooks:
-                    await self.calls.recorder.begun()
+                    await self.calls.recorder.flush_start()
                 await self.hooks.turn_started()
                 await self._stop(await self.drive())
         except TimeoutError:
             if not limit.expired():
-                raise  # raised inside the turn, which should have handled it
+                raise  # unhandled inside the turn
             end = End("timeout", f"not finished after {within:g} s")
             await self._before_stop(end)
             await self._stop(end)
@@ -300,21 +300,19 @@ class TurnDriver(Driver):
                 await self.activity.park(step)
             case End(outcome, reason, text):
                 await recorder.end(outcome, reason, text)
-                if awaits_answer(
-                    self.machine.steps
-                ):  # the turn that continues it reads this record
-                    await recorder.durable()
+                if awaits_answer(self.machine.steps):
+                    await recorder.flush()  # the turn that continues it reads this record
 
-    async def _ask(self, asked: Sequence[QueryModel]) -> list[Command]:
-        await self.activity.show("thinking", asked[0].n)
+    async def _ask(self, queries: Sequence[QueryModel]) -> list[Command]:
+        await self.activity.show("thinking", queries[0].n)
         woken = self.steering_queue.waiting()
         steering = as_steering(woken)
         try:
-            answers = await self._answers([one.with_steering(steering) for one in asked])
+            answers = await self._answers([query.with_steering(steering) for query in queries])
         except ModelError as exc:
             return [End(outcome_of(exc), str(exc))]
-        self._read(asked[0].n, untrusted_ids(w.message for w in woken))
-        self.steering_queue.taken(woken)
+        self._read(queries[0].n, untrusted_ids(w.message for w in woken))
+        self.steering_queue.accept(woken)
         before = len(self.machine.steps)
         commands = self.machine.answered(answers)
         for step in self.machine.steps[before : before + len(answers)]:
@@ -325,8 +323,8 @@ class TurnDriver(Driver):
         await self.activity.show("calling", run.step.n, [call.name for call in run.calls])
         return await Driver._run_tools(self, run)
 
-    def _deltas(self, asked: QueryModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
-        return contextlib.nullcontext() if self.partials is None else self.partials.of(asked.n)
+    def _deltas(self, query: QueryModel) -> contextlib.AbstractAsyncContextManager[OnDelta | None]:
+        return contextlib.nullcontext() if self.partials is None else self.partials.of(query.n)
 
     def _notes(self) -> tuple[str, ...]:
         return self.hooks.notes()

@@ -5,28 +5,28 @@
     commands = loop.answered([answered])
     commands = loop.ran(results)
 
-The next command depends on the recorded steps alone, so a resumed turn continues exactly where its
+The next command depends only on the recorded steps, so a resumed turn continues exactly where its
 record ends. A message that steers the turn restarts two checks: a reply that it requires must be
-sent after it, and calls before it do not count as repetitions.
+sent after it, and earlier calls do not count as repetitions.
 
     last step                                              next
     none                                                   ask the model
-    no calls, for the first time                           ask again, with a correction
-    no calls, for the second time                          end: no_action
+    no calls, first time                                   ask again, with a correction
+    no calls, second time                                  end: no_action
     repeats itself (`repetition`)                          end: loop_detected
     calls without results                                  run them; `finish` comes last
-    calls that wait for a person                           park: the turn stops, and is not over
-    calls handed over to the requester                     end: finished, waiting
-    `finish`, but helpers are running in the background    point that out, once; ask again
-    `finish`, but a reply is required and nothing sent     point that out, once; ask again
-    `finish` with a message                                run it: the message is sent
-    `finish` whose answer does not fit, three times        end: no_action
+    calls waiting for a person                             park: the turn stops without ending
+    calls that the requester runs                          end: finished, waiting
+    `finish`, but helpers are running in the background    refuse it once; ask again
+    `finish`, but a required reply was not sent            refuse it once; ask again
+    `finish` with a message                                run it: send the message
+    `finish` with an answer of the wrong type, 3 times     end: no_action
     `finish`                                               end: finished
-    mode `interactive`, and a call had an effect           ask the model to word a question to a
-                                                           person, ask that, then
+    mode `interactive`, and a call had an effect           let the model word a question to a
+                                                           person, ask it, then
                                                            end: finished, waiting;
-                                                           cancelled if that cannot be asked
-    as many steps or tokens as allowed                     end: max_steps
+                                                           cancelled if it cannot be asked
+    the limit of steps or tokens is reached                end: max_steps
     otherwise                                              ask the model
 """
 
@@ -65,30 +65,30 @@ __all__ = [
     "TimedCompletion",
     "begun",
     "failure",
-    "held_back",
+    "hold_back",
     "park",
     "repetition",
 ]
 
-# `begin_with`: the first call of the turn must be one of that tool. Pure.
+# `begin_with`: the turn's first call must use that tool. Pure.
 
 
 def begun(steps: Sequence[Step]) -> bool:
-    """Whether a call of the turn has been carried out; it was of the tool to begin with."""
+    """Whether a call of the turn has run; the first one used the tool of `begin_with`."""
     return any(call.error not in NOT_RUN for step in steps for call in step.calls)
 
 
-def held_back(step: Step, before: Sequence[Step], tool: str | None) -> Step:
-    """The step that follows `before`. Calls that must wait for a call of `tool` get a result that
-    says so. None: nothing must wait.
+def hold_back(step: Step, before: Sequence[Step], tool: str | None) -> Step:
+    """The step that follows `before`. Calls that must wait for a call of `tool` get an error as
+    their result. None: no call must wait.
     """
     if tool is None or begun(before):
         return step
-    calls = tuple(call if call.name == tool else _not_yet(call, tool) for call in step.calls)
+    calls = tuple(call if call.name == tool else _too_early(call, tool) for call in step.calls)
     return step.model_copy(update={"calls": calls})
 
 
-def _not_yet(call: ToolCallRecord, tool: str) -> ToolCallRecord:
+def _too_early(call: ToolCallRecord, tool: str) -> ToolCallRecord:
     if call.error is not None:
         return call
     hint = f"{call.name} has not run: this turn begins with {tool}. Call {tool} alone, and the "
@@ -107,24 +107,24 @@ class LoopRules:
 
     max_steps: int = 10
     max_tokens: int | None = None
-    """Of all steps together, input and output; None: no limit."""
+    """Input and output of all steps together; None: no limit."""
     reply_required: bool = False
     speaking: frozenset[str] = frozenset()
     """Names of the tools that send a message."""
     external: frozenset[str] = frozenset()
     """Names of the tools that the requester runs."""
     quiet: frozenset[str] | None = None
-    """Mode `interactive`: names of the tools after which no question is asked. None: mode `auto`.
+    """Mode `interactive`: names of the tools that need no question afterwards. None: mode `auto`.
     """
     begin_with: str | None = None
     """The tool that the turn's first call must use."""
     answers: bool = True
-    """Whether `finish` may send a message; otherwise its message is only the turn's reason."""
+    """Whether `finish` can send a message; otherwise its message is only the turn's reason."""
     final_text: Literal["record", "send"] = "record"
     """Whether text without a call counts as the message of a `finish`."""
     typed: str = ""
-    """The type of the message of `finish`, if it is not text: without such an answer the turn
-    fails."""
+    """The type of the message of `finish`, if it is not text; the turn fails without an answer of
+    that type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,24 +136,24 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class QueryModel:
-    """Ask the model what comes after the steps so far; the answer becomes step `n`."""
+    """Query the model for the next step; its answer becomes step `n`."""
 
     n: int
-    fresh: tuple[Steering, ...] = field(default=(), kw_only=True)
-    """Messages from people that the model has not seen yet."""
-    words: bool = field(default=False, kw_only=True)
-    """Only ask for the words of the question whether to continue."""
+    steering: tuple[Steering, ...] = field(default=(), kw_only=True)
+    """Messages from people that the model has not seen."""
+    wording_only: bool = field(default=False, kw_only=True)
+    """Query only the wording of the question whether to continue."""
 
     def with_steering(self, steering: Sequence[Steering]) -> Self:
-        """The same question, after these messages."""
-        return replace(self, fresh=tuple(steering))
+        """The same query, after these messages."""
+        return replace(self, steering=tuple(steering))
 
 
 @dataclass(frozen=True, slots=True)
 class TimedCompletion:
-    """A model's answer, and when it was asked, in milliseconds since the turn's start."""
+    """A model's answer, with the time of the query in milliseconds since the turn's start."""
 
-    asked: QueryModel
+    query: QueryModel
     answer: Completion
     at_ms: float | None = None
     duration_ms: float | None = None
@@ -161,7 +161,7 @@ class TimedCompletion:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Run these calls of the step, which have no result yet."""
+    """Run these calls of the step, which have no results."""
 
     step: Step
     calls: tuple[ToolCallRecord, ...]
@@ -171,7 +171,7 @@ class RunTools:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The turn is over."""
+    """The turn ends."""
 
     outcome: Outcome
     reason: str = ""
@@ -180,7 +180,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Calls of the last step wait for a person. The turn stops, and continues from its record."""
+    """Calls of the last step wait for a person. The turn stops and resumes from its record later."""
 
     step: int
     approvals: tuple[str, ...]
@@ -191,8 +191,8 @@ Command = Record | QueryModel | RunTools | Park | End
 
 def park(results: Sequence[CallResult], step: int) -> Park | None:
     """The command to park, if any of these calls waits for a person."""
-    waits = [result.parked for result in results if result.parked is not None]
-    return Park(step, tuple(id for ids in waits for id in ids)) if waits else None
+    approvals = [result.parked for result in results if result.parked is not None]
+    return Park(step, tuple(id for ids in approvals for id in ids)) if approvals else None
 
 
 class Loop:
@@ -206,62 +206,62 @@ class Loop:
         earlier: Sequence[Step] = (),
         parent: Loop | None = None,
     ):
-        """`tools` are the names a model may call; `finish` need not be among them. `earlier` are
+        """`tools` are the names that the model can call, with or without `finish`. `earlier` are
         the steps of turns that this one continues; limits do not count them. `parent` is the turn's
-        own loop, if this is the loop of a helper, whose tokens count there.
+        own loop if this is the loop of a helper, whose tokens count there.
         """
         self.steps = [*earlier, *steps]
         self._parent = parent
-        self.apart = 0
-        """Tokens of the turn's sub-agents, which count with its own."""
+        self.helper_tokens = 0
+        """Tokens of the turn's sub-agents, which count towards its limit."""
         self._earlier = len(earlier)
         self._rules = rules
         self._tools = sorted({*tools, FINISH})
 
     def start(self) -> list[Command]:
-        """The first commands, or those that follow from the steps of an earlier process."""
+        """The first commands, or those that follow the steps of an earlier process."""
         return self._next(again=True)
 
     def answered(self, answers: Sequence[TimedCompletion]) -> list[Command]:
-        """The model has answered."""
-        (given,) = answers
-        if self._has_acted():
-            return self._put_question(given)
-        answer = self._finished(given.answer)
-        step = step_of(answer, self._n, self._tools, given.at_ms, given.duration_ms)
-        step = held_back(step, self._own, self._rules.begin_with)
+        """Process the model's answer."""
+        (completion,) = answers
+        if self._must_ask_person():
+            return self._ask_person(completion)
+        answer = self._with_finish(completion.answer)
+        step = step_of(answer, self._n, self._tools, completion.at_ms, completion.duration_ms)
+        step = hold_back(step, self._own_steps, self._rules.begin_with)
         if external := self._rules.external:
             calls = (c.model_copy(update={"external": c.name in external}) for c in step.calls)
             step = step.model_copy(update={"calls": tuple(calls)})
-        self.steps.append(step.model_copy(update={"steered": given.asked.fresh}))
+        self.steps.append(step.model_copy(update={"steered": completion.query.steering}))
         if self._parent is not None:
-            self._parent.apart += step.tokens_in + step.tokens_out
+            self._parent.helper_tokens += step.tokens_in + step.tokens_out
         return self._recorded()
 
     def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]:
-        """The calls of the last `RunTools` have run: one result for each."""
+        """Process the results of the last `RunTools`, one for each call."""
         self._settle(results)
         if notes:
             last = self.steps[-1]
             self.steps[-1] = last.model_copy(update={"notes": (*last.notes, *notes)})
-        ran = len(self.steps) - 1
-        if (parked := park(results, self.steps[ran].n)) is not None:
-            return [Record(self.steps[ran]), parked]
+        last = self.steps[-1]
+        if (parked := park(results, last.n)) is not None:
+            return [Record(last), parked]
         return self._recorded()
 
     def _recorded(self) -> list[Command]:
-        """The commands to record the last step, and what follows from it."""
+        """The commands to record the last step, and those that follow it."""
         last = self.steps[-1]
         following = self._next()
         if isinstance(following[0], Record) and following[0].step.n == last.n:
-            return following  # `finish` was completed as well: one record covers both
+            return following  # `finish` was completed too: one record covers both
         return [Record(last), *following]
 
-    def _finished(self, answer: Completion) -> Completion:
-        """The answer, with text turned into a call of `finish` where that is configured."""
+    def _with_finish(self, answer: Completion) -> Completion:
+        """The answer, with text turned into a call of `finish` if that is configured."""
         text = (answer.text or "").strip()
-        whole = answer.understood and answer.finish_reason != "length"
-        if self._rules.final_text == "record" or answer.calls or not text or not whole:
+        is_complete = answer.understood and answer.finish_reason != "length"
+        if self._rules.final_text == "record" or answer.calls or not text or not is_complete:
             return answer
         call = CallRequest("", FINISH, json.dumps({"message": text}))
         return replace(answer, text=None, calls=(call,))
@@ -269,55 +269,54 @@ class Loop:
     # Deciding -----------------------------------------------------------------------------------
 
     def _next(self, *, again: bool = False) -> list[Command]:
-        if not self._own:
-            return [self._ask()]
+        if not self._own_steps:
+            return [self._query()]
         last = self.steps[-1]
         if not last.calls:
             return [self._after_text(last)]
-        if (misfit := self._typed_failure()) is not None:
-            return [misfit]
+        if (failed := self._typed_failure()) is not None:
+            return [failed]
         if (repeated := repetition(self.steps)) is not None:
             return [End("loop_detected", f"{repeated} was called again and again")]
         open_calls = tuple(c for c in last.calls if c.result is None and c.name != FINISH)
         if open_calls:
             return [RunTools(last, open_calls, again)]
-        if out := [c.name for c in last.calls if c.external and c.error is None]:
-            return self._hand_over(out)
-        if self._leaves_helpers(last):
-            return self._refuse_to_leave()
-        saying = next((c for c in last.calls if c.result is None and self._is_answer(c)), None)
-        if saying is not None:
-            return [RunTools(last, (saying,), again)]
+        if external := [c.name for c in last.calls if c.external and c.error is None]:
+            return self._hand_over(external)
+        if self._abandons_helpers(last):
+            return self._refuse_finish()
+        answer = next((c for c in last.calls if c.result is None and self._is_answer(c)), None)
+        if answer is not None:
+            return [RunTools(last, (answer,), again)]
         if any(c.name == FINISH and c.error is None for c in last.calls):
             return self._finish(last)
         if is_question(last):
-            return [_asked(last.calls[0])]
-        following = self._ask()
-        if not self._has_acted():
+            return [_end_after_question(last.calls[0])]
+        following = self._query()
+        if not self._must_ask_person():
             return [following]
         if isinstance(following, QueryModel):
-            return [replace(following, words=True)]
-        return self._put_question(
-            TimedCompletion(QueryModel(self._n), Completion())
-        )  # no budget for words
+            return [replace(following, wording_only=True)]
+        # The limit is reached: the question has a standard wording.
+        return self._ask_person(TimedCompletion(QueryModel(self._n), Completion()))
 
-    def _has_acted(self) -> bool:
-        """Whether a person has to be asked whether to continue."""
-        quiet, last = self._rules.quiet, self._own[-1:]
+    def _must_ask_person(self) -> bool:
+        """Whether a person must be asked whether to continue."""
+        quiet, last = self._rules.quiet, self._own_steps[-1:]
         return quiet is not None and bool(last) and had_effect(last[0], quiet)
 
-    def _put_question(self, given: TimedCompletion) -> list[Command]:
-        """The step that asks a person, in the model's words if it gave some."""
-        asking = question_step(self.steps[-1], self._rules.quiet or (), self._n, given.answer)
-        times = {"at_ms": given.at_ms, "duration_ms": given.duration_ms}
-        asking = asking.model_copy(update={**times, "steered": given.asked.fresh})
-        self.steps.append(asking)
+    def _ask_person(self, completion: TimedCompletion) -> list[Command]:
+        """The step that asks a person, in the model's wording if there is one."""
+        step = question_step(self.steps[-1], self._rules.quiet or (), self._n, completion.answer)
+        times = {"at_ms": completion.at_ms, "duration_ms": completion.duration_ms}
+        step = step.model_copy(update={**times, "steered": completion.query.steering})
+        self.steps.append(step)
         if self._parent is not None:
-            self._parent.apart += asking.tokens_in + asking.tokens_out
-        return [Record(asking), RunTools(asking, asking.calls, again=False)]
+            self._parent.helper_tokens += step.tokens_in + step.tokens_out
+        return [Record(step), RunTools(step, step.calls, again=False)]
 
     def _hand_over(self, names: Sequence[str]) -> list[Command]:
-        """End a turn whose calls the requester runs; a `finish` beside them is too early."""
+        """End a turn whose calls the requester runs; a `finish` in the same step is too early."""
         result = failure("too_early", "the results of your calls are not here yet", retry=True)
         early = [c.id for c in self.steps[-1].calls if c.name == FINISH and c.result is None]
         self._settle([CallResult(id, result, "too_early") for id in early])
@@ -325,7 +324,7 @@ class Loop:
         return [*record, End("finished", f"waits for the results of {', '.join(names)}")]
 
     def join(self, helpers: Sequence[int]) -> list[Command]:
-        """These helpers in the background have ended: their results become the next step."""
+        """The next step, with the results of background helpers that have ended."""
         calls = tuple(
             ToolCallRecord(id=f"helper_{n}", name=WAIT_FOR, arguments={"helper": n})
             for n in helpers
@@ -334,26 +333,26 @@ class Loop:
         self.steps.append(step)
         return [Record(step), RunTools(step, calls, again=False)]
 
-    def _leaves_helpers(self, last: Step) -> bool:
-        """Whether a `finish` would end running helpers, and that was not pointed out yet."""
+    def _abandons_helpers(self, last: Step) -> bool:
+        """Whether a `finish` would end running helpers, and none was refused for that yet."""
         finishes = any(c.name == FINISH and c.result is None for c in last.calls)
-        calls = (c for step in self._own for c in step.calls)
+        calls = (c for step in self._own_steps for c in step.calls)
         warned = any(c.error == _AT_WORK for c in calls)
-        return finishes and not warned and bool(running_helpers(self._own))
+        return finishes and not warned and bool(running_helpers(self._own_steps))
 
-    def _refuse_to_leave(self) -> list[Command]:
-        numbers = ", ".join(map(str, running_helpers(self._own)))
-        words = (
+    def _refuse_finish(self) -> list[Command]:
+        numbers = ", ".join(map(str, running_helpers(self._own_steps)))
+        message = (
             f"at work in the background: helper {numbers}. Your turn has not ended. Call "
             f"`{WAIT_FOR}` for what you need; `finish` again ends your turn, and theirs with it"
         )
-        result = failure(_AT_WORK, words, retry=True)
+        result = failure(_AT_WORK, message, retry=True)
         last = self.steps[-1].calls
         self._settle([CallResult(c.id, result, _AT_WORK) for c in last if c.name == FINISH])
-        return [Record(self.steps[-1]), self._ask()]
+        return [Record(self.steps[-1]), self._query()]
 
     @property
-    def _own(self) -> Sequence[Step]:
+    def _own_steps(self) -> Sequence[Step]:
         """The steps of this turn."""
         return self.steps[self._earlier :]
 
@@ -363,29 +362,31 @@ class Loop:
         return self.steps[-1].n + 1 if self.steps else 1
 
     def _after_text(self, last: Step) -> Command:
-        if sum(1 for step in self._own if not step.calls) > 1:
-            reason = "the model answered without calling a tool, also after being told"
+        if sum(1 for step in self._own_steps if not step.calls) > 1:
+            reason = "the model answered without calling a tool, even after a correction"
             return End("no_action", reason, last.text)
-        return self._ask()
+        return self._query()
 
-    def overspent(self) -> str | None:
-        """Why the model may not be asked again in this turn, if its tokens are used up."""
+    def token_limit_reason(self) -> str | None:
+        """The reason to end the turn if its tokens are used up; None if they are not."""
         if self._parent is not None:
-            return self._parent.overspent()
-        used = self.apart + sum(step.tokens_in + step.tokens_out for step in self._own)
-        most = self._rules.max_tokens
-        if most is None or used < most:
+            return self._parent.token_limit_reason()
+        used = self.helper_tokens + sum(
+            step.tokens_in + step.tokens_out for step in self._own_steps
+        )
+        limit = self._rules.max_tokens
+        if limit is None or used < limit:
             return None
-        return f"not finished after {used} tokens (at most {most})"
+        return f"not finished after {used} tokens (at most {limit})"
 
-    def _ask(self) -> Command:
-        last = self._own[-1] if self._own else None
-        last_words = None if last is None or last.calls else last.text
-        asked = sum(step.made is None for step in self._own)
-        if asked >= self._rules.max_steps:
-            return End("max_steps", f"not finished after {asked} steps", last_words)
-        if (overspent := self.overspent()) is not None:
-            return End("max_steps", overspent, last_words)
+    def _query(self) -> Command:
+        last = self._own_steps[-1] if self._own_steps else None
+        last_text = None if last is None or last.calls else last.text
+        count = sum(step.made is None for step in self._own_steps)
+        if count >= self._rules.max_steps:
+            return End("max_steps", f"not finished after {count} steps", last_text)
+        if (reason := self.token_limit_reason()) is not None:
+            return End("max_steps", reason, last_text)
         return QueryModel(self._n)
 
     # `finish` -----------------------------------------------------------------------------------
@@ -399,16 +400,16 @@ class Loop:
             self._settle([CallResult(c.id, *outcome) for c in last.calls if c.name == FINISH])
         record: list[Command] = [Record(self.steps[-1])] if unsettled else []
         if refuse:
-            return [*record, self._ask()]
+            return [*record, self._query()]
         return [*record, End("finished", _reason_of(call))]
 
     def _reply_missing(self) -> bool:
-        """Whether a required reply is missing, and this was not pointed out yet."""
-        asked = [s.n for s in self._own if any(t.reply == "required" for t in s.steered)]
-        if not asked and not self._rules.reply_required:
+        """Whether a required reply is missing, and no `finish` was refused for that yet."""
+        requests = [s.n for s in self._own_steps if any(t.reply == "required" for t in s.steered)]
+        if not requests and not self._rules.reply_required:
             return False
-        since = asked[-1] if asked else 1
-        calls = [c for step in self._own if step.n >= since for c in step.calls]
+        since = requests[-1] if requests else 1
+        calls = [c for step in self._own_steps if step.n >= since for c in step.calls]
         return not any(map(self._has_sent, calls)) and all(
             c.error != "reply_required" for c in calls
         )
@@ -423,27 +424,28 @@ class Loop:
         return self._rules.answers and call.name == FINISH and has_message
 
     def _typed_failure(self) -> End | None:
-        """The end of a turn whose model fails to give a typed answer."""
+        """The end of a turn whose model failed to give a typed answer; None otherwise."""
         if not self._rules.typed:
             return None
-        calls = [c for step in self._own for c in step.calls if c.name == FINISH and c.error]
+        calls = [c for step in self._own_steps for c in step.calls if c.name == FINISH and c.error]
         if len(calls) < TYPED_TRIES:
             return None
         last = calls[-1]
-        failed: dict[str, str] = json.loads(last.result or "{}")
-        tries = f"{len(calls)} answers are no {self._rules.typed}"
-        return End("no_action", f"{tries}; of the last: {failed.get('message')}", _message_of(last))
+        error: dict[str, str] = json.loads(last.result or "{}")
+        failures = f"{len(calls)} answers are not of type {self._rules.typed}"
+        reason = f"{failures}; the last one: {error.get('message')}"
+        return End("no_action", reason, _message_of(last))
 
     # Steps --------------------------------------------------------------------------------------
 
     def _settle(self, results: Sequence[CallResult]) -> None:
-        last, given = self.steps[-1], {result.id: result for result in results}
-        calls = tuple(with_result(c, given.get(c.id)) for c in last.calls)
+        last, by_id = self.steps[-1], {result.id: result for result in results}
+        calls = tuple(with_result(c, by_id.get(c.id)) for c in last.calls)
         self.steps[-1] = last.model_copy(update={"calls": calls})
 
 
 _AT_WORK = "helpers_at_work"
-"""The failure of a `finish` that would have ended helpers."""
+"""The error of a `finish` that would have ended helpers."""
 _REPLY_REQUIRED = (
     "REPLY_REQUIRED: a person waits for an answer and nothing has been sent in this turn. "
     "Send a reply, then call finish. If you mean to stay silent, call finish again."
@@ -451,11 +453,11 @@ _REPLY_REQUIRED = (
 
 
 def repetition(steps: Sequence[Step]) -> str | None:
-    """The name of a call that repeats without progress, if the last step shows one.
+    """The name of a call that repeats without progress, if the last step has one.
 
-    That is the same call (name and arguments) in three of the last four steps, or two steps that
-    alternated for four. Equal calls within one step (three throws of a die) do not count, nor do
-    calls from before a person steered the turn.
+    That is the same call (name and arguments) in three of the last four steps, or two alternating
+    steps in the last four. Equal calls within one step (three throws of a die) do not count, nor do
+    calls before a person steered the turn.
     """
     recent: list[Step] = []
     for step in steps[-_WINDOW:]:
@@ -468,12 +470,12 @@ def repetition(steps: Sequence[Step]) -> str | None:
     return window[-1][0][0] if alternates else None
 
 
-def _asked(call: ToolCallRecord) -> End:
-    """The end of the turn after the question whether to continue was asked, or could not be."""
+def _end_after_question(call: ToolCallRecord) -> End:
+    """The end of the turn after the question whether to continue, or after a failure to ask it."""
     if call.error is None:
         return End("finished", waiting_reason(call.arguments))
-    failed = f"{call.name} failed: {call.result}"
-    return End("cancelled", f"nobody could be asked whether to go on: {failed}")
+    reason = f"{call.name} failed: {call.result}"
+    return End("cancelled", f"no person could be asked whether to continue: {reason}")
 
 
 def _signature(call: ToolCallRecord) -> tuple[str, str]:
@@ -486,7 +488,7 @@ def _reason_of(finish: ToolCallRecord) -> str:
 
 
 def _message_of(finish: ToolCallRecord) -> str:
-    """The message to the sender, as JSON if it is not text; empty: none."""
+    """The message to the sender, as JSON if it is not text; empty if there is none."""
     message = finish.arguments.get("message") if isinstance(finish.arguments, dict) else None
     if message is None or isinstance(message, str):
         return (message or "").strip()

@@ -1,4 +1,4 @@
-"""How an agent sends messages: with their cause, idempotently, and into its own threads, too."""
+"""How an agent sends messages: with a cause, idempotently, and added to its own threads."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Outbox", "untrusted_mark"]
 
 def untrusted_mark(untrusted: bool) -> dict[str, JsonValue]:
     """The argument that marks a message as untrusted (content from outside the network); empty if
-    it is not. Omitted rather than false, because an older hub does not know it.
+    it is trusted. Omitted rather than false, because older hubs do not accept it.
     """
     return {"outside": True} if untrusted else {}
 
 
 class Outbox:
     """Calls the hub for the agent, and adds sent messages to the agent's own threads: the hub
-    returns a message to its sender as the result, and delivers it to everybody else.
+    returns a message to its sender as the result and delivers it to all other recipients.
     """
 
     def __init__(self, client: Client, inbox: Inbox):
@@ -33,8 +33,8 @@ class Outbox:
     ) -> JsonValue:
         """Call an operation; a write has a `cause` or a `cid`.
 
-        If a write with this `cid` was already made, even with other arguments, its first result is
-        returned. Raises `OperationError` for every other refusal.
+        If this `cid` was already used, even with other arguments, returns the result of the first
+        write. Raises `OperationError` for every other refusal.
         """
         if cause is not None:
             args["cause"] = cause
@@ -45,18 +45,18 @@ class Outbox:
             if exc.code != ErrorCode.CID_CONFLICT or not isinstance(first, dict):
                 raise
             return first  # the first message may differ from `args`, so it is not added
-        self._remember(value)
+        self._add_sent(value)
         return value
 
-    def tell(self, name: str, /, **args: JsonValue) -> None:
+    def post(self, name: str, /, **args: JsonValue) -> None:
         """Call an operation without waiting for its result."""
         self._client.post(name, cid=None, **args)
 
     async def activity(self, thread_id: str, data: JsonValue) -> None:
-        """Show the agent's activity to the others in the thread."""
+        """Show the agent's activity to the other participants of the thread."""
         await self._client.signal("activity", thread_id, data)
 
-    def _remember(self, value: JsonValue) -> None:
+    def _add_sent(self, value: JsonValue) -> None:
         try:
             sent = SendResult.model_validate(value)
         except ValidationError:

@@ -53,21 +53,21 @@ _Args: TypeAlias = dict[str, JsonValue]
 
 
 class _Prompts(NamedTuple):
-    """The first system and user message; None: none."""
+    """The first system and user message, if any."""
 
     system: str | None = None
     user: str | None = None
 
 
 class TurnRecorder:
-    """Records a turn at the hub without waiting for it. Exceptions: resuming an old turn, and calls
-    that may crash the process, before which the turn's start must be durable (`begun`).
+    """Records a turn at the hub without waiting for the hub. Exceptions: resuming an old turn, and
+    calls that may crash the process, before which the turn's start must be durable (`flush_start`).
 
     Records that the hub refuses temporarily (rate limit, full disk) are sent again until they are
-    stored. `plan` is the turn; `on_begin` is awaited once its start has been sent, so that the
-    events that woke the agent can be acknowledged. Offsets in the record are taken from `clock`.
-    `life` identifies the process to the hub, which counts processes that crash in the same turn.
-    `cautious`: an earlier process may have crashed in it.
+    stored. `plan` is the turn; `on_begin` is awaited once its start is sent, so that the events
+    that woke the agent can be acknowledged. Offsets in the record are taken from `clock`. `life`
+    identifies the process to the hub, which counts processes that crash in the same turn.
+    `cautious`: an earlier process may have crashed in the turn.
     """
 
     def __init__(
@@ -84,36 +84,36 @@ class TurnRecorder:
     ):
         self.plan = plan
         self.end_record: TurnEnd | None = None
-        """How the turn ended; None while it runs."""
+        """The turn's end; None while it runs."""
         self.parked = False
-        """Whether it has stopped to wait for a person."""
+        """Whether the turn stopped to wait for a person."""
         self.clock: TurnClock
         """Time since the turn's start."""
         self._hub_state = hub_state or HubState()
-        self.reservations = Reservations(client, plan.id, self.durable, stop, self._hub_state)
+        self.reservations = Reservations(client, plan.id, self.flush, stop, self._hub_state)
         """The turn's budget reservations; recording a step settles those of that step."""
         self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes
-        """Called before the end is recorded; returns notes to be recorded with it."""
+        """Called before the end is recorded; returns notes to record with it."""
         self._client = client
         self._on_begin = on_begin
         self._backoff = backoff
         self._life, self._cautious = life, cautious or plan.resumed
         self._begun = False
-        self._durably = False
-        self._over = False  # the hub accepts no more of it
-        self._known: tuple[Step, ...] = ()
+        self._start_is_durable = False
+        self._is_closed = False  # the hub accepts no more records
+        self._recorded_steps: tuple[Step, ...] = ()
         self._posts: deque[_PendingPost] = deque()
-        self._settling = asyncio.Lock()
-        """Several tasks may wait for the record; one of them at a time processes it."""
-        self._refused_for_now = False
+        self._flush_lock = asyncio.Lock()
+        """Several tasks can wait for the record; only one at a time processes it."""
+        self._temporarily_refused = False
 
-    async def take_up(self) -> TurnPlan:
-        """Start or resume the turn. Returns its plan without the messages that have steered it
-        since, which are in its steps. Raises `OperationError` if the hub does not know the turn, or
-        it has ended.
+    async def prepare(self) -> TurnPlan:
+        """Prepare to start or resume the turn. Returns its plan without the messages that steered
+        it since, which are in its steps. Raises `OperationError` if the turn is unknown to the hub
+        or has ended.
 
-        If an earlier process may have crashed in the turn, the hub is told first who runs it now:
-        even making the prompt may be what crashes.
+        If an earlier process may have crashed in the turn, this process first registers at the hub,
+        because even building the prompt may crash it.
         """
         start, prompts = self._start(), _Prompts()
         if self.plan.resumed:
@@ -122,9 +122,9 @@ class TurnRecorder:
             )
             if turn.end is not None:
                 raise OperationError(ErrorCode.TURN_OVER, f"it has ended: {turn.end.reason}")
-            self._known = turn.steps
-            taken = {s.message for step in turn.steps for s in step.steered}
-            self.plan, start = self.plan.without(taken), turn.start
+            self._recorded_steps = turn.steps
+            steering = {s.message for step in turn.steps for s in step.steered}
+            self.plan, start = self.plan.without(steering), turn.start
             prompts = _Prompts(turn.system_prompt, turn.prompt)
         if self._cautious:
             await self._begin_durably(start, prompts)
@@ -146,7 +146,7 @@ class TurnRecorder:
         dialect: str | None = None,
         tools: tuple[str, ...] = (),
     ) -> tuple[Step, ...]:
-        """Record the turn's start. Returns the steps of an earlier process; none for a new turn.
+        """Record the turn's start. Returns the steps of an earlier process, if any.
 
         Only a resumed turn waits for the hub. Raises `OperationError` if the hub refuses it.
         """
@@ -159,60 +159,64 @@ class TurnRecorder:
             "tools": tools,
         }
         start = self._start().model_copy(update=fields)
-        if self.plan.was_parked:  # a parked turn never left this process, and is not started again
+        if self.plan.was_parked:  # it never left this process and is not started again
             self._begun = True
-            steps = tuple(map(without_cut_calls, self._known))
+            steps = tuple(map(without_cut_calls, self._recorded_steps))
             self.clock = TurnClock(steps)
             return steps
         steps, prompts = (), _Prompts(system_prompt, prompt)
         if self.plan.resumed:
             steps = tuple(map(without_cut_calls, await self._begin_durably(start, prompts)))
         else:
-            self._begin_soon(start, prompts)
+            self._post_begin(start, prompts)
         self._begun = True
         self.clock = TurnClock(steps)
         if self._on_begin is not None:
             await self._on_begin()
         return steps
 
-    async def begun(self) -> None:
-        """Wait until the hub has the turn's start, so that a crash from here on is counted for this
-        turn.
+    async def flush_start(self) -> None:
+        """Wait until the turn's start is durable, so that a later crash counts for this turn.
 
         Raises `ConnectionLost`.
         """
-        if not self._durably:
-            await self._settle()
-            self._durably = True
+        if not self._start_is_durable:
+            await self.flush()
+            self._start_is_durable = True
 
     def step(self, step: Step) -> None:
-        """Record a step, or replace it."""
+        """Record or replace a step."""
         keys = self.reservations.recorded(step.n)
         records: dict[str, BaseModel | JsonValue] = {"turn": self.plan.id, "step": step}
         self._post("record_step", step.n, records | {"settles": list(keys)} if keys else records)
 
-    async def durable(self) -> None:
-        """Wait until everything recorded so far is durable. Several tasks may wait at a time.
+    async def flush(self) -> None:
+        """Wait until all records so far are durable. Several tasks can wait at a time.
 
         Raises `ConnectionLost`.
         """
-        await self._settle()
+        async with self._flush_lock:
+            # In order, because one temporary refusal can cause the next.
+            while self._posts:
+                await self._flush_post(self._posts[0])
+                self._posts.popleft()
+            self._temporarily_refused = False
 
     async def park(self) -> None:
-        """The turn stops to wait for a person. Its record is durable and has everything needed to
-        continue. Raises `ConnectionLost`.
+        """Stop the turn to wait for a person, once its record is durable: the turn resumes from it.
+        Raises `ConnectionLost`.
         """
         self.leave()
-        await self.durable()
+        await self.flush()
         self.parked = True
 
     def leave(self) -> None:
-        """This process stops working on the turn without having crashed in it."""
+        """Record that this process stops working on the turn without a crash."""
         if self._life is not None:
             self._post("leave_turn", "leave", {"turn": self.plan.id, "life": self._life})
 
     async def end(self, outcome: Outcome, reason: str = "", text: str | None = None) -> None:
-        """End the turn; the first end counts. A turn that never started is started first."""
+        """Record the turn's end; only the first call counts. Starts the turn first if necessary."""
         if self.end_record is not None:
             return
         if not self._begun:
@@ -221,52 +225,43 @@ class TurnRecorder:
         try:
             notes = await self.before_end(end)
             end = end.model_copy(update={"notes": notes})
-        finally:  # even when cancelled: the turn has ended
+        finally:  # even if cancelled: the turn has ended
             self._post("end_turn", "end", {"end": end})
 
     async def ended_by_hub(self, reason: str) -> None:
-        """The hub has ended the turn: it is over here, too, and nothing more is recorded."""
+        """End the turn without a record, because the hub ended it."""
         if self.end_record is None:
             end = self.end_record = TurnEnd(id=self.plan.id, outcome="cancelled", reason=reason)
-            self._over = True
+            self._is_closed = True
             await self.before_end(end)
 
-    async def settled(self) -> None:
-        """Wait until everything is durable.
-
-        A lost connection is no error here: the hub will offer the turn again.
+    async def try_flush(self) -> None:
+        """Wait until all records are durable or the connection is lost. In the latter case, the hub
+        will offer the turn again.
         """
         try:
-            await self._settle()
+            await self.flush()
         except ConnectionLost:
             return
 
-    async def _settle(self) -> None:
-        """In order, because a temporary refusal may be the cause of the next one."""
-        async with self._settling:
-            while self._posts:
-                await self._settle_one(self._posts[0])
-                self._posts.popleft()
-            self._refused_for_now = False
-
-    async def _settle_one(self, post: _PendingPost) -> None:
+    async def _flush_post(self, post: _PendingPost) -> None:
         try:
             await asyncio.shield(post.future)  # cancelling the wait must not withdraw the record
         except OperationError as exc:
-            self._refused_for_now |= exc.temporary
-            if not self._refused_for_now:
-                _refused(self.plan.id, post.name, exc)
-            elif not self._replaced(post):
+            self._temporarily_refused |= exc.temporary
+            if not self._temporarily_refused:
+                _log_refusal(self.plan.id, post.name, exc)
+            elif not self._is_replaced(post):
                 await self._retry(post)
 
-    def _replaced(self, post: _PendingPost) -> bool:
+    def _is_replaced(self, post: _PendingPost) -> bool:
         return any(later.key == post.key for later in islice(self._posts, 1, None))
 
     async def _retry(self, post: _PendingPost) -> None:
         try:
             await self._call_until_accepted(post.name, post.args)
         except OperationError as exc:
-            _refused(self.plan.id, post.name, exc)
+            _log_refusal(self.plan.id, post.name, exc)
 
     def _start(self) -> TurnStart:
         messages = tuple(m.id for m in self.plan.incoming)
@@ -277,41 +272,43 @@ class TurnRecorder:
         return {} if self._life is None else {"life": self._life}
 
     async def _begin_durably(self, start: TurnStart, prompts: _Prompts) -> tuple[Step, ...]:
-        args, parts = self._beginning(start, prompts, measured=True)
+        args, parts = self._begin_arguments(start, prompts, is_limited=True)
         begun = await self._call_until_accepted("begin_turn", args)
-        self._durably, self._hub_state.parts = True, parts
+        self._start_is_durable, self._hub_state.parts = True, parts
         return BeginTurnResult.model_validate(begun).steps
 
-    def _begin_soon(self, start: TurnStart, prompts: _Prompts) -> None:
-        if self._over:
+    def _post_begin(self, start: TurnStart, prompts: _Prompts) -> None:
+        if self._is_closed:
             return
-        args, parts = self._beginning(start, prompts)
+        args, parts = self._begin_arguments(start, prompts)
         future = self._client.post("begin_turn", cid=None, **args)
-        if _unsent(future):
-            args, parts = self._beginning(start, prompts, measured=True)
+        if _was_rejected(future):
+            args, parts = self._begin_arguments(start, prompts, is_limited=True)
             future = self._client.post("begin_turn", cid=None, **args)
         self._posts.append(_PendingPost("begin_turn", "begin", args, future))
 
-        def answered(answer: asyncio.Future[JsonValue]) -> None:
+        def store_parts(answer: asyncio.Future[JsonValue]) -> None:
             begun = not answer.cancelled() and answer.exception() is None
             self._hub_state.parts = parts if begun else {}
 
-        future.add_done_callback(answered)
+        future.add_done_callback(store_parts)
 
-    def _beginning(
-        self, start: TurnStart, prompts: _Prompts, *, measured: bool = False
+    def _begin_arguments(
+        self, start: TurnStart, prompts: _Prompts, *, is_limited: bool = False
     ) -> tuple[_Args, dict[str, str]]:
-        """The arguments of `begin_turn`, and the texts of its parts with their ids. `measured`: cut
-        to the hub's limits, with each prompt as one part if it is too large.
+        """The arguments of `begin_turn`, and the ids of its parts by their texts. `is_limited`:
+        cut to the hub's limits, with each prompt as one part if it is too large.
         """
-        args, parts = self._arguments(start, [in_parts(text) if text else [] for text in prompts])
-        if measured and self._cut(args) != args:
-            short: Any = self._cut({"start": args["start"], "prompts": [*prompts]})
-            whole = [[text] if text else [] for text in short["prompts"]]
-            args, parts = self._arguments(TurnStart.model_validate(short["start"]), whole)
+        args, parts = self._part_arguments(
+            start, [in_parts(text) if text else [] for text in prompts]
+        )
+        if is_limited and self._cut(args) != args:
+            cut: Any = self._cut({"start": args["start"], "prompts": [*prompts]})
+            whole = [[text] if text else [] for text in cut["prompts"]]
+            args, parts = self._part_arguments(TurnStart.model_validate(cut["start"]), whole)
         return args, parts
 
-    def _arguments(
+    def _part_arguments(
         self, start: TurnStart, prompts: list[list[str]]
     ) -> tuple[_Args, dict[str, str]]:
         stored = self._hub_state.parts
@@ -327,14 +324,14 @@ class TurnRecorder:
         return await call_until_accepted(self._client, name, args, self._backoff)
 
     def _post(self, name: str, key: object, records: Mapping[str, BaseModel | JsonValue]) -> None:
-        if self._over:
+        if self._is_closed:
             return
         args: dict[str, JsonValue] = {
             key: record.model_dump(mode="json") if isinstance(record, BaseModel) else record
             for key, record in records.items()
         }
         future = self._client.post(name, cid=None, **args)
-        if _unsent(future):  # not checked before: measuring costs as much as sending
+        if _was_rejected(future):  # not checked before: measuring costs as much as sending
             args = {key: self._cut(value) for key, value in args.items()}
             future = self._client.post(name, cid=None, **args)
         self._posts.append(_PendingPost(name, key, args, future))
@@ -343,8 +340,8 @@ class TurnRecorder:
         return within_limits(record, self._client.hello.limits)
 
 
-def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
-    """Whether the client has refused to send it because of its size or depth."""
+def _was_rejected(answer: asyncio.Future[JsonValue]) -> bool:
+    """Whether the client refused to send the call because of its size or depth."""
     if not answer.done() or answer.cancelled():
         return False
     refusal = answer.exception()
@@ -352,10 +349,10 @@ def _unsent(answer: asyncio.Future[JsonValue]) -> bool:
     return isinstance(refusal, OperationError) and refusal.code in refusals
 
 
-def _refused(turn: str, operation: str, exc: OperationError) -> None:
-    # A turn ended at the hub is no fault; the hub's notification may arrive later.
-    tell = log.info if exc.code in TURN_ENDED else log.warning
-    tell("the hub refused a record", turn=turn, operation=operation, error=str(exc))
+def _log_refusal(turn: str, operation: str, exc: OperationError) -> None:
+    # A turn ended by the hub is no fault; the hub's signal may arrive later.
+    log_refusal = log.info if exc.code in TURN_ENDED else log.warning
+    log_refusal("the hub refused a record", turn=turn, operation=operation, error=str(exc))
 
 
 async def _no_notes(end: TurnEnd) -> tuple[str, ...]:

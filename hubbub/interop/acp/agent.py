@@ -94,7 +94,7 @@ class AcpBackend(AgentBackend):
         await self._activities.drop(turn)
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
-        plan = await recorder.take_up()
+        plan = await recorder.prepare()
         sessions = self._shared.sessions
         try:
             await sessions.hold(sessions.key(plan.thread_id), plan.id)

@@ -187,7 +187,7 @@ class AcpTurn:
         """
         try:
             if self._prompting is None:
-                await self._calls.recorder.begun()  # so a crash is attributed to this turn
+                await self._calls.recorder.flush_start()  # so a crash is attributed to this turn
                 await self._reserve(query.n)
                 await self._begin(query)
             else:
@@ -215,7 +215,7 @@ class AcpTurn:
         digest = hashlib.sha256(self._system.encode(errors="surrogatepass")).hexdigest()[:16]
         texts = [] if saved.told == digest else [self._system]
         texts += [_RESUMED] if self.steps else []
-        texts += [self._conversation, *(steering.text for steering in query.fresh)]
+        texts += [self._conversation, *(steering.text for steering in query.steering)]
         names = [tool.spec.name for tool in shared.network.offered]
         progress = Progress(calls.recorder.clock, query.n, shared.workspace, self._fit, names)
         progress.cost = saved.cost

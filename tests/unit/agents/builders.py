@@ -38,8 +38,8 @@ def answered(
     steered: Sequence[Steering] = (),
 ) -> list[Command]:
     """What a loop does when the model has answered, to what people have said too."""
-    asked = QueryModel(0, fresh=tuple(steered))
-    return loop.answered([TimedCompletion(asked, answer, at_ms, duration_ms)])
+    query = QueryModel(0, steering=tuple(steered))
+    return loop.answered([TimedCompletion(query, answer, at_ms, duration_ms)])
 
 
 class Watch:

@@ -275,7 +275,7 @@ def test_an_answer_without_a_call_is_corrected_once_in_a_turn() -> None:
     loop = loop_of()
     assert last(answered(loop, Completion(text="Hello!"))) == QueryModel(2)
     run(loop, calls(call("add")))
-    reason = "the model answered without calling a tool, also after being told"
+    reason = "the model answered without calling a tool, even after a correction"
     end = last(answered(loop, Completion(text="Hello again!")))
     assert end == End("no_action", reason, "Hello again!")
     empty = loop_of()
@@ -360,7 +360,7 @@ def test_an_interactive_turn_asks_whether_to_go_on_after_what_did_something(
     answered(loop, calls(*made, call("send_text_message")))
     given = [CallResult("a", "z" * 300), CallResult("b", "z" * 301), CallResult("c", "", "broken")]
     wording = loop.ran([*given, CallResult("id_send_text_message", "sent")])[-1]
-    assert wording == QueryModel(2, words=True)
+    assert wording == QueryModel(2, wording_only=True)
     asked, asking = answered(loop, Completion(text="Shall I?", tokens_in=5))
     assert isinstance(asked, Record)
     assert asked.step.tokens_in == 5

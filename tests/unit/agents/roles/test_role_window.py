@@ -52,7 +52,7 @@ def shown(
             ParticipantSummary(f"helper{n}", "agent", "does many things " * 9, ("all",))
             for n in range(agents)
         ],
-        AskRole(3, role, work, fresh=(STEERING,)),
+        AskRole(3, role, work, steering=(STEERING,)),
     )
 
 
