@@ -328,7 +328,7 @@ def _read(
             parse_constant=no_constant,
             parse_float=finite,
             parse_int=whole,
-            object_pairs_hook=build,
+            object_pairs_hook=build_object,
         )
         return _clean(value, depth)
     except RecursionError as exc:
