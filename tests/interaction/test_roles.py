@@ -257,7 +257,7 @@ class TestInvalidAnswers:
         async with at_work(in_memory, *answers) as s:
             outcome, reason = ending(await s.turn())
             assert outcome == "no_action"
-            assert "the planner gave no answer" in reason
+            assert "the planner gave no valid answer" in reason
             assert "wait for each other" in s.told(2)
             assert "gave no usable answer" in await s.heard()
 

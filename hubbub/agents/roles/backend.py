@@ -37,7 +37,7 @@ __all__ = ["KINDS", "role_backend"]
 
 
 class RoleBackend(AgentBackend):
-    """Takes turns according to the agent's kind. `models` has one for each of its roles."""
+    """Takes turns according to the agent's kind. `models` has a model for each of its roles."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class RoleBackend(AgentBackend):
         link: AgentLink,
         tools: Callable[[Ready], Toolbox],
     ):
-        """`tools` makes the toolbox from what the hub offers; it is called for every connection."""
+        """`tools` builds the toolbox from the hub's operations, for every connection."""
         self._kind = KINDS[parts.config.kind]
         self._client, self._inbox, self._config = parts.client, parts.inbox, parts.config
         self._on_event = parts.program.on_event if parts.program is not None else None
@@ -55,13 +55,14 @@ class RoleBackend(AgentBackend):
         self._prompt_builder, self._ready = prompt_builder, parts.client.ready
         self._make_tools, self._tools, self._hooks = tools, tools(self._ready), parts.hooks
         self._activities = TurnActivities(partial(parts.client.signal, "activity"))
-        self._first = True
+        self._is_first_connection = True
 
     async def ready(self, ready: Ready) -> None:
         self._ready, self._tools = ready, self._make_tools(ready)
         await self._activities.repeat()
-        if self._first or not ready.resumed:  # later, running turns are this process's own
-            self._first = False
+        # On later connections, the started turns are this process's own.
+        if self._is_first_connection or not ready.resumed:
+            self._is_first_connection = False
             self._link.take_up({p.started for p in ready.pending if p.started is not None})
 
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
@@ -91,8 +92,10 @@ class RoleBackend(AgentBackend):
         pipeline = RolePipeline(self._rules(plan), role_context.executors, steps, earlier.steps)
         hooks = HookChain(self._hooks, plan, me, on_event=self._on_event)
         recorder.before_end = hooks.turn_ended
-        knows = bool(role_context.context.knowledge)
-        untrusted = has_untrusted_content(conversation.in_thread, knows, role_context.toolbox)
+        has_knowledge = bool(role_context.context.knowledge)
+        untrusted = has_untrusted_content(
+            conversation.in_thread, has_knowledge, role_context.toolbox
+        )
         trust = TrustState(untrusted, pipeline.steps)
         calls = StepCalls(role_context.toolbox, recorder, hooks.wrapper, trust)
         steering_queue = SteeringQueue(self._inbox, plan.thread_id, self._config.steer)
@@ -114,8 +117,8 @@ class RoleBackend(AgentBackend):
         first: Command,
         continues: str | None,
     ) -> tuple[Step, ...]:
-        """Record the turn's start; `first` is the command that a new turn starts with. Returns the
-        steps that are already recorded.
+        """Record the turn's start; `first` is the first command of a new turn. Returns the steps
+        already recorded.
         """
         models = ", ".join(dict.fromkeys(m.model.name for m in self._models.values()))
         names = role_context.executors.names
@@ -166,7 +169,7 @@ class RoleBackend(AgentBackend):
         )
 
     async def _agents(self, plan: TurnPlan) -> Sequence[ParticipantSummary]:
-        """The agents that can be given work, without those that wait for this turn's answer."""
+        """The agents that can get work, without those waiting for this turn's answer."""
         listed = Participants.model_validate(await self._client.call("list_participants"))
         waiting = {message.sender_id for message in plan.incoming}
         targets = self._config.roles.targets
@@ -177,12 +180,12 @@ class RoleBackend(AgentBackend):
 
 
 KINDS: Mapping[str, Kind] = {kind: kind for kind in get_args(Kind)}
-"""The kinds of agents that have roles, by their names in a config."""
+"""The kinds of agents with roles, by their config names."""
 
 
 @contextlib.asynccontextmanager
 async def role_backend(parts: AgentParts) -> AsyncIterator[tuple[RoleBackend, None]]:
-    """The backend of an agent of a kind with roles, while the block runs; it supports no trials.
+    """The backend of an agent with roles, while the block runs; it does not support trials.
 
     Raises `ConfigError` when a tool, a model or a prompt file does not exist.
     """
@@ -192,14 +195,14 @@ async def role_backend(parts: AgentParts) -> AsyncIterator[tuple[RoleBackend, No
         parts.prompt_builder(parts.prompts()),
         parts.tools(parts.tool_policy, more),
     )
-    scratchpad, made = prompt_builder.scratchpad, dict[str, AgentModel]()
+    scratchpad, opened = prompt_builder.scratchpad, dict[str, AgentModel]()
     async with contextlib.AsyncExitStack() as stack:
         for role, label in config.role_models.items():
             of_role = f".models.{role}" if role in config.models else ""
-            if label not in made:
-                opened = parts.open_model(
+            if label not in opened:
+                model = parts.open_model(
                     label, f"agents.{parts.name}{of_role}", scratchpad=scratchpad
                 )
-                made[label] = await stack.enter_async_context(opened)
-        models = {role: made[label] for role, label in config.role_models.items()}
+                opened[label] = await stack.enter_async_context(model)
+        models = {role: opened[label] for role, label in config.role_models.items()}
         yield RoleBackend(parts, models, prompt_builder, link, tools), None

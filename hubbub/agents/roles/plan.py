@@ -4,8 +4,8 @@ A plan has steps with dependencies, and references to the results of other steps
 
     {"id": 2, "goal": "in miles", "executor": "convert", "arguments": {"km": "$step_1_result"}}
 
-`$step_1_result` may stand anywhere in arguments and goals, including nested JSON. Alone it stands
-for the result itself (a number stays a number), within a text for the result as text. References
+`$step_1_result` can occur anywhere in arguments and goals, including nested JSON. Alone, it stands
+for the result itself (a number stays a number); within a text, for the result as text. References
 within a result are not resolved.
 """
 
@@ -28,12 +28,12 @@ __all__ = [
     "MAKE_PLAN",
     "ROUTE",
     "SUBMIT_PLAN",
+    "InvalidAnswer",
+    "InvalidPlan",
     "Judgement",
     "Plan",
     "PlanStep",
     "Route",
-    "WrongAnswer",
-    "WrongPlan",
     "fill",
     "fill_arguments",
     "fill_text",
@@ -46,16 +46,16 @@ __all__ = [
 ]
 
 _REFERENCE = re.compile(r"\$step_([1-9]\d{0,3})_result(?!\w)")
-_LIKE_ONE = re.compile(r"\$\{?step_?\d+\w*", re.IGNORECASE)
-"""Anything that is meant as a reference, well-formed or not."""
-_MOST_DEPTH = MAX_DEPTH // 2
-"""Nesting depth of a result that is put into arguments, which are nested themselves."""
+_REFERENCE_LIKE = re.compile(r"\$\{?step_?\d+\w*", re.IGNORECASE)
+"""Anything meant as a reference, well-formed or not."""
+_MAX_RESULT_DEPTH = MAX_DEPTH // 2
+"""Maximum nesting depth of a result inserted into arguments, which are nested themselves."""
 
 StepId = Annotated[int, Field(ge=1, le=9999)]
 
 
-class WrongPlan(ValueError):
-    """An invalid plan; the text tells its author what is wrong."""
+class InvalidPlan(ValueError):
+    """An invalid plan, with an error message for the model."""
 
 
 class PlanStep(ToolArguments):
@@ -87,58 +87,60 @@ class Plan(ToolArguments):
         return {step.id: step for step in self.steps}[number]
 
     def needs(self, number: int) -> frozenset[int]:
-        """The steps whose results a step waits for: in `depends_on`, or referred to."""
+        """The steps whose results a step needs: those in `depends_on`, and those it refers to."""
         step = self.step(number)
         return frozenset(step.depends_on) | references([step.goal, step.arguments])
 
-    def checked(self, executors: Iterable[str], most: int) -> Plan:
-        """The plan, if it can be carried out. Raises `WrongPlan`.
+    def validate_for(self, executors: Iterable[str], max_steps: int) -> Plan:
+        """Return the plan if it can be carried out. Raises `InvalidPlan`.
 
-        `executors` are the existing tools and agents, `most` is the maximum number of steps.
+        `executors` are the existing tools and agents.
         """
-        if len(self.steps) > most:
-            raise WrongPlan(f"there are {len(self.steps)} steps; at most {most} are allowed")
+        if len(self.steps) > max_steps:
+            raise InvalidPlan(f"there are {len(self.steps)} steps; at most {max_steps} are allowed")
         ids = [step.id for step in self.steps]
         if len(set(ids)) < len(ids):
-            raise WrongPlan("two steps have the same id")
-        known = list(executors)
+            raise InvalidPlan("two steps have the same id")
+        names = list(executors)
         for step in self.steps:
-            if step.executor not in known:
-                hint = nearest(step.executor, known)
-                raise WrongPlan(
+            if step.executor not in names:
+                hint = nearest(step.executor, names)
+                raise InvalidPlan(
                     f"step {step.id}: there is no tool or agent {step.executor!r}{hint}"
                 )
             missing = sorted(self.needs(step.id) - set(ids))
             if missing:
-                raise WrongPlan(f"step {step.id} depends on step {missing[0]}, which is not there")
-            if wrong := unresolved([step.goal, step.arguments], ids):
-                raise WrongPlan(f"step {step.id}: {wrong}; write `$step_1_result`")
+                raise InvalidPlan(
+                    f"step {step.id} depends on step {missing[0]}, which is not there"
+                )
+            if error := unresolved([step.goal, step.arguments], ids):
+                raise InvalidPlan(f"step {step.id}: {error}; write `$step_1_result`")
         self._check_order()
         return self
 
     def _check_order(self) -> None:
-        left = {step.id: self.needs(step.id) for step in self.steps}
-        while left:
-            free = [number for number, needs in left.items() if not needs & left.keys()]
+        remaining = {step.id: self.needs(step.id) for step in self.steps}
+        while remaining:
+            free = [number for number, needs in remaining.items() if not needs & remaining.keys()]
             if not free:
-                circle = ", ".join(str(number) for number in sorted(left))
-                raise WrongPlan(f"the steps {circle} wait for each other")
+                cycle = ", ".join(str(number) for number in sorted(remaining))
+                raise InvalidPlan(f"the steps {cycle} wait for each other")
             for number in free:
-                del left[number]
+                del remaining[number]
 
     def ready(self, succeeded: Iterable[int], begun: Iterable[int]) -> list[PlanStep]:
-        """The steps that may run now, in the plan's order."""
-        done, taken = frozenset(succeeded), frozenset(begun)
-        return [s for s in self.steps if s.id not in taken and self.needs(s.id) <= done]
+        """The steps that can run now, in the plan's order."""
+        done, started = frozenset(succeeded), frozenset(begun)
+        return [s for s in self.steps if s.id not in started and self.needs(s.id) <= done]
 
     def after(self, number: int) -> frozenset[int]:
         """The step, and all steps that need its result, directly or indirectly."""
-        found = {number}
+        reached = {number}
         while True:
-            more = {s.id for s in self.steps if self.needs(s.id) & found} - found
+            more = {s.id for s in self.steps if self.needs(s.id) & reached} - reached
             if not more:
-                return frozenset(found)
-            found |= more
+                return frozenset(reached)
+            reached |= more
 
 
 def references(value: JsonValue | Sequence[JsonValue]) -> frozenset[int]:
@@ -147,14 +149,14 @@ def references(value: JsonValue | Sequence[JsonValue]) -> frozenset[int]:
 
 
 def unresolved(value: JsonValue | Sequence[JsonValue], results: Collection[int]) -> str | None:
-    """An error message if the value contains a reference to none of `results`."""
+    """An error message if the value has an invalid reference, or one to none of `results`."""
     for text in _texts(value):
-        for found in _LIKE_ONE.finditer(text):
-            whole = _REFERENCE.match(text, found.start())
-            if whole is None or int(whole[1]) not in results:
+        for candidate in _REFERENCE_LIKE.finditer(text):
+            reference = _REFERENCE.match(text, candidate.start())
+            if reference is None or int(reference[1]) not in results:
                 steps = ", ".join(map(str, sorted(results)))
                 there = f"there are those of the steps {steps}" if steps else "there is none yet"
-                return f"`{found[0][:40]}` stands for no result: {there}"
+                return f"`{candidate[0][:40]}` stands for no result: {there}"
     return None
 
 
@@ -168,11 +170,11 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def fill(value: JsonValue, results: Mapping[int, str]) -> JsonValue:
-    """The value with references replaced by results; those without a result stay."""
+    """The value with references replaced by results; references without a result stay."""
     if isinstance(value, str):
-        whole = _REFERENCE.fullmatch(value)
-        if whole and int(whole[1]) in results:
-            return _itself(results[int(whole[1])])
+        reference = _REFERENCE.fullmatch(value)
+        if reference and int(reference[1]) in results:
+            return _parsed(results[int(reference[1])])
         return fill_text(value, results)
     if isinstance(value, list):
         return [fill(entry, results) for entry in value]
@@ -182,20 +184,20 @@ def fill(value: JsonValue, results: Mapping[int, str]) -> JsonValue:
 
 
 def fill_text(text: str, results: Mapping[int, str]) -> str:
-    """The text with references replaced by results as text."""
+    """The text with references replaced by the results' text."""
     return _REFERENCE.sub(lambda m: results.get(int(m[1]), m[0]), text)
 
 
 def fill_arguments(
     arguments: Mapping[str, JsonValue], results: Mapping[int, str], schema: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
-    """A tool's arguments with references replaced by results. Where its schema wants a string, a
-    result stays one, even if it looks like a number.
+    """A tool's arguments with references replaced by results. Where the schema requires a string, a
+    result stays a string, even if it looks like a number.
     """
-    wanted = schema.get("properties")
+    properties = schema.get("properties")
     texts = {
         name
-        for name, schema_of in (wanted.items() if isinstance(wanted, dict) else ())
+        for name, schema_of in (properties.items() if isinstance(properties, dict) else ())
         if isinstance(schema_of, dict) and schema_of.get("type") == "string"
     }
     return {
@@ -206,10 +208,10 @@ def fill_arguments(
     }
 
 
-def _itself(result: str) -> JsonValue:
-    """The result as JSON if it is valid JSON; else the text."""
+def _parsed(result: str) -> JsonValue:
+    """The result as JSON if it is valid JSON, otherwise the text."""
     try:
-        return read_json(result, _MOST_DEPTH)
+        return read_json(result, _MAX_RESULT_DEPTH)
     except ValueError:
         return result
 
@@ -227,8 +229,8 @@ Verdict = Literal["accept", "retry_step", "replan", "escalate"]
 Read = TypeVar("Read", bound=BaseModel)
 
 
-class WrongAnswer(ValueError):
-    """An invalid answer; the text tells the model what is wrong."""
+class InvalidAnswer(ValueError):
+    """An invalid answer, with an error message for the model."""
 
 
 class Route(ToolArguments):
@@ -284,42 +286,42 @@ class Judgement(ToolArguments):
         return self
 
     def score(self, criteria: Mapping[str, float]) -> float:
-        """The weighted mean of the scores, from 1 to 5. Raises `WrongAnswer`."""
+        """The weighted mean of the scores, from 1 to 5. Raises `InvalidAnswer`."""
         if self.scores.keys() != criteria.keys():
-            raise WrongAnswer(f"scores: give one for each criterion: {', '.join(criteria)}")
+            raise InvalidAnswer(f"scores: give one for each criterion: {', '.join(criteria)}")
         whole = sum(weight * self.scores[name] for name, weight in criteria.items())
         return round(whole / sum(criteria.values()), 1)
 
 
 def read(model: type[Read], arguments: JsonValue) -> Read:
-    """Parse the arguments. Raises `WrongAnswer` with words that a model can act on."""
+    """Parse the arguments. Raises `InvalidAnswer` with a message that a model can act on."""
     try:
         return model.model_validate(arguments)
     except ValidationError as exc:
-        raise WrongAnswer(argument_errors(exc)) from exc
+        raise InvalidAnswer(argument_errors(exc)) from exc
 
 
 def route_spec(targets: Collection[str]) -> ToolSpec:
-    """The tool of a router that may choose among `targets`."""
+    """The tool of a router that chooses from `targets`."""
     schema = without_titles(Route.model_json_schema())
     _property(schema, "target")["enum"] = list(targets)
     return ToolSpec(ROUTE, "Say who does what the incoming message asks for.", schema)
 
 
-def plan_spec(executors: Collection[str], most: int) -> ToolSpec:
-    """The tool of a planner whose steps may name these `executors`."""
+def plan_spec(executors: Collection[str], max_steps: int) -> ToolSpec:
+    """The tool of a planner whose steps can name these `executors`."""
     schema = without_titles(Plan.model_json_schema())
-    _property(schema, "steps")["maxItems"] = most
-    parts = schema["$defs"]
-    assert isinstance(parts, dict)
-    step = parts[PlanStep.__name__]
+    _property(schema, "steps")["maxItems"] = max_steps
+    definitions = schema["$defs"]
+    assert isinstance(definitions, dict)
+    step = definitions[PlanStep.__name__]
     assert isinstance(step, dict)
     _property(step, "executor")["enum"] = list(executors)
-    return ToolSpec(SUBMIT_PLAN, f"Say what is to be done, in at most {most} steps.", schema)
+    return ToolSpec(SUBMIT_PLAN, f"Say what is to be done, in at most {max_steps} steps.", schema)
 
 
-def judge_spec(criteria: Mapping[str, float], least: float) -> ToolSpec:
-    """The tool of a reflector that accepts a score of at least `least` by these criteria."""
+def judge_spec(criteria: Mapping[str, float], min_score: float) -> ToolSpec:
+    """The tool of a reflector that accepts a score of at least `min_score` by these criteria."""
     schema = without_titles(Judgement.model_json_schema())
     one: dict[str, JsonValue] = {"type": "integer", "minimum": 1, "maximum": 5}
     _property(schema, "scores").update(
@@ -328,11 +330,13 @@ def judge_spec(criteria: Mapping[str, float], least: float) -> ToolSpec:
         additionalProperties=False,
     )
     weights = ", ".join(f"{name} {weight:g}" for name, weight in criteria.items())
-    description = f"{_JUDGING} To accept takes {least:g} of 5 together; the weights are {weights}."
+    description = (
+        f"{_JUDGING} To accept takes {min_score:g} of 5 together; the weights are {weights}."
+    )
     return ToolSpec(JUDGE, description, schema)
 
 
-_ABOUT = {
+_CRITERIA = {
     "completeness": "All that was asked for is there.",
     "correctness": "What is there is right.",
     "format": "It has the form that was asked for.",
@@ -340,12 +344,12 @@ _ABOUT = {
 
 
 def _criterion(schema: Mapping[str, JsonValue], name: str) -> JsonValue:
-    return {**schema, "description": _ABOUT[name]} if name in _ABOUT else {**schema}
+    return {**schema, "description": _CRITERIA[name]} if name in _CRITERIA else {**schema}
 
 
 def _property(schema: Mapping[str, JsonValue], name: str) -> dict[str, JsonValue]:
     properties = schema["properties"]
     assert isinstance(properties, dict)
-    found = properties[name]
-    assert isinstance(found, dict)
-    return found
+    schema_of = properties[name]
+    assert isinstance(schema_of, dict)
+    return schema_of

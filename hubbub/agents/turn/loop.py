@@ -180,7 +180,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Park:
-    """Calls of the last step wait for a person. The turn stops and resumes from its record later."""
+    """Calls of the last step wait for a person. The turn stops, and resumes from its record."""
 
     step: int
     approvals: tuple[str, ...]

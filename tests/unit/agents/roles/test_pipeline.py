@@ -198,7 +198,7 @@ class TestInvalid:
         told = [c.result or "" for c in driver.steps[-1].calls]
         driver.says(second)
         assert driver.end.outcome == "no_action"
-        assert f"the {who} gave no answer" in driver.end.reason
+        assert f"the {who} gave no valid answer" in driver.end.reason
         return told
 
     def test_a_router(self) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
-from hubbub.agents.roles.plan import Plan, WrongPlan, fill, fill_arguments, fill_text, references
+from hubbub.agents.roles.plan import InvalidPlan, Plan, fill, fill_arguments, fill_text, references
 
 EXECUTORS = ("look_up", "add", "ann")
 
@@ -21,8 +21,8 @@ def plan(*steps: dict[str, JsonValue]) -> Plan:
 
 
 def wrong(made: Plan, most: int = 8) -> str:
-    with pytest.raises(WrongPlan) as told:
-        made.checked(EXECUTORS, most)
+    with pytest.raises(InvalidPlan) as told:
+        made.validate_for(EXECUTORS, most)
     return str(told.value)
 
 
@@ -37,7 +37,7 @@ def test_what_is_wrong_with_a_plan_is_told_to_its_planner() -> None:
     odd = plan(step(1), step(2, arguments={"a": "$step_1_output"}))
     assert "step 2: `$step_1_output` stands for no result" in wrong(odd)
     made = plan(step(3, 1, 2), step(1), step(2))
-    assert made.checked(EXECUTORS, 8) is made
+    assert made.validate_for(EXECUTORS, 8) is made
     cases: list[list[JsonValue]] = [
         [], [step(0)], [{"id": 1, "goal": "", "executor": "add"}], [{"id": 1, "goal": "a"}],
         [{**step(1), "arguments": "none"}], [{**step(1), "surprise": True}],
@@ -109,7 +109,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 @given(plans(), st.sets(st.integers(1, 8)))
 def test_every_plan_without_circles_comes_to_an_end(made: Plan, failing: set[int]) -> None:
-    made.checked(EXECUTORS, 8)
+    made.validate_for(EXECUTORS, 8)
     done: set[int] = set()
     begun: set[int] = set()
     while ready := made.ready(done, begun):

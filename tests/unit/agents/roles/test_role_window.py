@@ -41,7 +41,7 @@ def shown(
 ) -> RoleMessage:
     """What a role sees of a conversation, a plan that was given up, and one with results."""
     told = {1: StepResult("r" * results), 2: StepResult("e" * results, "timeout")}
-    work = WorkState(plan=PLAN, results=told, given_up=[(PLAN, told)], lessons=["too slow"])
+    work = WorkState(plan=PLAN, results=told, abandoned=[(PLAN, told)], lessons=["too slow"])
     incoming = [message(5000, "alice", "what now <b>?")]
     return RoleMessage(
         ConversationPrompt(

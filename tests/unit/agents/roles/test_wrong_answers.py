@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from pydantic import JsonValue
 
-from hubbub.agents.roles.plan import Plan, WrongAnswer, read
+from hubbub.agents.roles.plan import InvalidAnswer, Plan, read
 
 
 def told(arguments: JsonValue) -> str:
-    with pytest.raises(WrongAnswer) as caught:
+    with pytest.raises(InvalidAnswer) as caught:
         read(Plan, arguments)
     return str(caught.value)
 
