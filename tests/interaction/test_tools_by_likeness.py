@@ -117,7 +117,7 @@ async def test_an_endpoint_without_embeddings_leaves_words_and_a_note_in_the_rec
         found, turn = await asked(model, {"by": "embeddings", "first": 1}, "a refund please")
     assert found == [{"refund_order"}]
     assert "tools were chosen by their words" in notes(turn)
-    assert "gives no embeddings: there is no POST /v1/embeddings" in notes(turn)
+    assert "returned no embeddings: there is no POST /v1/embeddings" in notes(turn)
 
 
 async def test_vectors_that_cannot_be_compared_leave_words_too(cache: Path) -> None:

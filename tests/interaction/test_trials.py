@@ -132,8 +132,8 @@ async def test_a_model_that_fails_ends_nothing_but_the_trial(in_memory: Networks
         told = [
             ({}, "model endpoint"),
             ({}, "model endpoint"),
-            ({"model": "null"}, "no chat completion"),
-            ({"model": "calls"}, "tool_calls that are no list"),
+            ({"model": "null"}, "other than a chat completion"),
+            ({"model": "calls"}, "tool_calls are not a list"),
             ({"model": "nowhere"}, "the trial failed: "),
             ({"model": "bigg"}, "'bigg': did you mean 'big'?"),
         ]

@@ -1,7 +1,8 @@
 """How models call tools: natively through their endpoint, or as text in their answers.
 
-base, text_dialect  what a dialect is, and those that are text
-final_output        one JSON object for each step
-tool_call           a line for each call
-scan                finds JSON in what a model has written
+base          the interface `Dialect`, and native calls
+text_dialect  the base class of text dialects
+final_output  one JSON object per step
+tool_call     one line per call
+scan          extracts JSON from a model's text
 """

@@ -1,10 +1,10 @@
-"""A dialect: how tools and earlier steps are presented to a model, and how its answers are parsed.
+"""Dialects: they present tools and earlier steps to a model, and parse its answers.
 
     native        the endpoint's own tool calls
     tool_call     lines that begin with TOOL_CALL
     final_output  one JSON object between <final_output> tags
 
-All of them produce the same kind of steps, and can present steps made by any other.
+All produce the same kind of steps, and each can present steps that another produced.
 """
 
 from __future__ import annotations
@@ -27,59 +27,57 @@ from hubbub.protocol.turns import Compressed, Step
 __all__ = ["MOST_NAME", "Dialect", "Native", "clean", "mark_unparsed", "with_step_marks"]
 
 MOST_NAME = 128
-"""Characters of the name of a tool or of the id of a call; no real one is longer."""
+"""Maximum characters of a tool's name or a call's id; no real one is longer."""
 
 
 class Dialect(Protocol):
-    """Pure: its output depends on its arguments alone."""
+    """Pure: the output depends only on the arguments."""
 
     @property
     def name(self) -> DialectName: ...
 
     @property
     def hides(self) -> frozenset[str]:
-        """Tools that the dialect does not need: they are neither described nor callable."""
+        """Tools that the dialect makes redundant: neither described nor callable."""
         ...
 
     @property
     def beside(self) -> frozenset[str]:
-        """Tools that are no calls in this dialect, but fields that may accompany calls; described
-        where the tool exists.
-        """
+        """Tools that this dialect expresses as fields next to calls, if the tool exists."""
         ...
 
     def instructions(self, tools: Sequence[ToolSpec]) -> str:
-        """The shipped description of how to call tools, and which there are, for the end of a
-        system message; empty for native calls.
+        """The default description of the tools and how to call them, for the end of a system
+        message; empty for native calls.
         """
         ...
 
     def question(
         self, system: str, prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
     ) -> CompletionRequest:
-        """The request after `steps` with these tools; `system` is the whole system message."""
+        """Build the request that follows `steps`; `system` is the whole system message."""
         ...
 
     def calls(self, step: Step) -> str:
-        """The calls of a step in words, as the model would have written them if it could."""
+        """The calls of a step as text, in the syntax that the model would use."""
         ...
 
     def read(self, answer: Completion) -> Completion:
-        """Parse the model's text: the calls in it, and the rest.
+        """Parse the model's text into calls and the remaining text.
 
-        An ambiguous answer has no calls; a note says what was wrong.
+        An ambiguous answer has no calls, and a note with the reason.
         """
         ...
 
 
 def clean(answer: Completion) -> Completion:
-    """The answer with names and ids of calls short enough to be recorded.
+    """Shorten the names and ids of calls so that they can be recorded.
 
-    An answer with too many calls has none.
+    If there are too many calls, all are removed.
     """
     if len(answer.calls) > MOST_CALLS:
-        words = f"{len(answer.calls)} calls at once; at most {MOST_CALLS} are carried out"
-        return mark_unparsed(replace(answer, calls=()), words)
+        reason = f"{len(answer.calls)} calls at once; at most {MOST_CALLS} are carried out"
+        return mark_unparsed(replace(answer, calls=()), reason)
     calls = (
         replace(c, id=reveal(c.id)[:MOST_NAME], name=reveal(c.name)[:MOST_NAME])
         for c in answer.calls
@@ -87,14 +85,14 @@ def clean(answer: Completion) -> Completion:
     return replace(answer, calls=tuple(calls))
 
 
-def mark_unparsed(answer: Completion, why: str) -> Completion:
-    """The answer with a note on why nothing was done."""
-    notes = (*answer.notes, f"the answer was not understood: {reveal(why)}")
+def mark_unparsed(answer: Completion, reason: str) -> Completion:
+    """Add a note with the reason why the answer had no effect."""
+    notes = (*answer.notes, f"the answer was not understood: {reveal(reason)}")
     return replace(answer, notes=notes, understood=False)
 
 
 def with_step_marks(answer: Completion) -> Completion:
-    """The answer with the marks from its calls of `tidy_steps`."""
+    """Add the discards and compressions requested by calls of `tidy_steps`."""
     discards, compresses = list(answer.discards), list(answer.compresses)
     for call in answer.calls:
         if call.name == TIDY_STEPS:
@@ -105,18 +103,18 @@ def with_step_marks(answer: Completion) -> Completion:
 
 
 def _marks(arguments: str) -> TidyArguments:
-    """The arguments; empty if they are invalid, which the tool itself reports."""
+    """The arguments; empty if invalid, which the tool itself reports."""
     try:
         return TidyArguments.model_validate(read_arguments(arguments))
     except ValueError:  # includes pydantic's ValidationError
         return TidyArguments()
 
 
-# The dialect of endpoints with tool calls: `tools` in the request, `tool_calls` in the answer.
-
-
 class Native:
-    """Native tool calls; only thoughts in the text are separated from the rest."""
+    """The endpoint's own tool calls: `tools` in the request, `tool_calls` in the answer.
+
+    Only separates reasoning from the rest of the text.
+    """
 
     name: DialectName = "native"
     hides = frozenset({SHOW_PLAN})
@@ -137,8 +135,8 @@ class Native:
         answer = with_step_marks(clean(answer))
         if not answer.text or "<" not in answer.text:
             return answer
-        words, thoughts = without_thoughts(answer.text)
+        text, thoughts = without_thoughts(answer.text)
         if not thoughts:
             return answer
         reasoning = "\n\n".join(filter(None, (answer.reasoning, thoughts)))
-        return replace(answer, text=words or None, reasoning=reasoning)
+        return replace(answer, text=text or None, reasoning=reasoning)

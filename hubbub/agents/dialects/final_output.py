@@ -1,9 +1,8 @@
-"""The dialect `final_output`: one JSON object between <final_output> tags says what the model does
-next.
+"""The dialect `final_output`: one JSON object between <final_output> tags, with the next action.
 
-Parsed strictly: exactly one object, known keys, and those that its action needs. The closing tag
-may be missing at the end of the answer, the object may stand in a code fence, and an answer that is
-the object and nothing else needs no tags.
+Parsed strictly: exactly one object, only known keys, and all that its action requires. At the end
+of the answer the closing tag is optional. The object can be in a code fence. An answer that
+consists of the object alone needs no tags.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ from hubbub.protocol.turns import Compressed, Step, ToolCallRecord, WaitStrategy
 
 __all__ = ["FinalOutput", "FinalOutputObject"]
 
-# The JSON object: its fields, and the calls that it stands for.
+# The JSON object: its fields and the calls they represent.
 
 
 Action = Literal["CallTool", "CallToolsParallel", "ForkAutoAgent", "AskUser", "Plan", "Finish"]
 _ACTION_NAMES = {action.lower(): action for action in get_args(Action)}
 Parameters = dict[str, JsonValue] | str | None
-"""A string is passed on: if it is not JSON, the call is refused like any with invalid arguments."""
+"""A string is passed on; if it is not JSON, the call fails like any with invalid arguments."""
 
 
 class _Part(BaseModel):
-    # Unknown keys are refused: a misspelled `parameters` must not become a call without any.
+    # Unknown keys are rejected: a misspelled `parameters` must not result in a call without any.
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -59,14 +58,14 @@ class ParallelTool(_Part):
 
 
 class CompressedStep(_Part):
-    """A step in fewer words."""
+    """A step and its summary."""
 
     step_id: StepNumber
     compressed: str
 
 
 class FinalOutput(_Part):
-    """What the model does next. An empty field is the same as a missing one."""
+    """The model's next action. An empty field is equivalent to a missing one."""
 
     action: Action
     reasoning: str | None = None
@@ -81,18 +80,18 @@ class FinalOutput(_Part):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_meant(cls, given: object, info: ValidationInfo) -> object:
-        """Models fill unneeded fields with null, and spell actions in their own way."""
+    def _normalize(cls, given: object, info: ValidationInfo) -> object:
+        """Models fill unused fields with null, and vary the spelling of actions."""
         if not isinstance(given, dict):
             return given
         fields = {key: value for key, value in given.items() if value is not None}
         names = info.context.all_names if isinstance(info.context, Aliases) else {}
         action = fields.get("action")
         if isinstance(action, str):
-            meant = names.get(action, action)
-            fields["action"] = _ACTION_NAMES.get(meant.replace("_", "").lower(), meant)
-            if action in names and fields["action"] == meant:  # a tool, not an action
-                fields = {**fields, "action": "CallTool", "selected_tool": meant}
+            name = names.get(action, action)
+            fields["action"] = _ACTION_NAMES.get(name.replace("_", "").lower(), name)
+            if action in names and fields["action"] == name:  # a tool, not an action
+                fields = {**fields, "action": "CallTool", "selected_tool": name}
         message = fields.get("message_to_user")
         if (
             fields.get("action") == "Finish"
@@ -103,17 +102,18 @@ class FinalOutput(_Part):
         return fields
 
     @model_validator(mode="after")
-    def _fits_its_action(self) -> Self:
-        """The fields that the action needs are there, and none that belong to another action."""
-        needed = _NEEDED.get(self.action)
-        if needed is not None and not getattr(self, needed):
-            raise ValueError(f"the action {self.action} needs {needed}")
-        wrong = self._of_another_action()
-        if wrong is not None:
-            raise ValueError(f"the action {self.action} does not go with {wrong}")
+    def _check_fields(self) -> Self:
+        """Require the action's fields, and reject those of other actions."""
+        required = _REQUIRED.get(self.action)
+        if required is not None and not getattr(self, required):
+            raise ValueError(f"the action {self.action} needs {required}")
+        misplaced = self._misplaced()
+        if misplaced is not None:
+            raise ValueError(f"the action {self.action} does not go with {misplaced}")
         return self
 
-    def _of_another_action(self) -> str | None:
+    def _misplaced(self) -> str | None:
+        """A field that belongs to another action."""
         single, several = self.selected_tool, self.parallel_tools
         if several and self.action != "CallToolsParallel":
             return "parallel_tools"
@@ -124,7 +124,7 @@ class FinalOutput(_Part):
         return None
 
     def calls(self) -> tuple[CallRequest, ...]:
-        """The tool calls that it stands for."""
+        """The tool calls that the action represents."""
         match self.action:
             case "CallTool":
                 return (CallRequest("", self.selected_tool or "", arguments_text(self.parameters)),)
@@ -136,23 +136,23 @@ class FinalOutput(_Part):
             case "ForkAutoAgent":
                 return (CallRequest("", FORK, arguments_text(self.parameters)),)
             case "AskUser":
-                asked: dict[str, JsonValue] = {"question": self.message_to_user}
+                question: dict[str, JsonValue] = {"question": self.message_to_user}
                 if self.options:
-                    asked["options"] = list(self.options)
-                return (CallRequest("", ASK_HUMAN, json.dumps(asked)),)
+                    question["options"] = list(self.options)
+                return (CallRequest("", ASK_HUMAN, json.dumps(question)),)
             case "Plan":
                 plan = json.dumps({"plan": self.message_to_user})
                 return (CallRequest("", SHOW_PLAN, plan),)
             case "Finish":
-                return (CallRequest("", FINISH, json.dumps(self._end())),)
+                return (CallRequest("", FINISH, json.dumps(self._finish_arguments())),)
 
-    def _end(self) -> dict[str, JsonValue]:
+    def _finish_arguments(self) -> dict[str, JsonValue]:
         given = self.parameters if isinstance(self.parameters, dict) else {}
         message = {} if self.message_to_user is None else {"message": self.message_to_user}
         return {**given, **message}
 
 
-_NEEDED = {
+_REQUIRED = {
     "CallTool": "selected_tool",
     "CallToolsParallel": "parallel_tools",
     "ForkAutoAgent": "parameters",
@@ -163,7 +163,7 @@ _TOOL = {"ForkAutoAgent": FORK, "AskUser": ASK_HUMAN, "Plan": SHOW_PLAN, "Finish
 
 
 def read_output(value: JsonValue, aliases: Aliases | None = None) -> FinalOutput:
-    """Validate the object. Raises `AmbiguousText` with what is wrong."""
+    """Validate the object. Raises `AmbiguousText` with the errors."""
     try:
         return FinalOutput.model_validate(value, context=aliases)
     except ValidationError as exc:
@@ -172,8 +172,8 @@ def read_output(value: JsonValue, aliases: Aliases | None = None) -> FinalOutput
 
 _MARKER = r"(?i:<final_output\s{0,8}>)\s{0,64}(?:```\w{0,12}\s{0,16})?(?=\{)"
 _CLOSE = re.compile(r"\s{0,64}(?:```)?\s{0,64}(?:</final_output\s{0,8}>|\Z)", re.IGNORECASE)
-_OTHER_MEANS = frozenset({FINISH, ASK_HUMAN, SHOW_PLAN, FORK, TIDY_STEPS})
-"""Tools described as actions, or as fields beside them."""
+_DESCRIBED_AS_ACTIONS = frozenset({FINISH, ASK_HUMAN, SHOW_PLAN, FORK, TIDY_STEPS})
+"""Tools described as actions, or as fields next to them."""
 
 _INTRODUCTION = """\
 # How to answer
@@ -201,7 +201,7 @@ _ACTIONS = {
     FINISH: "* Finish: you are done, or there is nothing to do. `message_to_user` is your answer, "
     "if it is not sent yet; left out, nothing is said.",
 }
-_BESIDES = """
+_EXTRA_FIELDS = """
 
 Beside any action you may give `discardable_steps`: [1] (numbers of earlier steps that you need no \
 more) and `compressed_steps`: [{"step_id": 2, "compressed": "what you must remember of it"}].\
@@ -225,7 +225,7 @@ class FinalOutputObject(TextDialect):
     )
 
     def __init__(self, aliases: Aliases | None = None):
-        """`aliases` are other names of actions."""
+        """`aliases` are alternative names of actions."""
         self._aliases = aliases
 
     def instructions(self, tools: Sequence[ToolSpec]) -> str:
@@ -235,22 +235,22 @@ class FinalOutputObject(TextDialect):
             for name, text in _ACTIONS.items()
             if not name or name in specs
         ]
-        beside = _BESIDES if TIDY_STEPS in specs else ""
-        others = [tool for tool in tools if tool.name not in _OTHER_MEANS]
-        return _INTRODUCTION + "\n".join(actions) + beside + _TOOLS + tools_as_json(others)
+        extra = _EXTRA_FIELDS if TIDY_STEPS in specs else ""
+        others = [tool for tool in tools if tool.name not in _DESCRIBED_AS_ACTIONS]
+        return _INTRODUCTION + "\n".join(actions) + extra + _TOOLS + tools_as_json(others)
 
     def parse(self, text: str) -> Parsed:
         scanned = scan(text, Marker(re.compile(_MARKER), _after))
         values = scanned.values
-        if not values and isinstance(bare := bare_value(scanned.words), dict):
-            values, scanned.words = [bare], ""
+        if not values and isinstance(bare := bare_value(scanned.text), dict):
+            values, scanned.text = [bare], ""
         if len(values) > 1:
             raise AmbiguousText("there are two JSON objects; give exactly one")
         if values:
-            return _parsed(read_output(values[0], self._aliases), scanned.words, scanned.thoughts)
-        if "final_output" in scanned.words.lower():
+            return _parsed(read_output(values[0], self._aliases), scanned.text, scanned.thoughts)
+        if "final_output" in scanned.text.lower():
             raise AmbiguousText("there is no JSON object between <final_output> tags")
-        return Parsed((), scanned.words, scanned.thoughts)
+        return Parsed((), scanned.text, scanned.thoughts)
 
     def calls(self, step: Step) -> str:
         reasoning: dict[str, JsonValue] = {"reasoning": step.reasoning} if step.reasoning else {}
@@ -258,11 +258,11 @@ class FinalOutputObject(TextDialect):
         return f"<final_output>\n{json.dumps(output, ensure_ascii=False)}\n</final_output>"
 
 
-def _parsed(output: FinalOutput, words: str, thoughts: str) -> Parsed:
-    message = output.message_to_user if output.action in _WORDS_ARE_BESIDE else None
+def _parsed(output: FinalOutput, text: str, thoughts: str) -> Parsed:
+    message = output.message_to_user if output.action in _WITHOUT_MESSAGE else None
     return Parsed(
         calls=output.calls(),
-        text=words or message or "",
+        text=text or message or "",
         reasoning="\n\n".join(filter(None, (thoughts, output.reasoning))),
         wait=output.wait_strategy or "all",
         discards=output.discardable_steps,
@@ -272,8 +272,8 @@ def _parsed(output: FinalOutput, words: str, thoughts: str) -> Parsed:
     )
 
 
-_WORDS_ARE_BESIDE = ("CallTool", "CallToolsParallel", "ForkAutoAgent")
-"""Actions that do not use `message_to_user`: it is recorded like any text beside calls."""
+_WITHOUT_MESSAGE = ("CallTool", "CallToolsParallel", "ForkAutoAgent")
+"""Actions that do not use `message_to_user`; it is recorded like any text next to calls."""
 
 
 def _action(step: Step) -> dict[str, JsonValue]:

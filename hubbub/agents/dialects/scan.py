@@ -1,8 +1,7 @@
-"""Scans a model's text for thoughts, JSON values behind a marker, and the rest.
+"""Splits a model's text into thoughts, JSON values after a marker, and the rest.
 
-The text is scanned once from start to end: neither the inside of a JSON value nor that of a thought
-is searched for markers. So a call that a model only thinks of, or that a text to be sent contains,
-is never taken for a call.
+Scans the text once from start to end, and never searches JSON values or thoughts for markers. So a
+call that a model only considers, or that is quoted in a message, is never mistaken for a call.
 """
 
 from __future__ import annotations
@@ -26,38 +25,38 @@ __all__ = [
     "without_thoughts",
 ]
 
-# JSON as models write it: a value at the start of a text. Accepted, because unambiguous: line
-# breaks and tabs inside strings, and commas before a closing bracket. Refused, because ambiguous or
-# meaningless: duplicate keys, numbers that are none (NaN, 1e999), and all other invalid JSON.
-# Parsing takes linear time: at most one pass to parse and one to repair.
+# JSON as models write it, at the start of a text. Accepted because unambiguous: line breaks and
+# tabs inside strings, and commas before a closing bracket. Rejected because ambiguous or
+# meaningless: duplicate keys, NaN and out-of-range numbers such as 1e999, and all other invalid
+# JSON. Parsing takes linear time: at most one pass to parse and one to repair.
 
 
-# Possessive, and a string may run to the end: so no place is visited twice.
+# Possessive, and a string can extend to the end, so that no character is visited twice.
 _PIECE = re.compile(r'"(?:[^"\\]|\\.?)*+(?:"|\Z)|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
 
 
 def read_value(text: str, at: int = 0) -> tuple[JsonValue, int]:
-    """The JSON value at `at`, and where it ends. Raises `NotJson`."""
+    """The JSON value at position `at`, and its end. Raises `NotJson`."""
     try:
         return _DECODER.raw_decode(text, at)
     except RecursionError as exc:
         raise NotJson("it is nested too deep") from exc
     except json.JSONDecodeError as exc:
-        return _repaired(text, at, exc)
+        return _repair(text, at, exc)
 
 
-def _repaired(text: str, at: int, wrong: json.JSONDecodeError) -> tuple[JsonValue, int]:
-    """The value without superfluous commas. Raises `NotJson` when that does not help."""
+def _repair(text: str, at: int, error: json.JSONDecodeError) -> tuple[JsonValue, int]:
+    """Parse without superfluous commas. Raises `NotJson` if that fails too."""
     pieces, end = _without_commas(text, at)
     try:
         value, _ = _DECODER.raw_decode("".join(pieces))
     except (json.JSONDecodeError, RecursionError) as exc:
-        raise NotJson(_words(wrong, text, at)) from exc
+        raise NotJson(_describe(error, text, at)) from exc
     return value, end
 
 
 def _without_commas(text: str, at: int) -> tuple[Sequence[str], int]:
-    """The value at `at`, up to its last bracket, in pieces between the superfluous commas."""
+    """The value at `at` up to its last bracket, split at superfluous commas."""
     pieces: list[str] = []
     begin, depth = at, 0
     for piece in _PIECE.finditer(text, at):
@@ -75,10 +74,10 @@ def _without_commas(text: str, at: int) -> tuple[Sequence[str], int]:
     return [*pieces, text[begin:]], len(text)
 
 
-def _words(wrong: json.JSONDecodeError, text: str, at: int) -> str:
-    """What is wrong, and where, with a few characters around the place."""
-    around = text[max(at, wrong.pos - 20) : wrong.pos + 20]
-    return f"it is no JSON: {wrong.msg} near {around!r}"
+def _describe(error: json.JSONDecodeError, text: str, at: int) -> str:
+    """The error with the text around its position."""
+    around = text[max(at, error.pos - 20) : error.pos + 20]
+    return f"it is no JSON: {error.msg} near {around!r}"
 
 
 _DECODER = json.JSONDecoder(
@@ -89,7 +88,7 @@ _DECODER = json.JSONDecoder(
 
 
 MOST_CALLS = 64
-"""Maximum calls of one answer: more are a mistake, and would all run at the same time."""
+"""Maximum calls of one answer: more are a mistake, and would all run concurrently."""
 
 _TAGS = "think|thinking|scratchpad"
 _OPEN, _CLOSE = rf"(?P<open>(?i:<(?P<tag>{_TAGS})>))", rf"(?P<close>(?i:</(?:{_TAGS})>))"
@@ -98,12 +97,12 @@ _NEVER = re.compile(r"(?!)")
 
 
 class AmbiguousText(Exception):
-    """The text is ambiguous or invalid; the message is for the model that wrote it."""
+    """The text is ambiguous or invalid. The message addresses the model that wrote it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What announces a JSON value. `pattern` ends where the value begins; `after` gets the text and
+    """Announces a JSON value. `pattern` ends where the value begins. `after` receives the text and
     the end of the value and returns the position to continue from, or raises `AmbiguousText`.
     """
 
@@ -117,29 +116,28 @@ class Scanned:
 
     values: list[JsonValue] = field(default_factory=list)
     """The JSON values, in order."""
-    words: str = ""
+    text: str = ""
     """The text around them."""
     thoughts: str = ""
-    """The model's thoughts."""
 
 
 def without_thoughts(text: str) -> tuple[str, str]:
     """The text without its thoughts, and the thoughts."""
     scanned = scan(text, Marker(_NEVER, lambda _, end: end))
-    return scanned.words, scanned.thoughts
+    return scanned.text, scanned.thoughts
 
 
 def scan(text: str, marker: Marker) -> Scanned:
-    """Scan the whole text. Raises `AmbiguousText` when a value is invalid or misplaced."""
-    token = re.compile(f"{_OPEN}|{_CLOSE}|(?P<mark>{marker.pattern.pattern})", re.MULTILINE)
+    """Scan the whole text. Raises `AmbiguousText` for an invalid or misplaced value."""
+    pattern = re.compile(f"{_OPEN}|{_CLOSE}|(?P<mark>{marker.pattern.pattern})", re.MULTILINE)
     values: list[JsonValue] = []
-    words: list[str] = []
+    rest: list[str] = []
     thoughts: list[str] = []
     at = 0
-    while (found := token.search(text, at)) is not None:
-        words.append(text[at : found.start()])
-        at = found.end()
-        match found.lastgroup:
+    while (token := pattern.search(text, at)) is not None:
+        rest.append(text[at : token.start()])
+        at = token.end()
+        match token.lastgroup:
             case "mark":
                 value, end = _value(text, at)
                 values.append(value)
@@ -148,19 +146,19 @@ def scan(text: str, marker: Marker) -> Scanned:
                 at = marker.after(text, end)
             case "close":  # some chat templates open the first thought themselves
                 if values:
-                    raise AmbiguousText(f"{found[0]} stands after a call, without its beginning")
-                thoughts += words
-                words = []
+                    raise AmbiguousText(f"{token[0]} stands after a call, without its beginning")
+                thoughts += rest
+                rest = []
             case _:
-                thought, at = _thought(text, at, found["tag"])
+                thought, at = _thought(text, at, token["tag"])
                 thoughts.append(thought)
-    words.append(text[at:])
-    return Scanned(values, _clean("".join(words)), "".join(thoughts).strip())
+    rest.append(text[at:])
+    return Scanned(values, _clean("".join(rest)), "".join(thoughts).strip())
 
 
-def bare_value(words: str) -> JsonValue:
-    """The JSON object that is the whole text, in a code fence or not; None otherwise."""
-    bare = _FENCE.sub("", words.strip()).strip()
+def bare_value(text: str) -> JsonValue:
+    """The JSON object if it is the whole text, with or without a code fence; otherwise None."""
+    bare = _FENCE.sub("", text.strip()).strip()
     if not bare.startswith("{"):
         return None
     try:
@@ -183,6 +181,6 @@ def _thought(text: str, at: int, tag: str) -> tuple[str, int]:
     return (text[at:], len(text)) if close is None else (text[at : close.start()], close.end())
 
 
-def _clean(words: str) -> str:
-    """Without the code fences that stood around values."""
-    return re.sub(r"```\w{0,12}\s*```", "", words).strip()
+def _clean(text: str) -> str:
+    """Remove the empty code fences that values leave behind."""
+    return re.sub(r"```\w{0,12}\s*```", "", text).strip()

@@ -1,4 +1,4 @@
-"""The common base of text dialects: tools, calls and results as text."""
+"""The base class of text dialects: tools, calls and results as text."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, Wa
 __all__ = ["Parsed", "TextDialect", "arguments_text", "tools_as_json"]
 
 _RESULT_END = re.compile(r"<(?=/tool_result)", re.IGNORECASE)
-_NO_WORDS = "(no words)"
-"""Replaces an empty answer, which endpoints refuse: chat templates want alternating roles."""
+_EMPTY_ANSWER = "(no words)"
+"""Replaces an empty answer, which endpoints reject: chat templates need alternating roles."""
 _CUT = "it was cut off at its length limit; be shorter"
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The meaning of an answer in text."""
+    """A parsed answer."""
 
     calls: tuple[CallRequest, ...] = ()
     text: str = ""
@@ -38,17 +38,17 @@ class Parsed:
 
 
 class TextDialect(ABC):
-    """Tools are described in the system message, results are returned as user messages."""
+    """Describes tools in the system message, and returns results as user messages."""
 
     name: DialectName
     form: tuple[str, ...]
-    """The syntax of a call: any description of how to call tools must mention these."""
+    """The syntax of a call; any description of how to call tools must mention these."""
     hides: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
 
     @abstractmethod
     def instructions(self, tools: Sequence[ToolSpec]) -> str:
-        """How to call tools, and which there are."""
+        """Describe the tools and how to call them."""
 
     @abstractmethod
     def parse(self, text: str) -> Parsed:
@@ -56,12 +56,12 @@ class TextDialect(ABC):
 
     @abstractmethod
     def calls(self, step: Step) -> str:
-        """The calls of a step, as the model would have written them."""
+        """The calls of a step, in the syntax that the model would use."""
 
     @property
     @abstractmethod
     def reminder(self) -> str:
-        """The form of an answer, in a sentence or two."""
+        """The format of an answer, in a sentence or two."""
 
     # Requests ------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class TextDialect(ABC):
             yield {"role": "assistant", "content": text}
             yield {"role": "user", "content": _results(step)}
         else:
-            yield {"role": "assistant", "content": cut_answer(step.text or _NO_WORDS)}
+            yield {"role": "assistant", "content": cut_answer(step.text or _EMPTY_ANSWER)}
             yield {"role": "user", "content": self._correction(step)}
 
     def _correction(self, step: Step) -> str:
@@ -109,7 +109,7 @@ class TextDialect(ABC):
         except AmbiguousText as exc:
             return mark_unparsed(answer, _CUT if answer.finish_reason == "length" else str(exc))
         reasoning = "\n\n".join(filter(None, (answer.reasoning, parsed.reasoning)))
-        meant = replace(
+        answer = replace(
             answer,
             calls=parsed.calls,
             text=parsed.text or None,
@@ -118,11 +118,11 @@ class TextDialect(ABC):
             discards=parsed.discards,
             compresses=parsed.compresses,
         )
-        return with_step_marks(clean(meant))
+        return with_step_marks(clean(answer))
 
 
 def arguments_text(parameters: JsonValue) -> str:
-    """The arguments as JSON; a string is passed on as it is, so that it is parsed or refused like
+    """The arguments as JSON. A string is returned unchanged, so that it is parsed or rejected like
     the arguments of any other call.
     """
     if isinstance(parameters, str):
@@ -145,7 +145,7 @@ def _results(step: Step) -> str:
 
 
 def _result(call: ToolCallRecord) -> str:
-    """One result. Text in it cannot end it."""
+    """One result. Its text cannot close the tag."""
     text = _RESULT_END.sub(r"<\\", result_text(call))
     name = json.dumps(call.name, ensure_ascii=False)
     id = json.dumps(call.id, ensure_ascii=False)
@@ -153,7 +153,7 @@ def _result(call: ToolCallRecord) -> str:
 
 
 def _add(chat: list[ChatMessage], message: ChatMessage) -> None:
-    """Append the message, joining messages of the same role, as many chat templates require."""
+    """Append the message, or join it to one of the same role, as many chat templates require."""
     if chat[-1]["role"] != message["role"]:
         chat.append(message)
         return

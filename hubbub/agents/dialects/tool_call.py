@@ -1,13 +1,14 @@
-"""The dialect `tool_call`: calls as lines, `TOOL_CALL {"tool_name": "add", "parameters": {"a":
-1}}`.
+"""The dialect `tool_call`: one line per call.
+
+    TOOL_CALL {"tool_name": "add", "parameters": {"a": 1}}
 
 Rules:
 
     * A call begins its line (after spaces, list marks, emphasis and fences). In the middle of a
       line, or after `>`, the word is only a mention.
-    * All or nothing: if one call is invalid, none is carried out and the model is told why.
+    * All or nothing: if one call is invalid, none runs and the model gets the reason.
     * The marker is followed by one JSON object or a list of them, and nothing similar on that line.
-    * An answer that is one JSON object and nothing else is a call if it names a tool.
+    * An answer that consists of one JSON object is a call if it names a tool.
     * `name` and `arguments`, as in other formats, mean `tool_name` and `parameters`.
 """
 
@@ -79,7 +80,7 @@ class ToolCallLines(TextDialect):
 
     def instructions(self, tools: Sequence[ToolSpec]) -> str:
         intro = _INTRODUCTION
-        if tools and all(tool.name != FINISH for tool in tools):  # a role must call its one tool
+        if tools and all(tool.name != FINISH for tool in tools):  # a role has to call its only tool
             example = json.dumps({"tool_name": tools[0].name, "parameters": {}})
             intro = intro.replace(_EXAMPLE, example)
         return intro + tools_as_json(tools)
@@ -87,16 +88,16 @@ class ToolCallLines(TextDialect):
     def parse(self, text: str) -> Parsed:
         scanned = scan(text, Marker(re.compile(_MARKER), _after))
         values = scanned.values
-        if _LONE.search(scanned.words):
+        if _LONE.search(scanned.text):
             raise AmbiguousText("TOOL_CALL is not followed by a JSON object")
-        if not values and isinstance(bare := bare_value(scanned.words), dict):
+        if not values and isinstance(bare := bare_value(scanned.text), dict):
             if not bare.keys() & {"tool_name", "name"}:
                 raise AmbiguousText("a JSON object without TOOL_CALL before it is no call")
-            values, scanned.words = [bare], ""
-        if not values and "TOOL_CALL" in scanned.words:
+            values, scanned.text = [bare], ""
+        if not values and "TOOL_CALL" in scanned.text:
             raise AmbiguousText("TOOL_CALL does not begin its line")
         calls = tuple(call for value in values for call in _calls(value))
-        return Parsed(calls, scanned.words, scanned.thoughts)
+        return Parsed(calls, scanned.text, scanned.thoughts)
 
     def calls(self, step: Step) -> str:
         lines = ({"tool_name": c.name, "parameters": c.arguments} for c in step.calls)
@@ -104,10 +105,10 @@ class ToolCallLines(TextDialect):
 
 
 def _calls(value: JsonValue) -> list[CallRequest]:
-    found = value if isinstance(value, list) else [value]
-    if not found:
+    values = value if isinstance(value, list) else [value]
+    if not values:
         raise AmbiguousText("the list after TOOL_CALL is empty")
-    return [_call(one) for one in found]
+    return [_call(each) for each in values]
 
 
 def _call(value: JsonValue) -> CallRequest:
@@ -122,7 +123,7 @@ def _call(value: JsonValue) -> CallRequest:
 
 
 def _after(text: str, end: int) -> int:
-    """Nothing that could be another call may follow on the line, nor a lone object below it."""
+    """Reject anything on the line that could be another call, or a lone object below it."""
     if _MORE.match(text, end):
         raise AmbiguousText("something follows the JSON object; begin each call with TOOL_CALL")
     return end

@@ -1,7 +1,7 @@
 """Folders of Markdown that agents search: `KnowledgeBase`, and its tool `SearchKnowledge`.
 
-base   notices changes, and answers queries; the tool that a model calls
-index  files as passages, and finds them
+base   detects changes and runs queries; the tool that models call
+index  splits files into passages, and searches them
 """
 
 from __future__ import annotations

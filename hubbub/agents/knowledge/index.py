@@ -28,9 +28,9 @@ __all__ = [
 ]
 
 
-# Markdown as passages, short enough to be shown whole, each with the headings above it. Only what
-# determines where passages begin is parsed: headings of both kinds, code fences (a `#` in them is
-# no heading), and the front matter, whose title counts.
+# Splits Markdown into passages that are short enough to be shown whole, each with the headings
+# above it. Parses only what determines where passages begin: headings of both kinds, code fences (a
+# `#` in them is not a heading), and the front matter, whose title is the top heading.
 
 
 LONGEST = 1200
@@ -42,19 +42,19 @@ _UNDERLINE = re.compile(r" {0,3}(?P<mark>=+|-{2,})[ \t]*\Z")
 _NO_PARAGRAPH = re.compile(r" {0,3}(?:[-*+>|]|\d+[.)]|#|\Z)|\t| {4}")
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})")
 _TITLE = re.compile(r"title:[ \t]*(?P<quote>[\"']?)(?P<text>.+?)(?P=quote)[ \t]*\Z")
-_LONGEST_HEADING = 300
-"""Characters of a heading; longer lines are text."""
-_MOST_FRONT_MATTER = 200
-"""Lines after which a `---` at the top was a rule, not the start of a front matter."""
+_MAX_HEADING = 300
+"""Maximum characters of a heading; longer lines are text."""
+_MAX_FRONT_MATTER = 200
+"""Maximum lines of front matter. If they do not close it, the `---` at the top is a rule."""
 
 
 class Passage(NamedTuple):
-    """A piece of a file."""
+    """A section of a file, or a part of one."""
 
     heading: str
     """The headings above it, outermost first: `Returns > Damaged goods`."""
     line: int
-    """Where it begins, from 1."""
+    """Its first line, from 1."""
     text: str
 
 
@@ -73,10 +73,10 @@ class _Section(NamedTuple):
 
 
 def passages(text: str) -> list[Passage]:
-    """The passages of a file, in order. A heading with nothing below it is a passage, too."""
+    """The passages of a file, in order. A heading with nothing below it is also a passage."""
     title, lines = _without_front_matter(text.splitlines())
     above: dict[int, str] = {}
-    found: list[Passage] = []
+    result: list[Passage] = []
     for section in _sections(lines, title):
         above = {level: name for level, name in above.items() if level < section.level}
         if section.title:
@@ -85,33 +85,33 @@ def passages(text: str) -> list[Passage]:
         pieces = [Passage(heading, *piece) for piece in _pieces(section.lines)]
         if not pieces and section.title:
             pieces = [Passage(heading, section.line, section.title)]
-        if pieces and found and _only_heads(found[-1], heading):
-            found.pop()
-        found += pieces
-    return found
+        if pieces and result and _is_bare_heading(result[-1], heading):
+            result.pop()
+        result += pieces
+    return result
 
 
-def _only_heads(passage: Passage, heading: str) -> bool:
-    """Whether a passage is only a heading, of which `heading` is a subheading."""
+def _is_bare_heading(passage: Passage, heading: str) -> bool:
+    """Whether a passage consists of a heading alone, with `heading` below it."""
     bare = passage.text == passage.heading.rpartition(" > ")[2]
     return bare and f"{heading} > ".startswith(f"{passage.heading} > ")
 
 
-def title_of(found: Iterable[Passage]) -> str:
+def title_of(passages: Iterable[Passage]) -> str:
     """The outermost heading of a file, or empty."""
-    return next((p.heading.split(" > ")[0] for p in found if p.heading), "")
+    return next((p.heading.split(" > ")[0] for p in passages if p.heading), "")
 
 
 def _without_front_matter(lines: Sequence[str]) -> tuple[str, list[_NumberedLine]]:
     """The title from the front matter, and the lines below it."""
     start, title = 0, ""
     if lines and lines[0].rstrip() == "---":
-        for n, line in enumerate(lines[1:_MOST_FRONT_MATTER], 1):
+        for n, line in enumerate(lines[1:_MAX_FRONT_MATTER], 1):
             if line.rstrip() in ("---", "..."):
                 start = n + 1
                 break
-        found = (_TITLE.match(line) for line in lines[1:start])
-        title = next((match["text"] for match in found if match), "")
+        matches = (_TITLE.match(line) for line in lines[1:start])
+        title = next((match["text"] for match in matches if match), "")
     return title, [_NumberedLine(n, line) for n, line in enumerate(lines[start:], start + 1)]
 
 
@@ -133,7 +133,7 @@ def _sections(lines: Sequence[_NumberedLine], title: str) -> Iterator[_Section]:
 
 
 def _fenced(line: str, fence: str) -> tuple[str, bool]:
-    """The code fence that is open after a line, and whether the line is code."""
+    """The open code fence after a line, and whether the line is code."""
     match = _FENCE.match(line)
     if not fence:
         return (match["fence"], True) if match else ("", False)
@@ -142,15 +142,15 @@ def _fenced(line: str, fence: str) -> tuple[str, bool]:
 
 
 def _heading(at: _NumberedLine, above: Sequence[_NumberedLine]) -> _Section | None:
-    """The heading that a line is, or that it makes of the line above it."""
+    """The heading on a line, or on the line above if this one underlines it."""
     match = _HEADING.match(at.text)
-    if match and len(at.text) <= _LONGEST_HEADING:
+    if match and len(at.text) <= _MAX_HEADING:
         title = _CLOSING.sub("", match["text"] or "").strip()
         return _Section(len(match["marks"]), title, at.no, ())
     under = _UNDERLINE.match(at.text)
     if under is None or not above or _NO_PARAGRAPH.match(above[-1].text):
         return None
-    if len(above[-1].text) > _LONGEST_HEADING:
+    if len(above[-1].text) > _MAX_HEADING:
         return None
     if len(above) > 1 and above[-2].text.strip():
         return None  # a paragraph of several lines with a rule below it
@@ -162,24 +162,23 @@ def _heading(at: _NumberedLine, above: Sequence[_NumberedLine]) -> _Section | No
 
 
 def _pieces(lines: Iterable[_NumberedLine]) -> Iterator[tuple[int, str]]:
-    """The lines in pieces of at most `LONGEST` characters, split between paragraphs if possible."""
-    held: list[_NumberedLine] = []
+    """Split lines into pieces of at most `LONGEST` characters, between paragraphs if possible."""
+    buffer: list[_NumberedLine] = []
     size = 0
     for line in _short(lines):
-        while held and size + len(line.text) > LONGEST:
-            blanks = [n for n, one in enumerate(held) if n and not one.text.strip()]
-            cut = blanks[-1] if blanks else len(held)
-            yield from _joined(held[:cut])
-            held = _begun(held[cut:])
-            size = sum(len(one.text) + 1 for one in held)
-        if held or line.text.strip():
-            held.append(line)
+        while buffer and size + len(line.text) > LONGEST:
+            blanks = [n for n, each in enumerate(buffer) if n and not each.text.strip()]
+            cut = blanks[-1] if blanks else len(buffer)
+            yield from _joined(buffer[:cut])
+            buffer = _without_leading_blanks(buffer[cut:])
+            size = sum(len(each.text) + 1 for each in buffer)
+        if buffer or line.text.strip():
+            buffer.append(line)
             size += len(line.text) + 1
-    yield from _joined(held)
+    yield from _joined(buffer)
 
 
-def _begun(lines: list[_NumberedLine]) -> list[_NumberedLine]:
-    """Without the empty lines at the beginning."""
+def _without_leading_blanks(lines: list[_NumberedLine]) -> list[_NumberedLine]:
     start = next((n for n, line in enumerate(lines) if line.text.strip()), len(lines))
     return lines[start:]
 
@@ -191,7 +190,7 @@ def _joined(lines: Sequence[_NumberedLine]) -> Iterator[tuple[int, str]]:
 
 
 def _short(lines: Iterable[_NumberedLine]) -> Iterator[_NumberedLine]:
-    """Lines of at most `LONGEST` characters: longer ones are split between words."""
+    """Split lines of more than `LONGEST` characters, between words if possible."""
     for line in lines:
         start = 0
         while len(line.text) - start > LONGEST:
@@ -202,30 +201,30 @@ def _short(lines: Iterable[_NumberedLine]) -> Iterator[_NumberedLine]:
         yield _NumberedLine(line.no, line.text[start:])
 
 
-# Search texts as expressions of SQLite's FTS5. Pure: any text is valid. `refund lamp`: passages
-# with one of the words; more and rarer words rank higher. `"damaged goods"`: only passages with
-# these words in this order. `refund*`: words with this prefix.
+# Translates queries into SQLite FTS5 expressions. Pure; any text is valid. `refund lamp`: passages
+# with at least one of the words; more and rarer words rank higher. `"damaged goods"`: only passages
+# with these words in this order. `refund*`: words with this prefix.
 
 
 MOST_TERMS = 48
-"""Words and phrases of a query; the rest is ignored."""
-_MOST_TEXT = 4000
-"""Characters of a query."""
-_SHORTEST_BEGINNING = 3
-"""Minimum letters of a word that is also tried as a prefix without a `*`."""
+"""Maximum words and phrases of a query; the rest is ignored."""
+_MAX_QUERY = 4000
+"""Maximum characters of a query."""
+_MIN_PREFIX = 3
+"""Minimum letters of a word that the wider search treats as a prefix without a `*`."""
 
 _PART = re.compile(r'"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+)')
-# Kana, Han and Hangul: written without spaces, so each character counts as a word.
+# Kana, Han and Hangul are written without spaces, so each character counts as a word.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 class QueryForms(NamedTuple):
-    """The two ways to search for a text."""
+    """The exact search for a query, and its fallback."""
 
     exact: str
-    """As written. Empty: it has no word."""
+    """The query as written; empty if it has no words."""
     wider: str
-    """If that finds nothing: words with the same beginnings, in any order."""
+    """Words with the same prefixes in any order, if `exact` matches nothing."""
 
 
 class _Term(NamedTuple):
@@ -237,23 +236,23 @@ class _Term(NamedTuple):
 
 
 def spaced(text: str) -> str:
-    """The text as it is indexed: spaces between the characters of scripts without spaces, and
-    letters with accents as single characters.
+    """Normalize a text for the index: with spaces between the characters of scripts that use none,
+    and accented letters as single characters.
     """
     whole = text if text.isascii() else unicodedata.normalize("NFC", text)
     return _UNSPACED.sub(lambda match: f" {match[0]} ", whole)
 
 
 def parse(text: str) -> QueryForms:
-    """Parse a search text."""
+    """Parse a query."""
     phrases, words = _terms(text)
     exact = _any(words)
     if phrases:
         needed = "(" + " AND ".join(map(str, phrases)) + ")"
         exact = f"{needed} OR ({needed} AND ({exact}))" if words else needed
     single = [word for term in (*phrases, *words) for word in term.text.split()]
-    begun = [_Term(word, len(word) >= _SHORTEST_BEGINNING) for word in single]
-    return QueryForms(exact, _any(list(dict.fromkeys(begun))[:MOST_TERMS]))
+    prefixes = [_Term(word, len(word) >= _MIN_PREFIX) for word in single]
+    return QueryForms(exact, _any(list(dict.fromkeys(prefixes))[:MOST_TERMS]))
 
 
 def _any(terms: Sequence[_Term]) -> str:
@@ -261,7 +260,7 @@ def _any(terms: Sequence[_Term]) -> str:
 
 
 def _terms(text: str) -> tuple[list[_Term], list[_Term]]:
-    """The phrases in quotes, and the words, each once."""
+    """The quoted phrases and the words, without duplicates."""
     phrases: dict[_Term, None] = {}
     words: dict[_Term, None] = {}
     for quoted, term in _parts(text):
@@ -272,16 +271,16 @@ def _terms(text: str) -> tuple[list[_Term], list[_Term]]:
 
 
 def _parts(text: str) -> Iterator[tuple[bool, _Term]]:
-    for match in _PART.finditer(text[:_MOST_TEXT]):
+    for match in _PART.finditer(text[:_MAX_QUERY]):
         phrase = match["phrase"]
         words = _words(match["word"] if phrase is None else phrase)
         if words:
-            begun = phrase is None and match["word"].endswith("*")
-            yield phrase is not None, _Term(" ".join(words), begun)
+            is_prefix = phrase is None and match["word"].endswith("*")
+            yield phrase is not None, _Term(" ".join(words), is_prefix)
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text as the index splits it: letters and digits."""
+    """Split a text like the index does, into words of letters and digits."""
     letters = "".join(c if c.isalnum() else " " for c in spaced(text))
     return letters.split()
 
@@ -293,7 +292,7 @@ CREATE VIRTUAL TABLE passage USING fts5(
 );
 """
 _WEIGHTS = "2.0, 4.0, 1.0"
-"""Of the file's name, the headings and the text: a search for `returns` means the chapter."""
+"""Weights of file name, headings and text: a search for `returns` should prefer that chapter."""
 _FIND = f"""
 SELECT file, path, line, coalesce(shown, body), bm25(passage, {_WEIGHTS}) AS score
 FROM passage WHERE passage MATCH ? ORDER BY score, file, line, rowid LIMIT ?
@@ -301,7 +300,7 @@ FROM passage WHERE passage MATCH ? ORDER BY score, file, line, rowid LIMIT ?
 
 
 class Row(NamedTuple):
-    """A passage that was found."""
+    """A matching passage."""
 
     file: str
     heading: str
@@ -328,7 +327,7 @@ class Index:
     """The passages of files, by file name. Not thread-safe."""
 
     def __init__(self) -> None:
-        # Used from several threads, but under the owner's lock.
+        # Used by several threads, but only with the owner's lock.
         self._db = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         weakref.finalize(self, self._db.close)
         self._db.executescript(_SCHEMA)
@@ -368,7 +367,7 @@ class Index:
 
     def count(self, expression: str) -> int:
         """The number of passages that match."""
-        found = self._db.execute(
+        row = self._db.execute(
             "SELECT count(*) FROM passage WHERE passage MATCH ?", (expression,)
         ).fetchone()
-        return int(found[0])
+        return int(row[0])

@@ -33,9 +33,9 @@ class ToolSpec:
     name: str
     description: str
     parameters: dict[str, JsonValue]
-    """The JSON Schema of its arguments, an object; calls are validated by it."""
+    """The JSON Schema of its arguments, an object; calls are validated against it."""
     shown: dict[str, JsonValue] | None = None
-    """The schema shown to models, if that is less: rarely needed arguments are left out."""
+    """The schema shown to models if it differs: it omits rarely needed arguments."""
 
     @cached_property
     def offered(self) -> dict[str, JsonValue]:
@@ -44,27 +44,27 @@ class ToolSpec:
 
     @cached_property
     def strict(self) -> dict[str, JsonValue] | None:
-        """The same as a strict schema; None: it cannot be one."""
+        """`offered` as a strict schema; None if it has no strict form."""
         return strict(self.offered)
 
     @cached_property
     def offered_text(self) -> str:
-        """The same as JSON."""
+        """`offered` as JSON."""
         return json.dumps(self.offered, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A request to a model. Without `tools` it answers in text."""
+    """A request to a model. Without `tools`, the model answers in text."""
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolSpec] = ()
     tokens: int | None = None
-    """Input tokens, counted or estimated; None: not counted."""
+    """Input tokens, counted or estimated; None if not counted."""
     settings: ModelSettings | None = None
-    """Settings of this request, which override those in the model's config."""
+    """Settings for this request; they override the model's config."""
     form: dict[str, JsonValue] | None = None
-    """The JSON Schema of an object that the answer's text must be; the endpoint enforces it."""
+    """The JSON Schema that the answer's text must match, an object; enforced by the endpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ class CallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A model's answer (completion). `finish_reason` is the endpoint's: `tool_calls`, `length`, ...
+    """A model's answer. `finish_reason` is the endpoint's: `tool_calls`, `length`, ...
 
-    `cost_usd` is None if it is not known: without a price, or without a token count. The fields
-    from `wait` on are recorded as those of `hubbub.protocol.turns.Step`.
+    `cost_usd` is None without a price or a token count. The fields from `wait` on are recorded in
+    `hubbub.protocol.turns.Step`.
     """
 
     text: str | None = None
@@ -98,21 +98,21 @@ class Completion:
     dialect: str | None = None
     model: str | None = None
     understood: bool = True
-    """Whether it could be parsed without ambiguity; otherwise it has no calls."""
+    """Whether it was parsed without ambiguity; otherwise it has no calls."""
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of an answer that is being written: of its text, or of the arguments of a call."""
+    """A chunk of a streamed answer: of its text, or of a call's arguments."""
 
     text: str = ""
     call: int | None = None
-    """The index of the call, from 0; None: the answer's text."""
+    """The index of the call, from 0; None for the answer's text."""
     name: str = ""
-    """The tool of that call, as far as it is known."""
+    """The tool of that call; empty until the endpoint sends it."""
     attempt: int = 1
-    """Incremented when an interrupted answer is requested again; earlier pieces are void then."""
+    """Incremented when an interrupted answer is requested again; discard earlier deltas then."""
 
 
 OnDelta: TypeAlias = Callable[[Delta], None]
@@ -123,17 +123,17 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """As in the turn's record."""
+        """The model's name in the turn's record."""
         ...
 
     async def answer(
         self, question: CompletionRequest, on_delta: OnDelta | None = None
     ) -> Completion:
-        """The model's answer. `on_delta` receives it as it is written, if the endpoint streams.
+        """Request an answer. If the endpoint streams, `on_delta` receives each chunk.
 
-        Raises `ModelError` when there is no answer and retrying will not help; its subclasses
-        `ToolsRefused` and `FormRefused` mean that the endpoint does not accept the request's tools
-        or response format.
+        Raises `ModelError` when there is no answer and retrying will not help. Its subclasses
+        `ToolsRefused` and `FormRefused` mean that the endpoint rejects the request's tools or
+        response format.
         """
         ...
 

@@ -20,30 +20,30 @@ from hubbub.errors import ModelError
 __all__ = ["Embeddings"]
 
 Vector: TypeAlias = Sequence[float]
-_LONGEST_S = 10.0
-"""Timeout of a request: a turn waits for it, and can do without."""
+_MAX_TIMEOUT_S = 10.0
+"""A turn waits for the request, but can do without its result."""
 
 
 def cache_folder() -> Path:
-    """Where embeddings are cached for later processes."""
+    """The folder that caches embeddings across processes."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home, "hubbub", "embeddings")
 
 
 class Embeddings:
-    """The embeddings of one endpoint. `folder` caches those requested with `kept`."""
+    """The embeddings of one endpoint. `folder` stores those requested with `embed_cached`."""
 
     def __init__(self, config: ModelConfig, folder: Path | None = None):
         import openai  # slow to import: only for agents that have a model
 
         self._config, self._folder = config, folder or cache_folder()
-        self._kept: dict[str, list[Vector]] = {}
+        self._cached: dict[str, list[Vector]] = {}
         self._errors = openai.OpenAIError
         self._redacted = Redaction(config.base_url, config.api_key, config.extra_headers.values())
         self._client = openai.AsyncOpenAI(
             base_url=config.base_url,
             api_key=config.api_key or "none",
-            timeout=min(config.timeout, _LONGEST_S),
+            timeout=min(config.timeout, _MAX_TIMEOUT_S),
             max_retries=min(config.retries, 1),
             default_headers=config.extra_headers,
         )
@@ -51,44 +51,44 @@ class Embeddings:
     async def close(self) -> None:
         await self._client.close()
 
-    async def of(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each text, by one request. Raises `ModelError`."""
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Embed the texts in one request, in order. Raises `ModelError`."""
         try:
             answer = await self._client.embeddings.create(
                 model=self._config.model, input=list(texts), encoding_format="float"
             )
-            ordered = sorted(answer.data, key=lambda one: one.index)
-            found: list[Vector] = [array("f", one.embedding) for one in ordered]
+            ordered = sorted(answer.data, key=lambda item: item.index)
+            vectors: list[Vector] = [array("f", item.embedding) for item in ordered]
         except self._errors as exc:
             message = error_message(getattr(exc, "body", None), str(exc))
-            raise ModelError(self._failed(" ".join(message.split())[:300])) from exc
+            raise ModelError(self._failure(" ".join(message.split())[:300])) from exc
         except (AttributeError, TypeError, ValueError) as exc:
-            raise ModelError(self._failed("its answer is none")) from exc
-        if len(found) != len(texts) or len({len(vector) for vector in found}) > 1:
-            raise ModelError(self._failed("there is not one for each text"))
-        return found
+            raise ModelError(self._failure("its answer contains none")) from exc
+        if len(vectors) != len(texts) or len({len(vector) for vector in vectors}) > 1:
+            raise ModelError(self._failure("there is not one for each text"))
+        return vectors
 
-    async def kept(self, texts: Sequence[str]) -> list[Vector]:
-        """The same, cached while model, endpoint and texts stay the same. Raises `ModelError`."""
+    async def embed_cached(self, texts: Sequence[str]) -> list[Vector]:
+        """Like `embed`, cached while model, endpoint and texts are unchanged."""
         identity = json.dumps([self._config.base_url, self._config.model, *texts])
         fingerprint = hashlib.sha256(identity.encode()).hexdigest()
-        found = self._kept.get(fingerprint)
-        if found is None:
+        vectors = self._cached.get(fingerprint)
+        if vectors is None:
             file = self._folder / f"{fingerprint}.json"
-            found = await asyncio.to_thread(_read, file, len(texts))
-            if found is None:
-                found = await self.of(texts)
-                with contextlib.suppress(OSError):  # the next process asks once more
-                    await asyncio.to_thread(_write, file, found)
-            self._kept = {fingerprint: found}
-        return found
+            vectors = await asyncio.to_thread(_read, file, len(texts))
+            if vectors is None:
+                vectors = await self.embed(texts)
+                with contextlib.suppress(OSError):  # the next process requests them again
+                    await asyncio.to_thread(_write, file, vectors)
+            self._cached = {fingerprint: vectors}
+        return vectors
 
-    def _failed(self, why: str) -> str:
-        return f"{self._redacted.address} gives no embeddings: {self._redacted(why)}"
+    def _failure(self, reason: str) -> str:
+        return f"{self._redacted.address} returned no embeddings: {self._redacted(reason)}"
 
 
 def _read(file: Path, count: int) -> list[Vector] | None:
-    """The vectors that `_write` wrote; None if there are none, or they are invalid."""
+    """The cached vectors; None if the file is missing or invalid."""
     try:
         rows = [array("f", base64.b64decode(row)) for row in json.loads(file.read_text("ascii"))]
     except (OSError, ValueError, TypeError):

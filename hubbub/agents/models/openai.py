@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from openai import APIStatusError, AsyncStream
 
 
-__all__ = ["BETWEEN_STREAMS", "OpenAIModel", "Redaction", "error_message", "refuses_tools"]
+__all__ = ["STREAM_BACKOFF", "OpenAIModel", "Redaction", "error_message", "refuses_tools"]
 
-# Detecting that an endpoint does not support tools, so that a text dialect is used. Pure. Its error
-# must refuse tools in general, and before it mentions messages: an error about messages concerns
-# one request only, and may quote what people wrote.
+# Detects that an endpoint does not support tools, so that a text dialect is used instead. Pure. The
+# error must reject tools in general, and before it mentions messages: an error about messages
+# concerns a single request, and can quote what people wrote.
 
 
 _TOOLS = (
@@ -65,12 +65,12 @@ _REFUSED = re.compile(
     r"|'(?:tools|tool_choice)'\W{1,6}msg\W{1,6}extra (?:input|field|param)",
     re.IGNORECASE,
 )
-_OF_MESSAGES = re.compile(r"\bmessages\b|\brole\b|tool_call_id|\btool_calls\b", re.IGNORECASE)
-_MOST = 2000
+_MENTIONS_MESSAGES = re.compile(r"\bmessages\b|\brole\b|tool_call_id|\btool_calls\b", re.IGNORECASE)
+_MAX_SEARCHED = 2000
 
 
 def error_message(body: object, otherwise: str) -> str:
-    """The endpoint's error message: a text in the body of the error, if there is one."""
+    """The error message in the body of an endpoint's error, or `otherwise`."""
     if isinstance(body, dict):
         fields: dict[str, JsonValue] = body
         message = next((fields[key] for key in ("message", "detail") if fields.get(key)), None)
@@ -79,10 +79,10 @@ def error_message(body: object, otherwise: str) -> str:
 
 
 def refuses_tools(message: str) -> bool:
-    """Whether the error message refuses tools, or requiring them."""
-    message = message[:_MOST]
-    found = _REFUSED.search(message)
-    return found is not None and _OF_MESSAGES.search(message, 0, found.start()) is None
+    """Whether the error message rejects tools, or a required tool call."""
+    message = message[:_MAX_SEARCHED]
+    match = _REFUSED.search(message)
+    return match is not None and _MENTIONS_MESSAGES.search(message, 0, match.start()) is None
 
 
 _FORM = re.compile(
@@ -91,26 +91,26 @@ _FORM = re.compile(
 
 
 def refuses_form(message: str) -> bool:
-    """Whether the error message refuses the response format."""
-    return _FORM.search(message[:_MOST]) is not None
+    """Whether the error message rejects the response format."""
+    return _FORM.search(message[:_MAX_SEARCHED]) is not None
 
 
-# Hiding an endpoint's secrets in messages. Pure.
+# Hides an endpoint's secrets in messages. Pure.
 
 
 _HIDDEN = "***"
 _SHORT = 8
-"""Characters: a shorter secret may be part of a word and is hidden only where it stands alone."""
+"""Characters. A shorter secret could be part of a word, so it is hidden only as a whole word."""
 
 
 class Redaction:
-    """Hides the key, and credentials in the address, wherever a text repeats them."""
+    """Hides the API key, and any credentials in the address, in texts."""
 
     def __init__(self, base_url: str, api_key: str | None, headers: Iterable[str] = ()):
         parts = urlsplit(base_url)
         user, _, host = parts.netloc.rpartition("@")
-        asked = "?***" if parts.query else ""
-        self.address = f"{parts.scheme}://{_HIDDEN + '@' if user else ''}{host}{parts.path}{asked}"
+        query = "?***" if parts.query else ""
+        self.address = f"{parts.scheme}://{_HIDDEN + '@' if user else ''}{host}{parts.path}{query}"
         """The address without secrets."""
         secrets = {api_key or "", *headers, parts.query, *re.split("[&=]", parts.query)}
         if user:
@@ -124,32 +124,32 @@ class Redaction:
 
 
 def _basic(user: str) -> str:
-    """As in the Authorization header."""
+    """The credentials as in the Authorization header."""
     return b64encode(unquote(user).encode()).decode()
 
 
 def _pattern(secret: str) -> str:
-    found = re.escape(secret)
-    return found if len(secret) >= _SHORT else rf"(?<!\w){found}(?!\w)"
+    escaped = re.escape(secret)
+    return escaped if len(secret) >= _SHORT else rf"(?<!\w){escaped}(?!\w)"
 
 
-_AS_THEY_ARE = ("messages", "input", "tools")
-BETWEEN_STREAMS = Backoff(first_s=0.5, most_s=8.0)
-"""Pauses before an interrupted stream is requested again: the same as the `openai` client's between
-failed requests."""
-_LONGEST_NAMED_S = 120.0
-"""Maximum pause that a server may ask for with Retry-After."""
+_SENT_UNPROCESSED = ("messages", "input", "tools")
+STREAM_BACKOFF = Backoff(first_s=0.5, most_s=8.0)
+"""Pauses before an interrupted stream is requested again, equal to the `openai` client's pauses
+between failed requests."""
+_MAX_RETRY_AFTER_S = 120.0
+"""The longest pause honored from a Retry-After header."""
 
 
 class OpenAIModel:
-    """A model at one endpoint. Retries and timeouts are the `openai` client's.
+    """A model at one endpoint. The `openai` client handles retries and timeouts.
 
-    `label` is its name in the config's `models` section, for error messages. `backoff` is for
-    interrupted streams, which the `openai` client does not retry.
+    `label` is its name in the config's `models` section, used in error messages. `backoff` applies
+    to interrupted streams, which the `openai` client does not retry.
     """
 
     def __init__(
-        self, config: ModelConfig, label: str = "default", backoff: Backoff = BETWEEN_STREAMS
+        self, config: ModelConfig, label: str = "default", backoff: Backoff = STREAM_BACKOFF
     ):
         import openai  # slow to import: only for agents that have a model
 
@@ -161,8 +161,8 @@ class OpenAIModel:
             timeout=config.timeout,
             max_retries=config.retries,
         )
-        self._by_responses = config.api == "responses"
-        api = self._client.responses if self._by_responses else self._client.chat.completions
+        self._uses_responses_api = config.api == "responses"
+        api = self._client.responses if self._uses_responses_api else self._client.chat.completions
         self._create: Any = api.with_raw_response.create  # keywords of a function with very many
         self._tools: tuple[Sequence[ToolSpec], list[dict[str, object]]] = ((), [])
         self._redacted = Redaction(config.base_url, config.api_key, config.extra_headers.values())
@@ -183,7 +183,7 @@ class OpenAIModel:
     async def answer(
         self, question: CompletionRequest, on_delta: OnDelta | None = None
     ) -> Completion:
-        """Ask once. An interrupted stream is requested again, up to `retries` times."""
+        """Request an answer. An interrupted stream is requested again, up to `retries` times."""
         try:
             if self._config.stream:
                 answer = await self._streamed(question, on_delta)
@@ -192,18 +192,18 @@ class OpenAIModel:
             return self._without_nulls(self._counted(answer, question), question)
         except self._openai.OpenAIError as exc:
             if question.form is not None and self._refuses(exc, refuses_form):
-                raise FormRefused(self._advice(exc)) from exc
+                raise FormRefused(self._describe(exc)) from exc
             if question.tools and self._refuses(exc, refuses_tools):
-                raise ToolsRefused(self._advice(exc)) from exc
-            raise ModelError(self._advice(exc)) from exc
+                raise ToolsRefused(self._describe(exc)) from exc
+            raise ModelError(self._describe(exc)) from exc
         except (_IncompleteAnswer, UnreadableResponse) as exc:
-            raise ModelError(self._redacted(f"{self._place} {exc}")) from exc
+            raise ModelError(self._redacted(f"{self._endpoint} {exc}")) from exc
         except (ValueError, RecursionError) as exc:
-            problem = "answers with something that is no JSON; is base_url right?"
-            raise ModelError(f"{self._place} {problem}") from exc
+            problem = "answered with something other than JSON; is base_url right?"
+            raise ModelError(f"{self._endpoint} {problem}") from exc
 
     def _without_nulls(self, answer: Completion, question: CompletionRequest) -> Completion:
-        """The answer without the nulls that stand for arguments in strict schemas."""
+        """The answer without the nulls that strict schemas require for omitted arguments."""
         strict = {tool.name: tool for tool in question.tools if tool.strict is not None}
         if not answer.calls or not is_strict(self._config):
             return answer
@@ -216,8 +216,8 @@ class OpenAIModel:
         return replace(answer, calls=tuple(calls))
 
     def _counted(self, answer: Completion, question: CompletionRequest) -> Completion:
-        """The answer with its tokens, estimated if the endpoint does not count them, and with its
-        cost, if they are counted.
+        """The answer with its cost; with estimated tokens and no cost if the endpoint does not
+        count tokens.
         """
         tokens_in, tokens_out = answer.tokens_in, answer.tokens_out
         if tokens_in and (tokens_out or not _written(answer)):
@@ -225,43 +225,43 @@ class OpenAIModel:
             return answer if price is None else replace(answer, cost_usd=price.of(*_used(answer)))
         tokens_in = tokens_in or question_tokens(self._counter, question)
         tokens_out = tokens_out or self._counter.count(_written(answer))
-        note = f"the endpoint counts no tokens: {tokens_in} in, {tokens_out} out are estimates"
+        note = f"the endpoint does not count tokens; estimated {tokens_in} in, {tokens_out} out"
         notes = (*answer.notes, note)
         return replace(answer, tokens_in=tokens_in, tokens_out=tokens_out, notes=notes)
 
     async def _whole(self, question: CompletionRequest) -> Completion:
         response = await self._send(self._request(question))
-        read = read_response if self._by_responses else read_answer
+        read = read_response if self._uses_responses_api else read_answer
         return _with_retry_notes(read(response.http_response.json()), response.retries_taken)
 
     async def _streamed(self, question: CompletionRequest, on_delta: OnDelta | None) -> Completion:
         request = self._request(question)
         request["stream"] = True
-        if not self._by_responses:
+        if not self._uses_responses_api:
             request["stream_options"] = {"include_usage": True}
-        attempt, refused = 0, 0
+        attempt, failed = 0, 0
         while True:
             response = await self._send(request)
-            attempt, refused = attempt + 1, refused + response.retries_taken
+            attempt, failed = attempt + 1, failed + response.retries_taken
             try:
-                assembly = (ResponseAssembly if self._by_responses else Assembly)(attempt)
+                assembly = (ResponseAssembly if self._uses_responses_api else Assembly)(attempt)
                 async with response.parse(to=self._openai.AsyncStream[JsonValue]) as stream:
                     answer = await _assemble(stream, assembly, on_delta)
-                return _with_retry_notes(answer, refused, attempt - 1)
+                return _with_retry_notes(answer, failed, attempt - 1)
             except (self._openai.APIConnectionError, _IncompleteAnswer, ValueError):
                 if attempt > self._config.retries:
                     raise
-            named_s = _seconds(response.headers.get("retry-after"))
-            await self._backoff.sleep(self._backoff.after(named_s, attempt - 1))
+            least_s = _retry_after_s(response.headers.get("retry-after"))
+            await self._backoff.sleep(self._backoff.after(least_s, attempt - 1))
 
     async def _send(self, request: Request) -> Any:  # a response of the `openai` package
-        """Send messages and tools through `extra_body`: the client would search them for files,
-        which takes longer than everything else that is done for a request.
+        """Send the request, with messages and tools in `extra_body`: otherwise the client searches
+        them for files, which takes longer than the rest of the request's processing.
         """
-        plain = {name: value for name, value in request.items() if name not in _AS_THEY_ARE}
-        body = {name: request[name] for name in _AS_THEY_ARE if name in request}
+        plain = {name: value for name, value in request.items() if name not in _SENT_UNPROCESSED}
+        body = {name: request[name] for name in _SENT_UNPROCESSED if name in request}
         plain["extra_body"] = body | request.get("extra_body", {})
-        if not self._by_responses:
+        if not self._uses_responses_api:
             plain["messages"] = ()  # required; replaced by those in the body
         return await self._create(**plain)
 
@@ -275,58 +275,59 @@ class OpenAIModel:
         return _untyped(chat_request(config, question, tools), messages=())
 
     def _tool_list(self, tools: Sequence[ToolSpec]) -> list[dict[str, object]]:
-        if self._tools[0] != tools:  # a fast check if they are the same objects
+        if self._tools[0] != tools:  # fast for identical objects
             self._tools = (tools, [tool_of(tool, self._config) for tool in tools])
         return self._tools[1]
 
     # Errors -------------------------------------------------------------------------------------
 
     @property
-    def _place(self) -> str:
+    def _endpoint(self) -> str:
         return f"the model endpoint {self.address}"
 
-    def _advice(self, exc: Exception) -> str:
-        """One sentence without secrets: which endpoint, what happened, what to do."""
+    def _describe(self, exc: Exception) -> str:
+        """One sentence without secrets: the endpoint, the failure, and what to do about it."""
         openai, config, key = self._openai, self._config, f"models.{self._label}"
         tries = config.retries + 1
         match exc:
             case openai.APITimeoutError():
                 what = f"did not answer within {config.timeout:g} s ({tries} attempts)"
-                return f"{self._place} {what}; raise {key}.timeout or use a faster model"
+                return f"{self._endpoint} {what}; raise {key}.timeout or use a faster model"
             case openai.APIConnectionError():
-                what = f"cannot be reached or broke off ({tries} attempts)"
-                return f"{self._place} {what}; is the server running, is {key}.base_url right?"
+                what = f"cannot be reached or closed the connection ({tries} attempts)"
+                hint = f"is the server running and {key}.base_url right?"
+                return f"{self._endpoint} {what}; {hint}"
             case openai.APIStatusError():
-                return f"{self._place} {self._status_advice(exc, key)}"
+                return f"{self._endpoint} {self._describe_status(exc, key)}"
             case _:
-                return f"{self._place} failed: {self._short_message(exc)}"
+                return f"{self._endpoint} failed: {self._short_message(exc)}"
 
-    def _refuses(self, exc: Exception, says: Callable[[str], bool]) -> bool:
-        """Whether the endpoint refuses a feature, as `says` detects in its message."""
+    def _refuses(self, exc: Exception, detects: Callable[[str], bool]) -> bool:
+        """Whether the endpoint rejects a feature, which `detects` recognizes by the message."""
         if not isinstance(exc, self._openai.APIStatusError):
             return False
         if exc.status_code not in _REFUSALS:
             return False
-        return says(error_message(exc.body, exc.message))
+        return detects(error_message(exc.body, exc.message))
 
     def _short_message(self, exc: Exception) -> str:
         """The beginning of the error message, on one line."""
-        words = str(exc)
+        message = str(exc)
         if isinstance(exc, self._openai.APIStatusError):
-            words = error_message(exc.body, exc.message)
-        return " ".join(reveal(self._redacted(words)).split())[:300]
+            message = error_message(exc.body, exc.message)
+        return " ".join(reveal(self._redacted(message)).split())[:300]
 
-    def _status_advice(self, exc: APIStatusError, key: str) -> str:
+    def _describe_status(self, exc: APIStatusError, key: str) -> str:
         status = exc.status_code
         if status in (401, 403):
             return f"refused the API key ({status}); set {key}.api_key"
         if status == 404:
             return f"has no model {self._config.model!r} (404); check {key}.model and .base_url"
         if status == 429:
-            return "refused because of too many requests or a used-up quota (429); try later"
+            return "refused the request: rate limit or quota exceeded (429); try later"
         if status >= 500:
             tries = self._config.retries + 1
-            return f"failed ({status}) in every one of {tries} attempts: {self._short_message(exc)}"
+            return f"failed ({status}) after {tries} attempts: {self._short_message(exc)}"
         hint = ""
         if "tool_choice" in exc.message and self._config.tool_choice == "required":
             hint = f"; set {key}.tool_choice to auto"
@@ -336,34 +337,34 @@ class OpenAIModel:
 
 
 _REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
-"""Status codes with which servers refuse unsupported features: llama.cpp uses 500."""
+"""Status codes that servers return for unsupported features; llama.cpp returns 500."""
 
 
 class _IncompleteAnswer(Exception):
     """The endpoint's answer is incomplete."""
 
 
-def _seconds(named: str | None) -> float:
-    """The pause in a header; 0: none, or a date, which few servers send."""
+def _retry_after_s(header: str | None) -> float:
+    """The seconds in a Retry-After header; 0 if absent, too long, or a date, which is rare."""
     try:
-        seconds = float(named or 0)
+        seconds = float(header or 0)
     except ValueError:
         return 0.0
-    return seconds if 0 < seconds <= _LONGEST_NAMED_S else 0.0
+    return seconds if 0 < seconds <= _MAX_RETRY_AFTER_S else 0.0
 
 
 def _drop_nulls(tool: ToolSpec, arguments: str) -> str:
     try:
         given = json.loads(arguments)
     except ValueError:
-        return arguments  # it is reported elsewhere
+        return arguments  # validation of the call reports it
     return json.dumps(without_nulls(tool.offered, given), ensure_ascii=False)
 
 
 def _untyped(request: Request, **required: object) -> Request:
-    """The same request with everything in `extra_body`, which the `openai` package sends unchanged.
-    It would process other arguments by their types, which takes as long as the rest of a request.
-    `required` are keywords that it insists on.
+    """The request with everything in `extra_body`, which the `openai` package sends unchanged.
+    It converts other arguments by type, which takes as long as the rest of the processing.
+    `required` are the keywords that the package insists on.
     """
     names = [name for name in ("model", "extra_headers") if name in request]
     own: Request = {name: request.pop(name) for name in names}
@@ -372,7 +373,7 @@ def _untyped(request: Request, **required: object) -> Request:
 
 
 def _written(answer: Completion) -> str:
-    """All text that a model has written."""
+    """All text in an answer."""
     calls = (part for call in answer.calls for part in (call.name, call.arguments))
     return "\n".join(filter(None, (answer.reasoning, answer.text, *calls)))
 
@@ -381,13 +382,13 @@ def _used(answer: Completion) -> tuple[int, int]:
     return answer.tokens_in, answer.tokens_out
 
 
-def _with_retry_notes(answer: Completion, refused: int, broken: int = 0) -> Completion:
-    """The answer with notes on how often it had to be requested again."""
+def _with_retry_notes(answer: Completion, failed: int, interrupted: int = 0) -> Completion:
+    """The answer with notes on how often it was requested again."""
     notes = list(answer.notes)
-    if refused:
-        notes.append(f"the request failed for now and was repeated ({refused} times)")
-    if broken:
-        notes.append(f"the answer broke off and was asked for again ({broken} times)")
+    if failed:
+        notes.append(f"the request failed temporarily and was retried ({failed} times)")
+    if interrupted:
+        notes.append(f"the answer was interrupted and requested again ({interrupted} times)")
     return replace(answer, notes=tuple(notes))
 
 
@@ -397,14 +398,14 @@ async def _assemble(
     on_delta: OnDelta | None,
 ) -> Completion:
     """Join the chunks of a stream. Raises `_IncompleteAnswer` if it ends early."""
-    hear = on_delta or _ignore
+    notify = on_delta or _ignore
     async for chunk in stream:
         for delta in assembly.add(chunk):
-            hear(delta)
-    if not assembly.over:
-        raise _IncompleteAnswer("broke off in the middle of its answer, again and again")
+            notify(delta)
+    if not assembly.is_complete:
+        raise _IncompleteAnswer("interrupted its answer in every attempt")
     return assembly.answer()
 
 
 def _ignore(delta: Delta) -> None:
-    """Ignores the delta."""
+    pass

@@ -2,26 +2,26 @@
 
 Servers that constrain a model's output compile the schemas of all tools into one grammar or
 automaton. Each supports a different subset of JSON Schema; an unsupported part makes the request
-fail or, worse, leaves the answer unconstrained. llama.cpp (Ollama, LM Studio) refuses repetitions
-from 2,000 on and treats `{}` as an object; xgrammar and outlines (vLLM, SGLang) refuse or ignore
-patterns, formats and unique items; OpenAI requires an object without a union at the top, and
-`items` in arrays.
+fail or, worse, leaves the answer unconstrained. llama.cpp (Ollama, LM Studio) rejects repetitions
+of 2,000 and more and treats `{}` as an object; xgrammar and outlines (vLLM, SGLang) reject or
+ignore patterns, formats and unique items; OpenAI requires an object without a union at the top
+level, and `items` in arrays.
 
-So models are offered only the following, and their calls are validated by the full schema:
+So models are offered only the following, and their calls are validated against the full schema:
 
-    type             one name, never a list; or `enum`, or `anyOf` of such
-    properties       with `required`, those first; the top is always an object that has them
-    additionalProperties  true or a schema where names are free; without it engines accept no others
+    type             one name, never a list; or `enum`; or `anyOf` of these
+    properties       required ones first, with `required`; always present at the top level
+    additionalProperties  true, or a schema for arbitrary names; engines allow none without it
     items            in every array
-    minLength, minItems   1, where something must be there
+    minLength, minItems   1, if the value must not be empty
     minimum, maximum      of integers, up to a million
-    description, default  if not empty; patterns and formats become part of the description
+    description, default  if not empty; patterns and formats are added to the description
 
-References are inlined. A schema that refers to itself, or is too deep or too large, becomes any
-JSON value. An optional argument need not be nullable as well.
+References are inlined. A schema that is recursive, too deep or too large becomes any JSON value. An
+optional argument need not be nullable as well.
 
-A schema is `strict`, in OpenAI's sense, if all objects are closed and all their properties
-required: optional ones are nullable instead, and `without_nulls` removes the nulls from the answer.
+A schema is `strict`, in OpenAI's sense, if all objects are closed and all their properties are
+required. Optional ones are nullable instead, and `without_nulls` removes the nulls from the answer.
 """
 
 from __future__ import annotations
@@ -35,16 +35,18 @@ __all__ = ["portable", "strict", "without_nulls"]
 
 Schema: TypeAlias = dict[str, JsonValue]
 
-_DEEPEST, _MOST_PARTS, _MOST_OPTIONS, _MOST_CHOICES = 8, 400, 12, 300
+_MAX_DEPTH, _MAX_SCHEMAS, _MAX_OPTIONS, _MAX_CHOICES = 8, 400, 12, 300
 """Limits: levels, schemas within a schema, alternatives of a union, values of an enumeration."""
-_LARGEST_BOUND = 1_000_000
-_LONGEST_PATTERN = 80
-_MOST_HOPS = 16
-"""Length of a chain of references."""
-_SAYS_A_KIND = frozenset({"type", "properties", "items", "enum", "const", "$ref", "allOf", "anyOf"})
+_MAX_BOUND = 1_000_000
+_MAX_PATTERN = 80
+_MAX_REFERENCES = 16
+"""Maximum length of a chain of references."""
+_TYPE_KEYWORDS = frozenset(
+    {"type", "properties", "items", "enum", "const", "$ref", "allOf", "anyOf"}
+)
 _UNIONS = ("anyOf", "oneOf")
-_OF_ALL = (*_UNIONS, "description", "default")
-"""Keywords of a union that do not belong to its alternatives."""
+_UNION_KEYWORDS = (*_UNIONS, "description", "default")
+"""Keywords of a union that its alternatives do not inherit."""
 _KINDS: Mapping[type, str] = {
     str: "string",
     bool: "boolean",
@@ -64,7 +66,7 @@ _OPEN: tuple[Schema, ...] = (
 
 
 def portable(schema: Mapping[str, JsonValue]) -> Schema:
-    """The schema of an object as models are offered it."""
+    """The form of an object's schema that is offered to models."""
     return _SchemaWriter(schema).top()
 
 
@@ -76,7 +78,7 @@ class _SchemaWriter:
         self._parts = 0
 
     def top(self) -> Schema:
-        """The arguments: an object without a union, whatever the schema is."""
+        """The arguments: always an object without a union."""
         flat, within = self._flat(dict(self._root), frozenset())
         options = [self._flat(option, within)[0] for option in _options(flat)]
         if options:
@@ -91,15 +93,15 @@ class _SchemaWriter:
         return {"anyOf": [*(dict(kind) for kind in _OPEN), {"type": "array", "items": items}]}
 
     def _of(self, schema: JsonValue, within: frozenset[str], depth: int, nullable: bool) -> Schema:
-        """`within`: references that lead here. `nullable`: keep null where it is allowed."""
-        if depth > _DEEPEST:
+        """`within`: the enclosing references. `nullable`: preserve null where it is allowed."""
+        if depth > _MAX_DEPTH:
             return self._any()
         flat, within = self._flat(schema, within)
-        return {**self._kind(flat, within, depth, nullable), **_words(flat)}
+        return {**self._kind(flat, within, depth, nullable), **_annotations(flat)}
 
     def _kind(self, flat: Schema, within: frozenset[str], depth: int, nullable: bool) -> Schema:
         choices = [flat["const"]] if "const" in flat else flat.get("enum")
-        if isinstance(choices, list) and 0 < len(choices) <= _MOST_CHOICES:
+        if isinstance(choices, list) and 0 < len(choices) <= _MAX_CHOICES:
             return _enumeration(choices, nullable)
         options = _options(flat)
         if options:
@@ -140,7 +142,7 @@ class _SchemaWriter:
     def _union(
         self, options: Sequence[Schema], within: frozenset[str], depth: int, nullable: bool
     ) -> Schema:
-        if len(options) > _MOST_OPTIONS:
+        if len(options) > _MAX_OPTIONS:
             return self._any()
         written: list[JsonValue] = []
         for option in options:
@@ -157,37 +159,37 @@ class _SchemaWriter:
     # References ---------------------------------------------------------------------------------
 
     def _flat(self, schema: JsonValue, within: frozenset[str]) -> tuple[Schema, frozenset[str]]:
-        """The schema with `$ref` and `allOf` inlined; recursive or broken references vanish."""
+        """The schema with `$ref` and `allOf` inlined; without recursive or broken references."""
         self._parts += 1
-        if not isinstance(schema, dict) or self._parts > _MOST_PARTS:
+        if not isinstance(schema, dict) or self._parts > _MAX_SCHEMAS:
             return {}, within
         flat: Schema = {}
         parts: list[JsonValue] = []
         reference = schema.get("$ref")
-        if isinstance(reference, str) and reference not in within and len(within) < _MOST_HOPS:
+        if isinstance(reference, str) and reference not in within and len(within) < _MAX_REFERENCES:
             within |= {reference}
-            parts.append(self._referred(reference))
+            parts.append(self._resolve(reference))
         all_of = schema.get("allOf")
-        parts += all_of[:_MOST_OPTIONS] if isinstance(all_of, list) else []
+        parts += all_of[:_MAX_OPTIONS] if isinstance(all_of, list) else []
         for part in parts:
             inner, within = self._flat(part, within)
             flat = _merged(flat, inner)
         own = {key: value for key, value in schema.items() if key not in ("$ref", "allOf")}
-        return _kinded(_merged(flat, own)), within
+        return _with_type(_merged(flat, own)), within
 
-    def _referred(self, reference: str) -> JsonValue:
-        """The value at a place in the schema; None: there is none, or it is in another document."""
-        found: JsonValue = dict(self._root)
+    def _resolve(self, reference: str) -> JsonValue:
+        """The target of a reference; None if it is missing or in another document."""
+        target: JsonValue = dict(self._root)
         if not reference.startswith("#"):
             return None
         for part in reference.removeprefix("#").split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, dict) else None
-        return found
+            target = target.get(name) if isinstance(target, dict) else None
+        return target
 
 
-def _kinded(flat: Schema) -> Schema:
-    """The schema with its type, where that is only implied."""
+def _with_type(flat: Schema) -> Schema:
+    """The schema with its implied type made explicit."""
     if "type" not in flat and not any(isinstance(flat.get(key), list) for key in _UNIONS):
         for key, kind in (("properties", "object"), ("items", "array")):
             if key in flat:
@@ -196,9 +198,9 @@ def _kinded(flat: Schema) -> Schema:
 
 
 def _options(flat: Schema) -> list[Schema]:
-    """The alternatives, each with the common keywords; empty: it is a single kind of value."""
+    """The alternatives, each with the common keywords; empty if the schema is not a union."""
     kinds = flat.get("type")
-    rest = {key: value for key, value in flat.items() if key not in _OF_ALL}
+    rest = {key: value for key, value in flat.items() if key not in _UNION_KEYWORDS}
     if isinstance(kinds, list):
         return [{**rest, "type": kind} for kind in kinds]
     for key in _UNIONS:
@@ -206,7 +208,7 @@ def _options(flat: Schema) -> list[Schema]:
         if not isinstance(options, list):
             continue
         schemas = [option for option in options if isinstance(option, dict)]
-        if schemas and all(option.keys() & _SAYS_A_KIND for option in schemas):
+        if schemas and all(option.keys() & _TYPE_KEYWORDS for option in schemas):
             return [_merged(rest, option) for option in schemas]
     return []
 
@@ -223,7 +225,7 @@ def _merged(one: Schema, other: Schema) -> Schema:
 
 
 def _joined(options: Sequence[Schema]) -> Schema:
-    """One object that can be each of the alternatives."""
+    """One object schema that covers all alternatives."""
     properties: Schema = {}
     for option in options:
         given = option.get("properties")
@@ -245,33 +247,33 @@ def _enumeration(choices: Sequence[JsonValue], nullable: bool) -> Schema:
 
 
 def _at_least_one(flat: Schema, key: str) -> Schema:
-    least = flat.get(key)
-    return {key: 1} if isinstance(least, int) and least >= 1 else {}
+    minimum = flat.get(key)
+    return {key: 1} if isinstance(minimum, int) and minimum >= 1 else {}
 
 
 def _bounds(flat: Schema) -> Schema:
-    found = ((key, flat.get(key)) for key in ("minimum", "maximum"))
-    return {key: n for key, n in found if isinstance(n, int) and abs(n) <= _LARGEST_BOUND}
+    bounds = ((key, flat.get(key)) for key in ("minimum", "maximum"))
+    return {key: n for key, n in bounds if isinstance(n, int) and abs(n) <= _MAX_BOUND}
 
 
 def _is_short(rule: JsonValue) -> bool:
-    return isinstance(rule, str) and len(rule) <= _LONGEST_PATTERN
+    return isinstance(rule, str) and len(rule) <= _MAX_PATTERN
 
 
-def _words(flat: Schema) -> Schema:
-    """The description and the default. Format and pattern are added to the description; the pattern
-    only if there is no other description, because a model that violates it gets an error anyway.
+def _annotations(flat: Schema) -> Schema:
+    """The description and the default. The format is added to the description. A pattern is added
+    only to an empty description, because a call that violates it fails with an error anyway.
     """
-    words: Schema = {}
+    annotations: Schema = {}
     description = flat.get("description")
     parts = description.split() if isinstance(description, str) else []
     rules = ("format",) if parts else ("format", "pattern")
     parts += [f"({key}: {flat[key]})" for key in rules if _is_short(flat.get(key))]
     if parts:
-        words["description"] = " ".join(parts)
+        annotations["description"] = " ".join(parts)
     if flat.get("default"):
-        words["default"] = flat["default"]
-    return words
+        annotations["default"] = flat["default"]
+    return annotations
 
 
 # Strict -------------------------------------------------------------------------------------------
@@ -283,7 +285,7 @@ _NULL: Schema = {"type": "null"}
 
 
 def strict(schema: Mapping[str, JsonValue]) -> Schema | None:
-    """The strict form of a `portable` schema; None: there is none."""
+    """The strict form of a `portable` schema; None if it has none."""
     written: Schema = {key: value for key, value in schema.items() if key not in _NOT_STRICT}
     match schema:
         case {"anyOf": [*options]}:
@@ -297,12 +299,12 @@ def strict(schema: Mapping[str, JsonValue]) -> Schema | None:
             properties = schema.get("properties")
             if not isinstance(properties, dict) or "additionalProperties" in schema:
                 return None
-            needed, members = set(_names(schema)), Schema()
+            required, members = set(_names(schema)), Schema()
             for name, member in properties.items():
                 inner = strict(member) if isinstance(member, dict) else None
                 if inner is None:
                     return None
-                members[name] = inner if name in needed else _nullable(inner)
+                members[name] = inner if name in required else _nullable(inner)
             closed: Schema = {"required": [*members], "additionalProperties": False}
             return {**written, "properties": members, **closed}
     return written
@@ -313,13 +315,13 @@ def _nullable(schema: Schema) -> Schema:
     several = options if isinstance(options, list) else [
         {key: value for key, value in schema.items() if key != "description"}
     ]  # fmt: skip
-    words = {key: schema[key] for key in ("description",) if key in schema}
-    return {"anyOf": [*several, *([] if _NULL in several else [_NULL])], **words}
+    description = {key: schema[key] for key in ("description",) if key in schema}
+    return {"anyOf": [*several, *([] if _NULL in several else [_NULL])], **description}
 
 
 def without_nulls(schema: JsonValue, value: JsonValue) -> JsonValue:
-    """A value written by the strict form of a `portable` schema, converted to the schema itself:
-    without the nulls that stand for omitted properties.
+    """Convert a value of the strict form to one of the `portable` schema, by removing the nulls of
+    omitted properties.
     """
     if not isinstance(schema, dict):
         return value
@@ -333,10 +335,10 @@ def without_nulls(schema: JsonValue, value: JsonValue) -> JsonValue:
         if not (isinstance(option, dict) and isinstance(properties, dict)):
             continue
         if value.keys() <= properties.keys():
-            needed = set(_names(option))
+            required = set(_names(option))
             return {
                 name: without_nulls(properties[name], item)
                 for name, item in value.items()
-                if item is not None or name in needed
+                if item is not None or name in required
             }
     return value

@@ -1,4 +1,4 @@
-"""Opens the model of a config: the one place that knows all classes of models."""
+"""Opens the model of a config: the only module that knows every model class."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def open_endpoint(config: ModelConfig, label: str = "default") -> ChatModel:
 
 
 OPENER: ContextVar[OpenModel] = ContextVar("OPENER", default=open_endpoint)
-"""Opens the models of agents that run in this context; a recording may replace it."""
+"""Opens the models of agents in this context; recordings replace it."""
 
 
 def open_model(config: ModelConfig, label: str = "default") -> ChatModel:
-    """The model of a config, which the caller must `close`. `label`: its name in `models`."""
+    """Open the model of a config; the caller must `close` it. `label`: its name in `models`."""
     return OPENER.get()(config, label)

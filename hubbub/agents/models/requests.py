@@ -1,7 +1,7 @@
-"""Requests of the APIs: Chat Completions, and OpenAI's Responses. Pure.
+"""Builds requests for both APIs, Chat Completions and OpenAI's Responses. Pure.
 
-Both carry the same information in different places. A schema that can be `strict` is sent so if the
-endpoint enforces such schemas.
+Both carry the same information in different places. Schemas are sent as `strict` where possible, if
+the endpoint enforces strict schemas.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hubbub.config.agents import ModelConfig
 __all__ = ["Request", "chat_request", "is_strict", "responses_request", "tool_of"]
 
 Request: TypeAlias = dict[str, Any]
-"""Keywords of a function of the `openai` package that has very many."""
+"""Keyword arguments of the `openai` package's `create` functions, which have too many to type."""
 
 _SHARED = ("temperature", "top_p", "service_tier", "extra_body", "extra_headers")
 """Keys of a config that are keywords of both APIs."""
@@ -38,7 +38,7 @@ def tool_of(tool: ToolSpec, config: ModelConfig) -> dict[str, object]:
         "description": tool.description,
         "parameters": tool.offered if schema is None else schema,
     }
-    if config.api == "responses":  # where the default is to be strict
+    if config.api == "responses":  # its default is strict
         return {"type": "function", **function, "strict": schema is not None}
     if schema is not None:
         function["strict"] = True
@@ -57,7 +57,7 @@ def chat_request(
     if form is not None:
         request["response_format"] = form
     if config.max_output_tokens is not None:
-        # OpenAI refuses the older name.
+        # OpenAI rejects the older name.
         name = "max_completion_tokens" if config.is_openai else "max_tokens"
         request[name] = config.max_output_tokens
     return request
@@ -89,7 +89,7 @@ def _common(
     config: ModelConfig, question: CompletionRequest, tools: Sequence[Mapping[str, object]]
 ) -> Request:
     request: Request = {}
-    if tools:  # endpoints refuse an empty list, and a choice without tools
+    if tools:  # endpoints reject an empty list, and `tool_choice` without tools
         request["tools"] = tools
         request["tool_choice"] = "auto" if question.form is not None else config.tool_choice
     for name in _SHARED:

@@ -1,8 +1,8 @@
 """Parses an endpoint's responses from plain JSON. Pure.
 
 Endpoints omit fields and use types of their own. Unambiguous deviations are accepted: content in
-parts, arguments that are an object, numeric ids, calls without a type. Unimportant fields may be
-anything: usage, finish reason. If text or calls of the model would be lost, the answer is
+parts, arguments as an object, numeric ids, calls without a type. Unimportant fields such as usage
+and finish reason can have any value. A response whose text or calls would be lost raises
 `UnreadableResponse`.
 """
 
@@ -32,31 +32,30 @@ __all__ = [
 
 Object: TypeAlias = Mapping[str, JsonValue]
 
-_MOST_REASON = 100
-_MOST_TOKENS = 10**12
-"""The maximum that a record accepts, more than any model reads."""
+_MAX_REASON = 100
+_MAX_TOKENS = 10**12
+"""The maximum that a record accepts; no model reads as many."""
 
 
 class UnreadableResponse(Exception):
-    """The response is no answer. The text continues a sentence that names the endpoint."""
+    """The response is not an answer. The message continues a sentence that begins with the
+    endpoint.
+    """
 
 
 def read_answer(body: JsonValue) -> Completion:
-    """The answer in a complete chat completion; tokens that are not counted are 0.
-
-    Raises `UnreadableResponse`.
-    """
+    """Parse a chat completion; tokens are 0 if not counted. Raises `UnreadableResponse`."""
     given = body if isinstance(body, dict) else {}
     choice = choice_of(given)
     if choice is None:
         if given.get("error"):
             raise UnreadableResponse(
-                f"gave an error instead of an answer: {_error_text(given['error'])}"
+                f"returned an error instead of an answer: {_error_text(given['error'])}"
             )
         raise UnreadableResponse(_NO_COMPLETION)
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise UnreadableResponse("gave an answer without a message")
+        raise UnreadableResponse("returned an answer without a message")
     tokens_in, tokens_out = token_usage(given)
     return Completion(
         text=text_of(message) or None,
@@ -69,15 +68,15 @@ def read_answer(body: JsonValue) -> Completion:
 
 
 def read_response(body: JsonValue) -> Completion:
-    """The answer in a response of the Responses API. Raises `UnreadableResponse`."""
+    """Parse a response of the Responses API. Raises `UnreadableResponse`."""
     given = body if isinstance(body, dict) else {}
     output = given.get("output")
     if given.get("error"):
         raise UnreadableResponse(
-            f"gave an error instead of an answer: {_error_text(given['error'])}"
+            f"returned an error instead of an answer: {_error_text(given['error'])}"
         )
     if not isinstance(output, list):
-        raise UnreadableResponse("answered with something that is no response; is base_url right?")
+        raise UnreadableResponse("answered with something other than a response; check base_url")
     items = [item for item in output if isinstance(item, dict)]
     calls = [item for item in items if item.get("type") == "function_call"]
     tokens_in, tokens_out = token_usage(given)
@@ -95,20 +94,20 @@ def read_response(body: JsonValue) -> Completion:
 
 
 def _response_reason(response: Object) -> str | None:
-    """The finish reason, as Chat Completions would name it."""
+    """The finish reason, by its name in Chat Completions."""
     details = response.get("incomplete_details")
-    why = string_of(details.get("reason")) if isinstance(details, dict) else ""
-    reason = {"max_output_tokens": "length"}.get(why, why) or string_of(response.get("status"))
-    return reveal(reason)[:_MOST_REASON] or None
+    cause = string_of(details.get("reason")) if isinstance(details, dict) else ""
+    reason = {"max_output_tokens": "length"}.get(cause, cause) or string_of(response.get("status"))
+    return reveal(reason)[:_MAX_REASON] or None
 
 
 def _summary(item: Object) -> str:
-    """The summary of the model's thoughts."""
+    """The summary of the model's reasoning."""
     summary = item.get("summary")
     return _texts(summary) if item.get("type") == "reasoning" and summary else ""
 
 
-_NO_COMPLETION = "answered with something that is no chat completion; is base_url right?"
+_NO_COMPLETION = "answered with something other than a chat completion; check base_url"
 
 
 def _error_text(error: JsonValue) -> str:
@@ -117,11 +116,11 @@ def _error_text(error: JsonValue) -> str:
     return " ".join(reveal(text).split())[:300]
 
 
-# Parts, of complete answers and of the chunks of a stream -----------------------------------------
+# Parts of complete answers and of streamed chunks -------------------------------------------------
 
 
 def choice_of(body: Object) -> Object | None:
-    """The first choice; None: there is none. Raises `UnreadableResponse`."""
+    """The first choice, if any. Raises `UnreadableResponse`."""
     choices = body.get("choices")
     if choices is not None and not isinstance(choices, list):
         raise UnreadableResponse(_NO_COMPLETION)
@@ -132,7 +131,7 @@ def choice_of(body: Object) -> Object | None:
 
 
 def text_of(message: Object) -> str:
-    """The text of a message, which may be in parts. Raises `UnreadableResponse`."""
+    """The text of a message, whole or in parts. Raises `UnreadableResponse`."""
     return _texts(message.get("content"))
 
 
@@ -142,27 +141,27 @@ def _texts(content: JsonValue) -> str:
 
 
 def _text(part: JsonValue) -> str:
-    if isinstance(part, dict):  # images and thoughts have none
+    if isinstance(part, dict):  # images and reasoning have no text
         part = part.get("text", part.get("refusal"))
     if part is not None and not isinstance(part, str):
-        raise UnreadableResponse("gave an answer with content that is no text")
+        raise UnreadableResponse("returned an answer whose content is not text")
     return part or ""
 
 
 def reasoning_of(message: Object) -> str:
-    """A model's thoughts, in either of the fields in use: the API does not define one."""
+    """A model's reasoning, in either of the common fields: the API does not define one."""
     for name in ("reasoning_content", "reasoning"):
-        thought = message.get(name)
-        if thought and isinstance(thought, str):
-            return thought
+        reasoning = message.get(name)
+        if reasoning and isinstance(reasoning, str):
+            return reasoning
     return ""
 
 
 def calls_of(message: Object) -> Sequence[JsonValue]:
-    """The calls, or pieces of calls, unparsed. Raises `UnreadableResponse`."""
+    """The calls or chunks of calls, unparsed. Raises `UnreadableResponse`."""
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise UnreadableResponse("gave an answer with tool_calls that are no list")
+        raise UnreadableResponse("returned an answer whose tool_calls are not a list")
     return calls
 
 
@@ -174,17 +173,17 @@ def _call(call: JsonValue) -> CallRequest:
     return CallRequest(string_of(call.get("id")), name, arguments)
 
 
-NO_FUNCTION = "gave an answer with a call without a function"
+NO_FUNCTION = "returned an answer with a call without a function"
 
 
 def function_of(call: JsonValue) -> Object | None:
-    """The `function` of a call, or of a piece of one."""
+    """The `function` of a call, or of a chunk of one."""
     function = call.get("function") if isinstance(call, dict) else None
     return function if isinstance(function, dict) else None
 
 
 def arguments_of(function: Object) -> str:
-    """The text of a call's arguments, or of a piece of them."""
+    """The text of a call's arguments, or of a chunk of them."""
     arguments = function.get("arguments")
     if arguments is None:
         return ""
@@ -192,15 +191,15 @@ def arguments_of(function: Object) -> str:
 
 
 def string_of(value: JsonValue) -> str:
-    """A name or an id, which may be a number; "" if it is neither string nor number."""
+    """A name or id as text, whether string or number; "" for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
     return str(value)
 
 
 def reason_of(choice: Object) -> str | None:
-    """The endpoint's finish reason; None: there is none."""
-    return reveal(string_of(choice.get("finish_reason")))[:_MOST_REASON] or None
+    """The endpoint's finish reason, if any."""
+    return reveal(string_of(choice.get("finish_reason")))[:_MAX_REASON] or None
 
 
 def token_usage(body: Object) -> tuple[int, int]:
@@ -217,7 +216,7 @@ def _tokens(count: JsonValue) -> int:
         count = int(count) if count.isdecimal() and len(count) < 20 else 0
     if isinstance(count, bool) or not isinstance(count, int | float) or not isfinite(count):
         return 0
-    return int(count) if 0 <= count <= _MOST_TOKENS else 0
+    return int(count) if 0 <= count <= _MAX_TOKENS else 0
 
 
 # Assembles answers that arrive in chunks. Pure.
@@ -225,7 +224,7 @@ def _tokens(count: JsonValue) -> int:
 
 @dataclass(slots=True)
 class _PartialCall:
-    """A call that arrives piece by piece: the `n`th of the answer."""
+    """A call that arrives in chunks: number `n` of the answer, from 0."""
 
     n: int
     index: JsonValue
@@ -238,32 +237,32 @@ class _PartialCall:
         self.name = self.name or piece.name
         self.arguments.append(piece.arguments)
 
-    def is_over(self, piece: _CallDelta) -> bool:
-        """Whether the piece, which has the index of this call, starts another one.
+    def is_followed_by(self, piece: _CallDelta) -> bool:
+        """Whether the chunk, which has this call's index, starts another call.
 
-        Some endpoints give all calls the same index, or none; some repeat the name with every
-        piece, some invent an id for every piece.
+        Some endpoints use the same index for all calls, or none; some repeat the name in every
+        chunk, some invent an id for every chunk.
         """
         if piece.id and self.id:
             return piece.id != self.id and bool(piece.name or not piece.arguments)
-        return bool(self.name and piece.name and piece.arguments) and self._whole()
+        return bool(self.name and piece.name and piece.arguments) and self._is_complete()
 
-    def _whole(self) -> bool:
+    def _is_complete(self) -> bool:
         try:
             return isinstance(json.loads("".join(self.arguments)), dict)
         except (ValueError, RecursionError):
             return False
 
-    def made(self) -> CallRequest:
+    def build(self) -> CallRequest:
         return CallRequest(self.id, self.name, "".join(self.arguments))
 
 
 @dataclass(frozen=True, slots=True)
 class _CallDelta:
-    """A piece of a call."""
+    """A chunk of a call."""
 
     index: int | None
-    """Its index, if the endpoint gives one."""
+    """None if the endpoint sends none."""
     id: str
     name: str
     arguments: str
@@ -283,52 +282,52 @@ class _CallDelta:
 
 
 class Assembly:
-    """One answer. `attempt` counts the requests for it."""
+    """Assembles one chat completion. `attempt` counts the requests for it."""
 
     def __init__(self, attempt: int = 1):
-        self.over = False
-        """Whether the endpoint has sent a finish reason: otherwise the answer was interrupted."""
+        self.is_complete = False
+        """Whether a finish reason has arrived; without one the answer was interrupted."""
         self._attempt = attempt
         self._text: list[str] = []
-        self._thoughts: list[str] = []
+        self._reasoning: list[str] = []
         self._calls: list[_PartialCall] = []
         self._used = 0, 0
         self._reason: str | None = None
 
     def add(self, chunk: JsonValue) -> list[Delta]:
-        """Take in a chunk; an empty one does no harm. Raises `UnreadableResponse`."""
+        """Add a chunk, possibly empty. Raises `UnreadableResponse`."""
         if not isinstance(chunk, dict):
             return []
         self._count(chunk)
         choice = choice_of(chunk)
         if choice is None:
             return []
-        self.over = self.over or choice.get("finish_reason") is not None
+        self.is_complete = self.is_complete or choice.get("finish_reason") is not None
         self._reason = reason_of(choice) or self._reason
         delta = choice.get("delta")
         return self._add_delta(delta) if isinstance(delta, dict) else []
 
     def answer(self) -> Completion:
-        """The complete answer; tokens that are not counted are 0."""
+        """The complete answer; tokens are 0 if not counted."""
         tokens_in, tokens_out = self._used
         return Completion(
             text="".join(self._text) or None,
-            calls=tuple(call.made() for call in self._calls),
+            calls=tuple(call.build() for call in self._calls),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             finish_reason=self._reason,
-            reasoning="".join(self._thoughts) or None,
+            reasoning="".join(self._reasoning) or None,
         )
 
     def _count(self, chunk: Object) -> None:
-        """The last count is used: some endpoints count as they go."""
+        """Use the last count: some endpoints send running counts."""
         before, now = self._used, token_usage(chunk)
         self._used = now[0] or before[0], now[1] or before[1]
 
     def _add_delta(self, delta: Object) -> list[Delta]:
         text = text_of(delta)
         self._text.append(text)
-        self._thoughts.append(reasoning_of(delta))
+        self._reasoning.append(reasoning_of(delta))
         deltas = [Delta(text, attempt=self._attempt)] if text else []
         for given in calls_of(delta):
             piece = _CallDelta.read(given)
@@ -338,15 +337,15 @@ class Assembly:
         return deltas
 
     def _call(self, piece: _CallDelta) -> _PartialCall:
-        """The call that the piece belongs to, or starts."""
+        """The call that the chunk continues or starts."""
         call = self._at(piece)
-        if call is None or call.is_over(piece):
+        if call is None or call.is_followed_by(piece):
             call = _PartialCall(len(self._calls), piece.index, piece.id)
             self._calls.append(call)
         return call
 
     def _at(self, piece: _CallDelta) -> _PartialCall | None:
-        """The last call with the piece's index, else with its id, else the last one."""
+        """The last call with the chunk's index, else with its id, else the last one."""
         if piece.index is not None:
             return next((c for c in reversed(self._calls) if c.index == piece.index), None)
         same = (c for c in reversed(self._calls) if piece.id and c.id == piece.id)
@@ -354,18 +353,18 @@ class Assembly:
 
 
 class ResponseAssembly:
-    """One answer of the Responses API, which sends the complete response at the end."""
+    """Assembles one answer of the Responses API, which sends the complete response last."""
 
     def __init__(self, attempt: int = 1):
-        self.over = False
-        """Whether the complete response has arrived: otherwise the answer was interrupted."""
+        self.is_complete = False
+        """Whether the complete response has arrived; without it the answer was interrupted."""
         self._attempt = attempt
         self._calls: dict[str, tuple[int, str]] = {}
-        """By their index in the output: number among the calls, and tool."""
+        """Number and tool of each call, by its index in the output."""
         self._answer = Completion()
 
     def add(self, event: JsonValue) -> list[Delta]:
-        """Take in an event. Raises `UnreadableResponse`."""
+        """Add an event. Raises `UnreadableResponse`."""
         match event:
             case {"type": "response.output_item.added", "output_index": place, "item": dict(item)}:
                 if item.get("type") == "function_call":
@@ -383,11 +382,11 @@ class ResponseAssembly:
                 "type": "response.completed" | "response.incomplete" | "response.failed",
                 "response": response,
             }:
-                self._answer, self.over = read_response(response), True
+                self._answer, self.is_complete = read_response(response), True
             case {"type": "error"}:
                 read_response({"error": event})
         return []
 
     def answer(self) -> Completion:
-        """The complete answer; tokens that are not counted are 0."""
+        """The complete answer; tokens are 0 if not counted."""
         return self._answer

@@ -26,8 +26,8 @@ _WORD = re.compile(r"[^\W_]+")
 class Embedder(Protocol):
     """Computes embeddings: `hubbub.agents.models.embeddings`."""
 
-    async def of(self, texts: Sequence[str]) -> list[Sequence[float]]: ...
-    async def kept(self, texts: Sequence[str]) -> list[Sequence[float]]: ...
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]: ...
+    async def embed_cached(self, texts: Sequence[str]) -> list[Sequence[float]]: ...
     async def close(self) -> None: ...
 
 
@@ -71,8 +71,8 @@ class ToolChooser:
         if self._embed is None:
             return LikelyTools(by_words(text, tools)[: self._first])
         try:
-            there = await self._embed.kept([_compared_text(tool) for tool in tools])
-            (asked,) = await self._embed.of([text])
+            there = await self._embed.embed_cached([_compared_text(tool) for tool in tools])
+            (asked,) = await self._embed.embed([text])
         except ModelError as exc:
             note = f"tools were chosen by their words: {exc}"
             return LikelyTools(by_words(text, tools)[: self._first], note)

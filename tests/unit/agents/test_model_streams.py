@@ -67,7 +67,7 @@ async def test_pieces_of_an_answer_that_broke_off_belong_to_another_attempt() ->
     assert text(heard, 1) not in ("", CALLING.text)
     assert text(heard, 2) == CALLING.text
     assert [d.attempt for d in heard] == sorted(d.attempt for d in heard)
-    assert answer.notes == ("the answer broke off and was asked for again (1 times)",)
+    assert answer.notes == ("the answer was interrupted and requested again (1 times)",)
 
 
 async def test_a_request_that_was_repeated_is_noted_and_without_tools_nothing_is_said_of_them() -> (
@@ -76,7 +76,7 @@ async def test_a_request_that_was_repeated_is_noted_and_without_tools_nothing_is
     for stream in [False, True]:
         refusal = Refusal(status=500, retry_after=0.01)
         answer, _, _ = await asked(refusal, CALLING, stream=stream)
-        assert answer.notes == ("the request failed for now and was repeated (1 times)",)
+        assert answer.notes == ("the request failed temporarily and was retried (1 times)",)
     for stream in [False, True]:
         words = CompletionRequest(QUESTION.messages)
         _, _, server = await asked(script.ScriptedAnswer(text="3"), question=words, stream=stream)

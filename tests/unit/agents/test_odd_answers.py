@@ -82,7 +82,7 @@ async def test_usage_is_read_in_odd_numbers_and_estimated_where_it_tells_nothing
         assert 2 < answer.tokens_out < 50
         assert answer.cost_usd is None
         (note,) = answer.notes
-        counted = r"the endpoint counts no tokens: \d+ in, \d+ out are estimates"
+        counted = r"the endpoint does not count tokens; estimated \d+ in, \d+ out"
         assert re.fullmatch(counted, note)
         step_of(answer, 1, ["add"])
     odd: list[JsonValue] = [
@@ -95,29 +95,32 @@ async def test_usage_is_read_in_odd_numbers_and_estimated_where_it_tells_nothing
     half, _ = await asked(completion(calling(CALL), {"prompt_tokens": 12}))
     assert half.tokens_in == 12
     assert half.tokens_out > 0
-    assert "are estimates" in half.notes[0]
+    assert "estimated" in half.notes[0]
 
 
 async def test_what_cannot_be_read_is_told_in_one_sentence() -> None:
     cases: list[tuple[JsonValue, str]] = [
         (completion(None), "without a message"),
         ({"choices": [{"index": 0, "finish_reason": "stop"}]}, "without a message"),
-        *((1, "no chat completion"), (None, "no chat completion")), ([1, 2], "no chat completion"),
-        ({"choices": [None]}, "no chat completion"), ({"choices": "abc"}, "no chat completion"),
-        ({"choices": {"0": 1}}, "no chat completion"), ({"choices": []}, "no chat completion"),
+        *((1, "a chat completion"), (None, "a chat completion")), ([1, 2], "a chat completion"),
+        ({"choices": [None]}, "a chat completion"), ({"choices": "abc"}, "a chat completion"),
+        ({"choices": {"0": 1}}, "a chat completion"), ({"choices": []}, "a chat completion"),
         (completion(calling({"id": "a", "type": "function"})), "call without a function"),
         (completion(calling({"id": "a", "function": None})), "call without a function"),
         (completion(calling("finish")), "call without a function"),
-        (completion({"tool_calls": {"a": 1}}), "tool_calls that are no list"),
-        (completion({"tool_calls": "finish"}), "tool_calls that are no list"),
-        (completion({"content": 5}), "content that is no text"),
+        (completion({"tool_calls": {"a": 1}}), "tool_calls are not a list"),
+        (completion({"tool_calls": "finish"}), "tool_calls are not a list"),
+        (completion({"content": 5}), "content is not text"),
         ({"error": {"message": "overloaded"}}, "an error instead of an answer: overloaded"),
         ({"error": "overloaded"}, "an error instead of an answer: overloaded"),
     ]  # fmt: skip
     for body, says in cases:
         with pytest.raises(UnreadableResponse, match=says):
             read_answer(body)
-    for data, says in ((b"[1, 2]", "no chat completion"), (b"[" * 200_000, "no JSON")):
+    for data, says in (
+        (b"[1, 2]", "a chat completion"),
+        (b"[" * 200_000, "other than JSON"),
+    ):
         told = await error(data)
         assert told.startswith("the model endpoint http://127.0.0.1:")
         assert says in told
@@ -201,15 +204,15 @@ async def test_arguments_may_be_an_object_and_usage_missing() -> None:
     assert answer.finish_reason == "3"
     assert [d.text for d in heard] == ["hi", '{"a": 1}']
     assert min(answer.tokens_in, answer.tokens_out) > 0
-    assert "estimates" in answer.notes[0]
+    assert "estimated" in answer.notes[0]
 
 
 async def test_what_cannot_be_read_is_told_too() -> None:
     cases: list[tuple[JsonValue, str]] = [
-        (chunk({"tool_calls": {"a": 1}}, "stop"), "tool_calls that are no list"),
+        (chunk({"tool_calls": {"a": 1}}, "stop"), "tool_calls are not a list"),
         (chunk({"tool_calls": ["x"]}, "stop"), "call without a function"),
-        ({"choices": "x"}, "no chat completion"),
-        (chunk({"content": 5}, "stop"), "content that is no text"),
+        ({"choices": "x"}, "a chat completion"),
+        (chunk({"content": 5}, "stop"), "content is not text"),
     ]
     for event, says in cases:
         assembly = Assembly()
@@ -217,7 +220,7 @@ async def test_what_cannot_be_read_is_told_too() -> None:
             assembly.add(event)
     begun = chunk({"content": "a"})
     assert "overloaded" in await error([begun, {"error": {"message": "overloaded"}}])
-    assert "broke off" in await error([begun])
+    assert "interrupted" in await error([begun])
 
 
 KEYS = [

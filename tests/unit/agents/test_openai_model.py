@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from hubbub.agents.models.base import Completion, CompletionRequest, ToolSpec
-from hubbub.agents.models.openai import BETWEEN_STREAMS, OpenAIModel
+from hubbub.agents.models.openai import STREAM_BACKOFF, OpenAIModel
 from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig
 from hubbub.errors import ModelError
@@ -100,7 +100,7 @@ class TestBothWays:
         assert (await model.answer()).cost_usd == pytest.approx(11 * 0.25e-6 + 7 * 2e-6)
         answer = await model.answer()
         assert (answer.tokens_in > 0, answer.cost_usd) == (True, None)
-        assert "estimates" in answer.notes[0]
+        assert "estimated" in answer.notes[0]
 
     async def test_the_request_is_what_the_endpoint_needs_and_its_answer_comes_as_it_is(
         self, asking: Ask, stream: bool
@@ -142,10 +142,10 @@ async def test_a_stream_that_breaks_off_is_asked_for_again_after_growing_pauses(
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    backoff = replace(BETWEEN_STREAMS, random=lambda: chance, sleep=sleep)
+    backoff = replace(STREAM_BACKOFF, random=lambda: chance, sleep=sleep)
     model = await asking(cut, cut, CALLING, stream=True, retries=2, backoff=backoff)
     answer = await model.answer()
-    assert answer.notes == ("the answer broke off and was asked for again (2 times)",)
+    assert answer.notes == ("the answer was interrupted and requested again (2 times)",)
     assert waited == pauses
     model = await asking(cut, cut, stream=True, retries=1, backoff=backoff)
     assert model.server.base_url in await model.error()
@@ -162,7 +162,7 @@ async def test_a_lost_connection_is_tried_again(asking: Ask) -> None:
 async def test_what_a_server_says_of_its_failure_is_told(asking: Ask) -> None:
     refusal = Refusal(status=500, message="Failed to parse input at pos 0: #")
     error = await (await asking(refusal, api_key="at pos 0")).error()
-    assert "failed (500) in every one of 1 attempts: Failed to parse input ***: #" in error
+    assert "failed (500) after 1 attempts: Failed to parse input ***: #" in error
 
 
 @pytest.mark.behaviour("A-7")
@@ -180,8 +180,8 @@ async def test_a_wrong_key_is_told_and_not_tried_again(asking: Ask) -> None:
 async def test_a_refusal_is_told_with_what_to_do(asking: Ask) -> None:
     for status, says in [
         (403, "refused the API key"), (404, "has no model 'm' .404.; check models.small.model"),
-        (429, "too many requests or a used-up quota"),
-        (500, "failed .500. in every one of 1 attempts"), (422, "refused the request .422."),
+        (429, "rate limit or quota exceeded"),
+        (500, "failed .500. after 1 attempts"), (422, "refused the request .422."),
     ]:  # fmt: skip
         error = await (await asking(Refusal(status=status))).error()
         assert error.startswith("the model endpoint http://127.0.0.1:")

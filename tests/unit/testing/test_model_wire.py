@@ -92,7 +92,7 @@ def test_the_responses_api_says_the_same_in_its_own_form(
         data = raw.partition("data: ")[2]
         EVENT.validate_json(data)
         assembly.add(json.loads(data))
-    assert assembly.over
+    assert assembly.is_complete
     assert assembly.answer() == read_response(json.loads(told.model_dump_json()))
 
 

@@ -227,7 +227,7 @@ def test_a_file_that_cannot_be_searched_is_told_until_it_is_mended(
     cases = [
         (b"one\ntwo\xff", "a.md: not UTF-8 text (line 2)"),
         ("words".encode("utf-16"), "a.md: not UTF-8 text (line 1)"),
-        (b"a\0b", "a.md: not text: it has a NUL character"),
+        (b"a\0b", "a.md: not text: it contains a NUL character"),
         (b"x" * 101, "a.md: larger than 100 bytes (max_file)"),
     ]
     for n, (data, problem) in enumerate(cases, 1):
