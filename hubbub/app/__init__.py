@@ -1,14 +1,14 @@
-"""What runs on a machine.
+"""The processes of a network on a machine.
 
 network, agents, supervisor     `hubbub up`: a hub, and the processes of its agents
-inbound, bridges                programs beside it: webhooks, other chats
-node, cluster, gateway          networks on several machines; `dev_cluster` tries them on one
-preflight, agent_checks         a config, checked before a start; `import_trial`: its Python
-doctor, providers, prompts      a machine, models for a first config, what agents are told
-agent_folder                    files of agents that owners make
-lifecycle, traces, metrics      what happens, as data, spans, figures
-process, running, lifeline      this process, and its children
+inbound, bridges                companion processes: webhooks, other chats
+node, cluster, gateway          networks on several machines; `dev_cluster` runs a cluster on one
+preflight, agent_checks         checks of a config before a start; `import_trial`: its Python code
+doctor, providers, prompts      checks of a machine, available models, prompts of agents
+agent_folder                    files of agents that owners create
+lifecycle, traces, metrics      events as data, OpenTelemetry spans, Prometheus metrics
+process, running, lifeline      this process and its children
 
-Imports everything but the commands, the tests' parts and the lab; only commands, the lab and tests
-import it.
+Imports everything except the commands, the test support and the lab; only those and tests import
+it.
 """

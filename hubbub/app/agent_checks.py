@@ -1,6 +1,6 @@
-"""What is checked of agents with models before anything is started: tools, prompts, windows.
+"""Checks of agents with models before anything starts: tools, prompts, context windows.
 
-It needs what such agents are made of, which a network without them does not load.
+Imports everything that such agents need, which a network without them does not load.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOT_TRIED: Mapping[str, MadeTool] = MappingProxyType({})
 
 
 def agent_problems(config: LoadedConfig, functions: Mapping[str, MadeTool]) -> list[ConfigError]:
-    """What is wrong with the agents. Raises ConfigProblems for tools that there are not."""
+    """Problems with the agents. Raises `ConfigProblems` for unknown tools."""
     check_tools(config, functions)
     return [*check_prompts(config), *check_skills(config), *check_windows(config)]
 
@@ -41,10 +41,10 @@ def agent_problems(config: LoadedConfig, functions: Mapping[str, MadeTool]) -> l
 
 
 def check_tools(config: LoadedConfig, functions: Mapping[str, MadeTool] = _NOT_TRIED) -> None:
-    """The tools that agents name exist in this network.
+    """Check that the tools of agents exist in this network. Raises `ConfigProblems`.
 
-    `functions` are the tools that the agents' functions make, by `file.py:function`: see
-    `check_imports`. Where one is missing, any name may be its. Raises ConfigProblems.
+    `functions` are the tools that functions define, by `file.py:function`, from `check_imports`.
+    For functions that are missing there, any tool name is accepted.
     """
     offered = _offered(config)
     problems: list[ConfigError] = []
@@ -57,7 +57,7 @@ def check_tools(config: LoadedConfig, functions: Mapping[str, MadeTool] = _NOT_T
 
 
 def _offered(config: LoadedConfig) -> Sequence[KnownTool]:
-    """What agents may call of the network."""
+    """The network's operations that agents may call."""
     from hubbub.mods.loader import operations_of
     from hubbub.network.operations import CORE_OPERATIONS
 
@@ -88,15 +88,15 @@ def _problem(config: LoadedConfig, agent: str, wrong: WrongName) -> ConfigError:
 
 
 def check_windows(config: LoadedConfig) -> list[ConfigError]:
-    """What is wrong with the sizes that models and agents give, each with its line.
+    """Problems with the token sizes of models and agents.
 
-    Only what cannot work whatever happens: how much a question has is known when it is asked.
+    Covers only sizes that can never work: the size of a request is known at run time.
     """
     problems = [
         config.problem(
             ("models", name, "max_output_tokens"),
-            f"models.{name}: an answer of {model.max_output_tokens} tokens leaves nothing of a "
-            f"window of {model.context_window}: set max_output_tokens to less",
+            f"models.{name}: an answer of {model.max_output_tokens} tokens fills the whole window "
+            f"of {model.context_window}: reduce max_output_tokens",
         )
         for name, model in config.file.models.items()
         if model.context_window is not None
@@ -111,29 +111,29 @@ def check_windows(config: LoadedConfig) -> list[ConfigError]:
 def _wrong(
     config: LoadedConfig, name: str, agent: AgentConfig, model: ModelConfig
 ) -> Iterator[ConfigError]:
-    found = window_size(agent, model)
-    if found is None:
+    window = window_size(agent, model)
+    if window is None:
         return
-    (size, reserve), at = found, ("agents", name, "context")
+    (size, reserve), at = window, ("agents", name, "context")
     if reserve >= size:
-        what = f"{reserve} tokens reserved for the answer leave nothing of a window of {size}"
+        what = f"{reserve} tokens reserved for the answer fill the whole window of {size}"
         yield config.problem((*at, "reserve"), f"agents.{name}.context.reserve: {what}")
         return
     needed = _least(config, name, agent, model, size - reserve)
     if needed is not None:
-        said = f"agents.{name}: its fixed instructions have {needed} tokens, and of a window of"
-        what = f"{said} {size} there are {size - reserve} for a question"
-        yield config.problem((*at, "window"), f"{what}: raise the window, or shorten it")
+        what = f"agents.{name}: its fixed instructions have {needed} tokens, but a window of {size}"
+        what = f"{what} leaves {size - reserve} for a request"
+        yield config.problem((*at, "window"), f"{what}: enlarge the window, or shorten them")
 
 
 def _least(
     config: LoadedConfig, name: str, agent: AgentConfig, model: ModelConfig, room: int
 ) -> int | None:
-    """The tokens that the system message has at least; None: it fits in `room`."""
+    """The minimum size of the system message in tokens; None if it fits in `room`."""
     text = agent.instruction
-    if agent.prompt is None and agent.kind == "llm":  # else some of the rest may not be in it
+    if agent.prompt is None and agent.kind == "llm":  # otherwise parts may be left out
         text = system_prompt(text, name, config.file.network.name)
     if len(text.encode()) <= room:
-        return None  # no token is less than a byte: the vocabulary need not be loaded
+        return None  # a token is at least one byte, so the vocabulary is not needed
     tokens = counter_for(model.model).count(text)
     return tokens if tokens > room else None

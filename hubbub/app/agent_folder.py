@@ -1,4 +1,4 @@
-"""Agents that owners make or change while the network runs: their files, and their processes."""
+"""Agents that owners create or change while the network runs: their files and processes."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ __all__ = ["DiskAgentFiles"]
 
 
 class DiskAgentFiles:
-    """The files of a network's agent folder and the agents of its own files, and the processes of
-    those that are made."""
+    """The files of the agent folder, the editable agents of the network's own files, and the
+    processes of agents that are created."""
 
     def __init__(
         self, config: LoadedConfig, supervisor: Supervisor, unit: Callable[[str, str], Unit]
     ):
-        """`unit` is the process of an agent with a token."""
+        """`unit` returns the process for an agent and its token."""
         self._config, self._supervisor, self._unit = config, supervisor, unit
         self._own = _own_files(config)
 
     @property
     def _folder(self) -> Path:
         folder = path_of(self._config.document.data, self._config.path)
-        assert folder is not None  # else the service does not ask
+        assert folder is not None  # the service requires one
         return folder
 
     def _path(self, agent: str) -> Path:
-        """The file that it stands in, or would."""
+        """The agent's file, which may not exist yet."""
         return self._own.get(agent) or file_of(self._folder, agent)
 
     def file(self, agent: str) -> str:
@@ -61,7 +61,7 @@ class DiskAgentFiles:
         return agent not in self._own
 
     def agents(self) -> Sequence[str]:
-        """Those that can be changed."""
+        """The agents that can be changed."""
         read: dict[Path, _AgentFile | None] = {}
         known = {*self._own, *(file.stem for file in files_in(self._folder))}
         return sorted(agent for agent in known if self._changeable(agent, read))
@@ -71,23 +71,23 @@ class DiskAgentFiles:
         try:
             if path not in read:
                 read[path] = _read(path)
-            if (found := read[path]) is not None:
-                _checked(agent, found.document, found.real)
-            return found is not None
+            if (file := read[path]) is not None:
+                _checked(agent, file.document, file.real)
+            return file is not None
         except UserError:
             return False
 
     def fields(self, agent: str) -> AgentFields | None:
-        """As its file says now; None: it has none. Raises `UserError`."""
+        """The fields in the agent's file; None if there is no file. Raises `UserError`."""
         before = self._before(agent)
         return None if before is None else _fields(agent, before[1])
 
     def check(self, agent: str, fields: AgentFields | None) -> CheckedConfig:
-        """What is wrong with an agent of these fields (None: with removing it), and its config:
-        the whole network is read as it would be. Raises `UserError` for a file of another form."""
+        """The config of an agent with these fields (None removes it), or the problems: loads the
+        whole network with the change. Raises `UserError` for a file of another form."""
         before, path = self._before(agent), self._path(agent)
         if fields is None and not self.removable(agent):
-            text = f"it stands in {self.file(agent)}: remove it there, and start the network anew"
+            text = f"it is defined in {self.file(agent)}: remove it there and restart the network"
             return CheckedConfig(None, [AgentProblem(field="", message=text)])
         if fields is not None and before is not None:
             problems = [*self._with_variables(agent, fields, before)]
@@ -101,18 +101,18 @@ class DiskAgentFiles:
         except ConfigError as error:
             return CheckedConfig(None, [_problem(agent, error)])
         if written is not None and fields is not None:
-            made = _parsed(path, written)
-            if _checked(agent, made.document, made.real) != fields:
+            parsed = _parsed(path, written)
+            if _checked(agent, parsed.document, parsed.real) != fields:
                 problem = AgentProblem(field="", message="it cannot be written as YAML")
                 return CheckedConfig(None, [problem])
-            if before and rest_of(before[1].data, agent) != rest_of(made.document.data, agent):
-                shared = f"{self.file(agent)} has parts of it in other places, too: change it there"
+            if before and rest_of(before[1].data, agent) != rest_of(parsed.document.data, agent):
+                shared = f"{self.file(agent)} shares parts of it with other agents: edit that file"
                 return CheckedConfig(None, [AgentProblem(field="", message=shared)])
         return CheckedConfig(known.get(agent), [])
 
     def write(self, agent: str, fields: AgentFields | None) -> Callable[[], None]:
-        """Put its file in place, whole or not at all, or take it away; returns what puts back the
-        one before. Raises `OSError`."""
+        """Write the agent's file atomically, or remove it; returns a function that restores the old
+        one. Raises `OSError`."""
         before, path = self._before(agent), self._path(agent)
         if fields is None:
             path.unlink()
@@ -134,17 +134,18 @@ class DiskAgentFiles:
         await self._supervisor.remove(agent)
 
     def _before(self, agent: str) -> tuple[str, YamlDocument] | None:
-        found = _read(self._path(agent))
-        if found is None:
+        file = _read(self._path(agent))
+        if file is None:
             return None
-        text, document, real = found
+        text, document, real = file
         _checked(agent, document, real)
         return text, document
 
     def _text(
         self, agent: str, fields: AgentFields, before: tuple[str, YamlDocument] | None
     ) -> str:
-        """Raises `UserError` for a file that holds what `agent_text` cannot change."""
+        """The agent's file with these fields. Raises `UserError` if `agent_text` cannot change
+        it."""
         try:
             return agent_text(agent, fields, before)
         except (ValueError, LookupError, TypeError) as error:
@@ -153,20 +154,20 @@ class DiskAgentFiles:
     def _with_variables(
         self, agent: str, fields: AgentFields, before: tuple[str, YamlDocument]
     ) -> Iterator[AgentProblem]:
-        """Fields that would change, and have variables of the environment: what is written here is
-        text, and would end that."""
+        """Problems with fields that would change although they use environment variables, which
+        writing would replace by text."""
         text, document = before
         path, old = self._path(agent), _fields(agent, document)
         written, real = parse(path, _AS_WRITTEN, text), parse(path, os.environ, text)
         for name in sorted(with_variables(_section(agent, written), _section(agent, real))):
             if getattr(old, name) != getattr(fields, name):
-                text = f"it has a variable of the environment: change it in {self.file(agent)}"
+                text = f"it uses an environment variable: change it in {self.file(agent)}"
                 yield AgentProblem(field=name, message=text)
 
 
 class _AsWritten(dict[str, str]):
-    """An environment in which each variable stands for itself: what is shown to people has names
-    in place of what may be secret."""
+    """An environment in which each variable expands to itself, so that people see names instead of
+    values that may be secret."""
 
     def get(self, name: str, default: object = None) -> str:
         return f"${{{name}}}"
@@ -176,17 +177,16 @@ _AS_WRITTEN = _AsWritten()
 
 
 def _own_files(config: LoadedConfig) -> Mapping[str, Path]:
-    """The agents of the network's own files that can be changed, each with the file in which all of
-    it stands."""
-    document, found = config.document, dict[str, set[Path]]()
+    """The editable agents in the network's own files, each with the one file that defines it."""
+    document, files = config.document, dict[str, set[Path]]()
     folder = path_of(document.data, config.path)
     for loc, place in document.places.items():
         if loc[:1] == ("agents",) and len(loc) > 1:
-            found.setdefault(str(loc[1]), set()).add(place.file)
+            files.setdefault(str(loc[1]), set()).add(place.file)
     agents = document.data.get("agents")
     return {
         agent: file
-        for agent, (file, *others) in found.items()
+        for agent, (file, *others) in files.items()
         if not others and file.parent != folder
         if isinstance(agents, dict) and may_be_changed(agents[agent])
     }
@@ -195,19 +195,19 @@ def _own_files(config: LoadedConfig) -> Mapping[str, Path]:
 class _AgentFile(NamedTuple):
     text: str
     document: YamlDocument
-    """With the names of variables."""
+    """Variables as names."""
     real: YamlDocument
-    """With their values."""
+    """Variables as values."""
 
 
 def _read(path: Path) -> _AgentFile | None:
-    """The file as it stands; None: there is none. Raises `UserError`."""
+    """A file's current content; None if it does not exist. Raises `UserError`."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{shown_path(path)} cannot be read: {error}") from None
+        raise UserError(f"cannot read {shown_path(path)}: {error}") from None
     return _parsed(path, text)
 
 
@@ -216,14 +216,14 @@ def _parsed(path: Path, text: str) -> _AgentFile:
 
 
 def _checked(agent: str, document: YamlDocument, real: YamlDocument) -> AgentFields:
-    """The agent's fields. Variables in what is free text are left as their names in `document`, and
-    become their values in the rest. Raises `UserError` for a file of another form."""
+    """The agent's fields. Variables stay names in free text in `document`, and become their values
+    in other fields. Raises `UserError` for a file of another form."""
     with_values(_section(agent, document), _section(agent, real))
     return _fields(agent, document)
 
 
 def _fields(agent: str, document: YamlDocument) -> AgentFields:
-    """Raises `UserError` where the file has not the form of such a file."""
+    """The agent's fields. Raises `UserError` for a file of another form."""
     name, section = shown_path(document.place(()).file), _section(agent, document)
     try:
         return fields_of(section)
@@ -232,17 +232,17 @@ def _fields(agent: str, document: YamlDocument) -> AgentFields:
 
 
 def _section(agent: str, document: YamlDocument) -> dict[str, JsonValue]:
-    """Raises `UserError` where the file has none of this agent."""
+    """The agent's section. Raises `UserError` if the file has none."""
     agents = document.data.get("agents")
     section = agents.get(agent) if isinstance(agents, dict) else None
     if not isinstance(section, dict):
         name = shown_path(document.place(()).file)
-        raise UserError(f"{name} does not have the agent {agent!r}: it was changed by hand")
+        raise UserError(f"{name} does not define the agent {agent!r}: it was edited by hand")
     return section
 
 
 def _by_hand(file: str, error: Exception) -> UserError:
-    return UserError(f"{file} was changed by hand and cannot be changed here: {error}")
+    return UserError(f"{file} was edited by hand and cannot be changed here: {error}")
 
 
 def _problem(agent: str, error: ConfigError) -> AgentProblem:
@@ -254,7 +254,7 @@ def _problem(agent: str, error: ConfigError) -> AgentProblem:
 
 
 def _put(path: Path, text: str) -> None:
-    """The file is there with this text, durably, or stays as it is."""
+    """Write a file durably and atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.tmp")
     try:
@@ -262,7 +262,7 @@ def _put(path: Path, text: str) -> None:
             if path.exists():
                 os.fchmod(
                     file.fileno(), path.stat().st_mode
-                )  # it may hold what others must not read
+                )  # keep it unreadable for others if it was
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

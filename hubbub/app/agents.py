@@ -1,4 +1,4 @@
-"""A process of agents: what `hubbub agents run` does, with a config or with a single file."""
+"""The agent process of `hubbub agents run`, from a config or a single file."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class AgentJob:
 
 @dataclass(frozen=True)
 class AgentsJob:
-    """Agents that run in this process, and the network they join."""
+    """The agents to run in this process, and the network they join."""
 
     url: str
     agents: tuple[AgentJob, ...]
     models: Mapping[str, ModelConfig]
     folder: Path
     run: str | None = None
-    """Names one life of the network: an agent greets once in it, however often it is restarted."""
+    """The id of a run of the network: an agent greets once per run, even if it is restarted."""
     mods: tuple[Note, ...] = ()
-    """Those of the network, as a prompt tells of them."""
+    """The network's mods, for prompts."""
     mcp_servers: Mapping[str, McpServerConfig] = field(default_factory=dict)
 
 
@@ -68,10 +68,10 @@ def from_config(
     token: str | None,
     environ: Mapping[str, str],
 ) -> AgentsJob:
-    """Agents of a network's YAML file; all of them if no names are given. Raises UserError.
+    """Agents of a network's YAML file; all of them if no names are given. Raises `UserError`.
 
-    The launcher says through the environment where its network is and what proves the agents;
-    otherwise it is looked for at `address`, or else where the config says.
+    The launcher passes the network's address and the agents' tokens in the environment. Otherwise
+    the network is at `address`, or else at the config's address.
     """
     config = load(path, environ=environ)
     known = config.file.agents
@@ -86,18 +86,18 @@ def from_config(
     for name in names or known:
         agent, objects = config.file.agent(name), None
         if agent.object is not None:
-            from hubbub.agents.llm_agent import resolve_agent  # it may be an agent with a model
+            from hubbub.agents.llm_agent import resolve_agent  # imports agents with models
 
             whole = resolve_agent(agent, name, folder, models)
             agent, objects, models = whole.config, whole.objects, {**models, **whole.models}
         jobs.append(AgentJob(name, agent, tokens.get(name, token), objects))
-    told = _notes(config) if any(job.config.kind not in _WITHOUT_PROMPT for job in jobs) else ()
+    mods = _notes(config) if any(job.config.kind not in _WITHOUT_PROMPT for job in jobs) else ()
     servers = config.file.mcp_servers
-    return AgentsJob(place.url, tuple(jobs), models, folder, environ.get(RUN), told, servers)
+    return AgentsJob(place.url, tuple(jobs), models, folder, environ.get(RUN), mods, servers)
 
 
 def _notes(config: LoadedConfig) -> tuple[Note, ...]:
-    from hubbub.app.prompts import mod_notes  # all that a prompt is made of
+    from hubbub.app.prompts import mod_notes  # imports everything about prompts
 
     return mod_notes(config.file.mods)
 
@@ -105,26 +105,26 @@ def _notes(config: LoadedConfig) -> tuple[Note, ...]:
 def from_file(
     file: Path, class_: str | None, names: Sequence[str], address: str | None, token: str | None
 ) -> AgentsJob:
-    """The agent class in a Python file, as one agent. Raises UserError."""
+    """The agent class in a Python file, as one agent. Raises `UserError`."""
     file = file.absolute()
     if len(names) > 1:
-        raise UserError("an agent from a file has one name; give --name once")
+        raise UserError("an agent from a file has one name: use --name once")
     chosen = class_ or _only_class(file)
     name = names[0] if names else dashed(chosen)
     if not is_participant_id(name):
-        raise UserError(f"'{name}' cannot be a name: 1 to 64 letters, digits, '-' or '_'")
+        raise UserError(f"'{name}' is not a valid name: use 1 to 64 letters, digits, '-' or '_'")
     place = find_network(address)
     config = AgentConfig(kind="python", class_=f"{file}:{chosen}")
     job = AgentJob(name, config, token or place.tokens.get(name))
     return AgentsJob(place.url, (job,), {}, file.parent)
 
 
-def _place(told: str | None, address: str) -> Address:
-    return Address(told) if told else find_network(address)
+def _place(url: str | None, address: str) -> Address:
+    return Address(url) if url else find_network(address)
 
 
 def _only_class(file: Path) -> str:
-    """The name of the agent class that the file defines, if it is the only one."""
+    """The name of the only agent class in a file. Raises `ConfigError`."""
     module = load_module(file)
     names = [
         name
@@ -138,11 +138,11 @@ def _only_class(file: Path) -> str:
     where = shown_path(file)
     if not names:
         raise ConfigError("defines no subclass of hubbub.Agent", where)
-    raise ConfigError(f"defines several agents, say which with --class: {', '.join(names)}", where)
+    raise ConfigError(f"defines several agents; choose one with --class: {', '.join(names)}", where)
 
 
 def run(job: AgentsJob) -> None:
-    """Run the agents until SIGINT or SIGTERM. Raises HubbubError when the network is lost."""
+    """Run the agents until SIGINT or SIGTERM. Raises `HubbubError` if the network is lost."""
     for agent in job.agents:
         if agent.config.kind == "program":
             if len(job.agents) > 1:
@@ -152,7 +152,7 @@ def run(job: AgentsJob) -> None:
 
 
 def _become(job: AgentsJob, agent: AgentJob) -> NoReturn:
-    """This process becomes the agent's program, which joins by itself."""
+    """Replace this process by the agent's program, which joins by itself."""
     command = agent.config.command
     tokens = {} if agent.token is None else {agent.name: agent.token}
     environment = {**os.environ, URL: job.url, TOKENS: json.dumps(tokens)}
@@ -209,4 +209,4 @@ async def _run(job: AgentsJob, agent: AgentJob) -> None:
                 f"no network answers at {job.url} ({error.reason or 'connection lost'}); start one "
                 "with `hubbub up`"
             ) from error
-        raise HubbubError(f"{agent.name}: the hub closed for good: {error.reason}") from error
+        raise HubbubError(f"{agent.name}: the hub closed the connection: {error.reason}") from error

@@ -1,4 +1,4 @@
-"""Bridges of a network's YAML: what they are, whether they can run, and the process of one."""
+"""Bridges in a network's YAML: loading, checking, and the process of one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["chat_of", "check_bridges", "load_bridge", "run"]
 
 
 def load_bridge(path: Path, name: str, environ: Mapping[str, str]) -> tuple[LoadedConfig, Chat]:
-    """A network's YAML, and the other chat of one of its bridges. Raises `ConfigError`."""
+    """A network's config, and the other chat of one of its bridges. Raises `ConfigError`."""
     config = load(path, environ=environ)
     if name not in config.file.bridges:
         text = f"there is no bridge '{name}'{nearest(name, config.file.bridges)}"
@@ -35,7 +35,7 @@ def load_bridge(path: Path, name: str, environ: Mapping[str, str]) -> tuple[Load
 
 
 def check_bridges(config: LoadedConfig) -> Iterator[ConfigError]:
-    """What is wrong with the kinds of bridges and their settings."""
+    """Problems with the kinds of bridges and their settings."""
     for name in config.file.bridges:
         try:
             chat_of(config, name)
@@ -58,15 +58,15 @@ def chat_of(config: LoadedConfig, name: str) -> Chat:
 
 
 def _class(kind: str, folder: Path) -> type[Chat]:
-    if kind == "irc" and (wrong := missing_extra("irc")) is not None:
-        raise UserError(wrong)
+    if kind == "irc" and (problem := missing_extra("irc")) is not None:
+        raise UserError(problem)
     if ":" in kind:
-        found = load_attribute(kind, folder)
+        class_ = load_attribute(kind, folder)
     else:
-        found = getattr(import_module(f"hubbub.bridges.{kind}"), kind.capitalize())
-    if not (isinstance(found, type) and issubclass(found, Chat)):
-        raise UserError(f"{kind} is no class that derives from hubbub.bridges.chat.Chat")
-    return found
+        class_ = getattr(import_module(f"hubbub.bridges.{kind}"), kind.capitalize())
+    if not (isinstance(class_, type) and issubclass(class_, Chat)):
+        raise UserError(f"{kind} is not a subclass of hubbub.bridges.chat.Chat")
+    return class_
 
 
 def run(
@@ -74,12 +74,12 @@ def run(
 ) -> None:
     """Run a bridge until SIGINT or SIGTERM. Raises `HubbubError`.
 
-    The launcher says through the environment where its network is and what proves the bridge;
-    otherwise it is looked for at `address`, or else where the config says.
+    The launcher passes the network's address and the bridge's token in the environment. Otherwise
+    the network is at `address`, or else at the config's address.
     """
     config, chat = load_bridge(path, name, environ)
-    told = environ.get(URL)
-    place = Address(told) if told else find_network(address or str(config.address))
+    url = environ.get(URL)
+    place = Address(url) if url else find_network(address or str(config.address))
     token = token or {**place.tokens, **agent_tokens(environ)}.get(name)
     store = beside(config.file.network.store)
     pairs = None if store is None else Path(f"{store}.{name}")
@@ -94,9 +94,9 @@ def run(
 
 
 def _first(error: BaseException) -> BaseException:
-    """Why a bridge has ended."""
+    """The first error in nested groups, for the user."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ConnectionLost):
-        return HubbubError(f"the network is lost: {error.reason or 'no network answers'}")
+        return HubbubError(f"lost the network: {error.reason or 'no network answers'}")
     return error

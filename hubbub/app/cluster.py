@@ -1,4 +1,4 @@
-"""What people see of a cluster, and what they wish of it."""
+"""Inspecting and administering a cluster."""
 
 from __future__ import annotations
 
@@ -22,134 +22,134 @@ AGAIN_S = 0.2
 
 
 class NodeStatus(Struct, frozen=True):
-    """A node, as people see it."""
+    """The status of a node."""
 
     name: str
     host: str
     live: bool
     drained: bool
     networks: list[str]
-    """Those that it owns."""
+    """The networks it owns."""
 
 
 class ClusterNetwork(Struct, frozen=True):
-    """A network, as people see it."""
+    """The status of a network."""
 
     name: str
     owner: str | None
-    """A node, or how a hub calls itself that no node runs; None: nobody owns it."""
+    """The owning node, or the name of a hub outside of nodes; None if there is no owner."""
     serves: bool
-    """Whether its owner listens already, and still."""
+    """Whether its owner is listening."""
     address: str | None
-    """Where its owner listens; None: only the config says."""
+    """The owner's address; None if only the config has it."""
     placed: str | None
-    """The node that should own it; None: no node can."""
+    """The node that should own it; None if no node can."""
     moved_to: str | None
     gateways: list[str]
-    """Those that are linked to its owner."""
+    """The gateways linked to its owner."""
     problems: dict[str, str]
-    """Why nodes could not run it, by node."""
+    """Why nodes cannot run it, by node."""
 
 
 class ClusterStatus(Struct, frozen=True):
-    """A cluster, as people see it."""
+    """The status of a cluster."""
 
     nodes: list[NodeStatus]
     networks: list[ClusterNetwork]
 
 
 @contextmanager
-def _asking(url: str) -> Iterator[PostgresSession]:
-    """A session. Raises UserError, and StoreUnavailable while the server does not answer."""
+def _session(url: str) -> Iterator[PostgresSession]:
+    """A database session. Raises `UserError`, and `StoreUnavailable` without an answer."""
     session = database.connected_to_cluster(url)
     try:
         yield session
     except psycopg.Error as error:
-        raise StoreUnavailable(f"the cluster cannot be asked: {line_of(error)}") from error
+        raise StoreUnavailable(f"cannot query the cluster: {line_of(error)}") from error
     finally:
         session.close()
 
 
 def status(url: str) -> ClusterStatus:
-    """The cluster whose database this is."""
-    with _asking(url) as session:
-        seen = database.look(session)
-    names = sorted({name for node in seen.nodes.values() for name in node.networks})
+    """The status of the cluster with this database."""
+    with _session(url) as session:
+        state = database.look(session)
+    names = sorted({name for node in state.nodes.values() for name in node.networks})
     nodes = [
-        NodeStatus(each.name, each.host, each.live, each.name in seen.drained,
-                  seen.owned_by(each.name))
-        for each in sorted(seen.nodes.values(), key=lambda node: node.name)
+        NodeStatus(each.name, each.host, each.live, each.name in state.drained,
+                  state.owned_by(each.name))
+        for each in sorted(state.nodes.values(), key=lambda node: node.name)
     ]  # fmt: skip
-    away = sorted({*seen.drained} - {*seen.nodes})
+    away = sorted({*state.drained} - {*state.nodes})
     nodes += [NodeStatus(name, "", live=False, drained=True, networks=[]) for name in away]
-    return ClusterStatus(nodes, [_network(seen, name) for name in names])
+    return ClusterStatus(nodes, [_network(state, name) for name in names])
 
 
-def _network(seen: Cluster, name: str) -> ClusterNetwork:
-    owner = seen.owner_of(name)
-    node = seen.nodes.get(owner.node) if owner is not None else None
+def _network(state: Cluster, name: str) -> ClusterNetwork:
+    owner = state.owner_of(name)
+    node = state.nodes.get(owner.node) if owner is not None else None
     service = node.networks.get(name) if node is not None else None
     problems = {
         each.name: each.networks[name].problem
-        for each in seen.nodes.values()
+        for each in state.nodes.values()
         if name in each.networks and each.networks[name].problem
     }
     return ClusterNetwork(
         name,
         (owner.node or owner.program) if owner is not None else None,
-        seen.serves(name),
+        state.serves(name),
         f"{node.host}:{service.port}" if node and node.host and service else None,
-        seen.placed(name),
-        seen.moves.get(name),
+        state.placed(name),
+        state.moves.get(name),
         list(service.gateways) if service else [],
         problems,
     )
 
 
 def move(url: str, network: str, node: str | None, *, wait: bool) -> None:
-    """Have the network owned by the node; None: by whichever is chosen. Returns when it is so, or
-    with no `wait` at once. Raises UserError for what does not exist, or cannot be."""
-    with _asking(url) as session:
-        seen = database.look(session)
-        networks = {name for each in seen.nodes.values() for name in each.networks}
+    """Move a network to a node; None undoes an earlier move. Returns when it is done, or at once
+    without `wait`. Raises `UserError` for unknown names, and if the node cannot run it."""
+    with _session(url) as session:
+        state = database.look(session)
+        networks = {name for each in state.nodes.values() for name in each.networks}
         _check("network", network, networks)
         if node is not None:
-            _check("node", node, seen.nodes)
-            if network not in seen.nodes[node].networks:
-                raise UserError(f"{node} does not have {network} among its configs")
+            _check("node", node, state.nodes)
+            if network not in state.nodes[node].networks:
+                raise UserError(f"{node} does not have the config of {network}")
         database.move(session, network, node)
         if wait:
-            _until(session, lambda seen: _is_there(seen, network, node))
+            _until(session, lambda state: _is_there(state, network, node))
 
 
-def _is_there(seen: Cluster, network: str, node: str | None) -> bool:
-    placed, owner = seen.placed(network), seen.owner_of(network)
+def _is_there(state: Cluster, network: str, node: str | None) -> bool:
+    placed, owner = state.placed(network), state.owner_of(network)
     if node is not None and placed != node:
-        why = "it does not live"
-        if seen.nodes[node].live:
-            why = seen.nodes[node].networks[network].problem or "it is drained"
-        raise UserError(f"{network} goes to {node} when that can have it, and now {why}")
-    return owner is not None and owner.node == placed and seen.serves(network)
+        why = "it is not live"
+        if state.nodes[node].live:
+            why = state.nodes[node].networks[network].problem or "it is drained"
+        raise UserError(f"{node} cannot take {network} yet: {why}; it moves as soon as it can")
+    return owner is not None and owner.node == placed and state.serves(network)
 
 
 def drain(url: str, node: str, *, wanted: bool, wait: bool) -> None:
-    """Have the node own nothing, or (not `wanted`) its share again. Returns when it is so, or with
-    no `wait` at once. Raises UserError for what does not exist, or cannot be."""
-    with _asking(url) as session:
-        seen = database.look(session)
-        _check("node", node, {*seen.nodes, *([] if wanted else seen.drained)})
+    """Drain a node, or undrain it if not `wanted`. Returns when it is done, or at once without
+    `wait`. Raises `UserError` for unknown names, and if a network cannot be moved."""
+    with _session(url) as session:
+        state = database.look(session)
+        _check("node", node, {*state.nodes, *([] if wanted else state.drained)})
         database.drain(session, node, wanted=wanted)
         if wanted and wait:
-            owned = seen.owned_by(node)
-            _until(session, lambda seen: _is_empty(seen, node) and all(map(seen.serves, owned)))
+            owned = state.owned_by(node)
+            _until(session, lambda state: _is_empty(state, node) and all(map(state.serves, owned)))
 
 
-def _is_empty(seen: Cluster, node: str) -> bool:
-    owned = seen.owned_by(node)
-    stay = [name for name in owned if seen.placed(name) == node]
+def _is_empty(state: Cluster, node: str) -> bool:
+    owned = state.owned_by(node)
+    stay = [name for name in owned if state.placed(name) == node]
     if stay:
         raise UserError(
-            f"{node} keeps {', '.join(stay)} until another node can have it: start one, or see "
+            f"{node} keeps {', '.join(stay)} until another node can take it: start one, or see "
             "`hubbub cluster status`"
         )
     return not owned

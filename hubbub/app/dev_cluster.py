@@ -1,4 +1,4 @@
-"""A whole cluster on one machine, to try it: Postgres, nodes, and a gateway for each network."""
+"""A whole cluster on one machine for trying it: Postgres, nodes, and a gateway per network."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["DevCluster", "dev_cluster"]
 CLUSTER, TOKENS = "HUBBUB_CLUSTER", "HUBBUB_GATEWAY_TOKEN"
 TOKEN = secrets.token_urlsafe(24)
 GATEWAY_PORT = 20
-"""So many above the network's own port its gateway listens."""
+"""Offset of a gateway's port from its network's port."""
 GRACE_S = 40.0
-"""Seconds that a node has to give away what it owns."""
+"""Seconds for a node to give away its networks."""
 
 
 @dataclass(frozen=True)
 class DevCluster:
-    """What was started."""
+    """A running cluster."""
 
     url: str
-    """Of the cluster's database."""
+    """The URL of the cluster's database."""
     nodes: Sequence[str]
     gateways: dict[str, str]
     """host:port by network."""
@@ -46,28 +46,28 @@ async def dev_cluster(
     report: Report,
     up: Callable[[DevCluster], None],
 ) -> None:
-    """Run these networks on `count` nodes until a signal comes; `up` is told when all is begun.
-    Their logs are new ones, which end with it.
+    """Run these networks on `count` nodes until a signal arrives; calls `up` when everything has
+    started. Their logs are new, and are deleted at the end.
 
-    Raises UserError if there is no Postgres here, or a network cannot be run.
+    Raises `UserError` if Postgres is not installed, or a network cannot run.
     """
     stop = asyncio.Event()
     with (
-        tempfile.TemporaryDirectory(prefix="hubbub-postgres-") as data,  # another user's, perhaps
+        tempfile.TemporaryDirectory(prefix="hubbub-postgres-") as data,  # possibly another user's
         tempfile.TemporaryDirectory(prefix="hubbub-cluster-") as folder,
     ):
         server = PostgresServer(Path(data), tied=True)
         try:
             server.start()
             with stopping(stop, report, signals=True):
-                made = _networks(configs, Path(folder), server)
+                networks = _networks(configs, Path(folder), server)
                 nodes = {f"n{n}": f"127.0.0.{n}" for n in range(1, count + 1)}
-                for network in made:
+                for network in networks:
                     for host in nodes.values():
                         check_port(ListenAddress(host, network.port))
-                units = _units(made, nodes, server.url("cluster"), Path(folder))
+                units = _units(networks, nodes, server.url("cluster"), Path(folder))
                 async with background(Supervisor(units, report, grace_s=GRACE_S).run()):
-                    gateways = {each.name: each.gateway for each in made}
+                    gateways = {each.name: each.gateway for each in networks}
                     up(DevCluster(server.url("cluster"), list(nodes), gateways))
                     await stop.wait()
         finally:
@@ -87,10 +87,10 @@ class _DevNetwork:
 def _networks(
     configs: Sequence[Path], folder: Path, server: PostgresServer
 ) -> Sequence[_DevNetwork]:
-    """Write over each config what is different here: its store, and its gateways' token."""
+    """Write configs that override each network's store and gateway token."""
     server.new_database("cluster")
     (folder / "networks").mkdir()
-    made = list[_DevNetwork]()
+    networks = list[_DevNetwork]()
     for n, path in enumerate(configs):
         config = load(path)
         name, port = config.file.network.name, config.address.port
@@ -98,16 +98,16 @@ def _networks(
         over = {"store": store, "gateway_token": TOKEN}
         text = json.dumps({"include": [str(config.path)], "network": over})
         (folder / "networks" / f"{n}.yaml").write_text(text)
-        made.append(_DevNetwork(name, port))
-    return made
+        networks.append(_DevNetwork(name, port))
+    return networks
 
 
 def _units(
     networks: Sequence[_DevNetwork], nodes: Mapping[str, str], url: str, folder: Path
 ) -> Sequence[Unit]:
-    """`nodes` with the hosts that they listen on."""
+    """The processes of nodes and gateways; `nodes` are hosts to listen on, by node."""
     command, configs = [sys.executable, "-m", "hubbub"], str(folder / "networks")
-    found = [
+    units = [
         Unit(
             (node,),
             [*command, "node", configs, "--name", node, "--listen", host],
@@ -119,5 +119,5 @@ def _units(
         hubs = ",".join(f"{host}:{network.port}" for host in nodes.values())
         listen = ("--hubs", hubs, "--listen", network.gateway)
         name = f"gateway-{network.name}"
-        found.append(Unit((name,), [*command, "gateway", "--name", name, *listen], {TOKENS: TOKEN}))
-    return found
+        units.append(Unit((name,), [*command, "gateway", "--name", name, *listen], {TOKENS: TOKEN}))
+    return units

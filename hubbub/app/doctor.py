@@ -1,4 +1,4 @@
-"""Looks at everything a network needs on this machine, and says what to do where it is missing."""
+"""Checks everything a network needs on this machine, and suggests a remedy for each problem."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Verdict = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True)
 class Symptom:
-    """One thing that was looked at. A `problem` keeps a network from running."""
+    """The result of one check. A `problem` prevents the network from running."""
 
     what: str
     verdict: Verdict
@@ -48,7 +48,7 @@ class Symptom:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings, and the models within reach that the config does not have."""
+    """All findings, and available models that the config does not use."""
 
     findings: tuple[Symptom, ...]
     proposals: tuple[ModelProposal, ...] = ()
@@ -59,13 +59,13 @@ class Diagnosis:
 
 
 async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -> Diagnosis:
-    """Look at this machine and, unless `path` is None, at the network of that config."""
+    """Check this machine and, unless `path` is None, the network of that config."""
     findings = [_python(), _sqlite()]
     config: LoadedConfig | None = None
     if path is not None:
         try:
             config = load_valid(path)
-            findings.append(Symptom("config", "ok", f"{shown_path(config.path)} holds together"))
+            findings.append(Symptom("config", "ok", f"{shown_path(config.path)} is valid"))
         except ConfigError as error:
             findings += [Symptom("config", "problem", line) for line in str(error).splitlines()]
     models: Mapping[str, ModelConfig] = {}
@@ -77,7 +77,7 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
     if config is not None:
         findings += [await _program(name, acp) for name, acp in programs_of(config)]
         agents = config.file.agents.items()
-        findings += [await _elsewhere(n, agent.a2a) for n, agent in agents if agent.a2a is not None]
+        findings += [await _remote(n, agent.a2a) for n, agent in agents if agent.a2a is not None]
         findings += await _doors(config)
         findings += [await _bridge(config, name) for name in config.file.bridges]
         if any(map(_has_sandbox, config.file.agents.values())):
@@ -87,7 +87,7 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
 
 
 def diagnose_log(path: Path) -> Diagnosis:
-    """Read all of the network's log; whether or not its hub runs."""
+    """Verify the network's whole log. Its hub can be running."""
     from hubbub.network.store.verify import verify_log
 
     url = load_valid(path).file.network.store
@@ -95,12 +95,11 @@ def diagnose_log(path: Path) -> Diagnosis:
     try:
         count = verify_log(url)
     except LogDamaged as error:
-        remedy = "a backup can be put in its place (`hubbub network restore`)"
-        text = f"{file} is not whole: {error}; {remedy}"
+        text = f"{file}: {error}; restore a backup with `hubbub network restore`"
         return Diagnosis((Symptom("log", "problem", text),))
     except (UserError, StoreUnavailable) as error:
         return Diagnosis((Symptom("log", "problem", str(error)),))
-    text = f"all {count} messages of {file} are as they were written"
+    text = f"all {count} messages in {file} are intact"
     return Diagnosis((Symptom("log", "ok", text),))
 
 
@@ -112,21 +111,21 @@ def _python() -> Symptom:
 def _sqlite() -> Symptom:
     version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < (3, 24):
-        return Symptom("sqlite", "problem", f"{version}, but 3.24 or newer is needed")
+        return Symptom("sqlite", "problem", f"{version}, but 3.24 or newer is required")
     return Symptom("sqlite", "ok", version)
 
 
 def _has_sandbox(agent: AgentConfig) -> bool:
-    single = any(said.sandbox is not None for said in agent.tool_settings.values())
+    single = any(tool.sandbox is not None for tool in agent.tool_settings.values())
     return single or "sandbox" in agent.model_fields_set
 
 
 _LAYERS = {
     "namespace": "no network (namespace)",
-    "landlock": "files outside of it (Landlock)",
-    "seccomp": "processes and sockets (seccomp)",
+    "landlock": "no files outside of it (Landlock)",
+    "seccomp": "no processes and sockets (seccomp)",
 }
-"""What the kernel refuses, and by what."""
+"""The restrictions that the kernel enforces, and the mechanism of each."""
 
 
 async def _sandbox() -> Symptom:
@@ -134,10 +133,10 @@ async def _sandbox() -> Symptom:
     from hubbub.agents.tools.sandbox.process import layers
 
     try:
-        standing = await layers()
+        enforced = await layers()
     except ToolFailed as error:
-        return Symptom("sandbox", "problem", f"no function runs in it: {error.message}")
-    missing = [told for layer, told in _LAYERS.items() if layer not in standing]
+        return Symptom("sandbox", "problem", f"functions cannot run in it: {error.message}")
+    missing = [text for layer, text in _LAYERS.items() if layer not in enforced]
     if missing:
         text = f"this machine's kernel does not enforce: {', '.join(missing)}"
         return Symptom("sandbox", "warning", text)
@@ -152,7 +151,7 @@ def _running(config: LoadedConfig) -> RunFile | None:
 def _port(config: LoadedConfig, running: RunFile | None) -> Symptom:
     if running is not None:
         text = (
-            f"{config.address} is held by the network '{running.network}' (process {running.pid})"
+            f"{config.address} is used by the network '{running.network}' (process {running.pid})"
         )
         return Symptom("port", "ok", text)
     try:
@@ -165,7 +164,7 @@ def _port(config: LoadedConfig, running: RunFile | None) -> Symptom:
 async def _store(config: LoadedConfig, running: RunFile | None) -> Symptom:
     url = config.file.network.store
     if url == MEMORY_STORE:
-        return Symptom("database", "warning", "in memory: everything is forgotten at the end")
+        return Symptom("database", "warning", "in memory: everything is lost when it stops")
     if running is not None:
         return Symptom("database", "ok", "in use by the running network")
     if url.startswith(POSTGRES):
@@ -174,17 +173,17 @@ async def _store(config: LoadedConfig, running: RunFile | None) -> Symptom:
 
 
 def _missing_store(file: Path) -> Symptom | None:
-    """None if the file is there."""
+    """The finding if the file does not exist; None if it does."""
     if file.exists():
         return None
     if os.access(file.parent, os.W_OK):
-        return Symptom("database", "ok", f"{shown_path(file)} will be made")
-    text = f"{shown_path(file.parent)} cannot be written: choose another folder for the store"
+        return Symptom("database", "ok", f"{shown_path(file)} will be created")
+    text = f"{shown_path(file.parent)} is not writable: choose another folder for the store"
     return Symptom("database", "problem", text)
 
 
 async def _existing_store(url: str) -> Symptom:
-    """Opens the database as a hub would."""
+    """Open the database as a hub would."""
     from hubbub.network.store import open_store
 
     try:
@@ -201,7 +200,7 @@ async def _tokens(config: LoadedConfig) -> Symptom:
 
     network = config.file.network
     if network.auth == "open":
-        return Symptom("tokens", "ok", "none needed: everybody on this machine may join")
+        return Symptom("tokens", "ok", "not required: anyone on this machine can join")
     counts: Mapping[str, int] = {}
     if network.store != MEMORY_STORE:
         try:
@@ -211,8 +210,8 @@ async def _tokens(config: LoadedConfig) -> Symptom:
     without = [name for name in config.file.humans if name not in counts]
     if without:
         text = (
-            f"{', '.join(without)} can join only on this machine: `hubbub tokens add {without[0]}` "
-            "makes a token for elsewhere"
+            f"{', '.join(without)} can join only from this machine; to join from others, create a "
+            f"token with `hubbub tokens add {without[0]}`"
         )
         return Symptom("tokens", "warning", text)
     return Symptom("tokens", "ok", f"{sum(counts.values())} tokens for {len(counts)} participants")
@@ -238,7 +237,7 @@ async def _program(agent: str, config: AcpConfig) -> Symptom:
         return Symptom(f"agent {agent}", "problem", str(error))
 
 
-async def _elsewhere(agent: str, config: A2aPeerConfig) -> Symptom:
+async def _remote(agent: str, config: A2aPeerConfig) -> Symptom:
     from hubbub.interop.a2a.peer import PeerFailed, probe  # an extra
 
     try:
@@ -248,43 +247,41 @@ async def _elsewhere(agent: str, config: A2aPeerConfig) -> Symptom:
 
 
 async def _bridge(config: LoadedConfig, name: str) -> Symptom:
-    from hubbub.app.bridges import chat_of  # who has none imports none
+    from hubbub.app.bridges import chat_of  # only imported if there are bridges
 
     try:
         return Symptom(f"bridge {name}", "ok", await chat_of(config, name).probe())
     except (OSError, HubbubError) as error:
         why = str(error) or "no answer"
-        return Symptom(f"bridge {name}", "problem", f"the other chat cannot be reached: {why}")
+        return Symptom(f"bridge {name}", "problem", f"cannot reach the other chat: {why}")
 
 
 async def _doors(config: LoadedConfig) -> Sequence[Symptom]:
-    """What else is spoken on the hub's port, and what is missing for it."""
-    network, found = config.file.network, list[Symptom]()
+    """The other protocols on the hub's port, and what they lack."""
+    network, findings = config.file.network, list[Symptom]()
     if network.mcp:
-        wrong = missing_extra("mcp")
-        text = f"MCP hosts join at http://{config.address}/mcp/NAME, with the token of NAME"
-        found.append(Symptom("door mcp", "ok" if wrong is None else "problem", wrong or text))
+        problem = missing_extra("mcp")
+        text = f"MCP hosts join at http://{config.address}/mcp/NAME with the token of NAME"
+        findings.append(Symptom("mcp", "ok" if problem is None else "problem", problem or text))
     if network.openai:
         key = "a person's name" if network.auth == "open" else "a person's token"
         agents = ", ".join(config.file.agents)
-        text = (
-            f"the OpenAI API is at http://{config.address}/v1; the key is {key}, models: {agents}"
-        )
-        none = "there are no agents, which are the models of the OpenAI API"
+        text = f"OpenAI API at http://{config.address}/v1; the key is {key}, the models: {agents}"
+        none = "there are no agents to offer as models of the OpenAI API"
         verdict: Verdict = "ok" if agents else "warning"
-        found.append(Symptom("door openai", verdict, text if agents else none))
+        findings.append(Symptom("openai", verdict, text if agents else none))
     if network.a2a is not None:
-        wrong, base = missing_extra("a2a"), network.a2a.url or f"http://{config.address}"
+        problem, base = missing_extra("a2a"), network.a2a.url or f"http://{config.address}"
         places = ", ".join(f"{base}/a2a/{agent}" for agent in network.a2a.agents)
-        text = f"A2A: {places}; who asks brings a person's token"
-        found.append(Symptom("door a2a", "ok" if wrong is None else "problem", wrong or text))
-    return found
+        text = f"A2A at {places}; callers need a person's token"
+        findings.append(Symptom("a2a", "ok" if problem is None else "problem", problem or text))
+    return findings
 
 
 async def probe_model(name: str, model: ModelConfig) -> str:
-    """Ask the model to call a tool, as agents do. What it did, as a sentence.
+    """Ask the model to call a tool, as agents do. Returns the outcome as a sentence.
 
-    Raises ModelError when it cannot be used for agents, with the reason.
+    Raises `ModelError` if agents cannot use it, with the reason.
     """
     from hubbub.agents.models.openai import Redaction
     from hubbub.agents.models.providers import open_model
@@ -307,14 +304,13 @@ async def probe_model(name: str, model: ModelConfig) -> str:
     finally:
         await endpoint.close()
     raise ModelError(
-        f"{what} answers without calling a tool, which agents need: "
-        "choose a model that can call tools"
+        f"{what} answered without calling a tool: agents need a model that calls tools"
     )
 
 
 async def _probe(model: ChatModel, dialect: Dialect, tool: ToolSpec, *, last: bool) -> Completion:
-    """What the model answers in the dialect. No tools at all is an answer, unless it is the `last`
-    dialect to be tried."""
+    """The model's answer in a dialect. An endpoint that refuses tools gives an empty answer, except
+    for the `last` dialect."""
     system = "\n\n".join(filter(None, (_PROBE, dialect.instructions([tool]))))
     question = dialect.question(system, "Call the tool `finish` now.", [], [tool])
     try:
@@ -325,4 +321,4 @@ async def _probe(model: ChatModel, dialect: Dialect, tool: ToolSpec, *, last: bo
         return Completion()
 
 
-_PROBE = "You do what is asked for by calling tools."
+_PROBE = "You do what you are asked by calling tools."

@@ -1,4 +1,4 @@
-"""A gateway: a process that holds the sockets of a network for whichever hub owns it."""
+"""A gateway: a process that holds a network's sockets on behalf of the hub that owns it."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ async def hold(
     signals: bool = False,
 ) -> None:
     """Hold sockets on `listen` for the network that one of the `hubs` (host:port) owns, as the
-    gateway of this name; what it counts is told on `metrics`, a host:port too.
+    gateway `name`; serve metrics on `metrics` (host:port).
 
-    Until it is cancelled, or until SIGINT, SIGTERM or SIGHUP if `signals`. Raises UserError for an
-    address that is wrong or taken, and if a hub refuses the gateway.
+    Runs until cancelled, or until SIGINT, SIGTERM or SIGHUP if `signals`. Raises `UserError` for an
+    address that is invalid or in use, and if a hub refuses the gateway.
     """
     stop = asyncio.Event()
     with stopping(stop, report, signals):
@@ -49,7 +49,7 @@ async def hold(
             await stack.enter_async_context(
                 serve_metrics(metrics, lambda: render(others=[figures]))
             )
-            report(StandingBy(f"looks for the hub that owns the network: {' or '.join(hubs)}"))
+            report(StandingBy(f"looking for the hub that owns the network: {' or '.join(hubs)}"))
             greeting = await _first(uplink, stop)
             if greeting is not None:
                 async with background(uplink.run()):
@@ -62,7 +62,7 @@ async def hold(
 
 
 async def _first(uplink: Uplink, stop: asyncio.Event) -> Greeting | None:
-    """The greeting of the first owner; None: it stopped before there was one."""
+    """The greeting of the first owner; None if stopped before there was one."""
     first, ended = asyncio.ensure_future(uplink.first()), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((first, ended), return_when=asyncio.FIRST_COMPLETED)
@@ -75,13 +75,13 @@ async def _first(uplink: Uplink, stop: asyncio.Event) -> Greeting | None:
 def figures_of(
     holder: SessionHolder, uplink: Uplink
 ) -> Callable[[], Mapping[tuple[str, str], float]]:
-    """What a gateway counts, for `Figures`."""
+    """A gateway's metrics, for `Figures`."""
     counted = holder.metrics
     return lambda: {
         ("gateway_sessions", "Identified sockets"): counted.sessions,
-        ("gateway_entries_total", "Messages heard of from owners"): counted.passed_on,
+        ("gateway_entries_total", "Messages received from owners"): counted.passed_on,
         ("gateway_deliveries_total", "Events pushed to sockets"): counted.deliveries,
         ("gateway_bad_frames_total", "Frames refused"): counted.bad_frames,
-        ("gateway_linked", "Whether there is an owner"): uplink.link is not None,
-        ("gateway_owner_changes_total", "Links to owners, one after the other"): uplink.changes,
+        ("gateway_linked", "Whether linked to an owner"): uplink.link is not None,
+        ("gateway_owner_changes_total", "Links to owners so far"): uplink.changes,
     }

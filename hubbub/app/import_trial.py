@@ -1,8 +1,8 @@
-"""The Python that a config names, tried in a process of its own: code that exits, crashes or hangs
-there does no harm.
+"""Imports the Python code in a config in a separate process, where code that exits, crashes or
+hangs does no harm.
 
-It is begun before all else is checked, since loading what agents are made of takes the longest.
-Where it can, it is a copy of this process, which has loaded most of that: a fifth of the work.
+The trial starts before all other checks, since these imports take the longest. If possible, the
+process is a fork of this one, which has most modules loaded: a fifth of the work.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ IMPORT_WITHIN_S = 30.0
 
 
 class MadeTool(NamedTuple):
-    """The tool that a function makes."""
+    """The tool that a function defines."""
 
     name: str
     permission: Permission
@@ -42,7 +42,7 @@ class MadeTool(NamedTuple):
 
 @dataclass(frozen=True)
 class _Spec:
-    """Python that the config names, and where it does."""
+    """A reference to Python code in the config, and its place."""
 
     text: str
     loc: Loc
@@ -51,30 +51,30 @@ class _Spec:
 
 @dataclass(frozen=True)
 class _ImportedTool:
-    """What came of importing one of them."""
+    """The outcome of an import."""
 
-    wrong: str | None = None
+    problem: str | None = None
     tool: MadeTool | None = None
 
 
 def check_imports(
     config: LoadedConfig, within_s: float = IMPORT_WITHIN_S
 ) -> Mapping[str, MadeTool]:
-    """Try the Python of the agents; answers and raises as `ImportTrial.end`."""
+    """Import the Python code of the agents; returns and raises like `ImportTrial.end`."""
     with ImportTrial(config, within_s) as trial:
         return trial.end()
 
 
 class _Process(NamedTuple):
-    """A process that answers, and how to deal with it."""
+    """The handle of an importing process."""
 
     wait: Callable[[float], object]
-    """Returns when it has ended, at the latest after so many seconds."""
+    """Wait for its end, at most for this many seconds."""
     end: Callable[[], None]
 
 
 class ImportTrial:
-    """The trial of a config's Python, from enter to exit."""
+    """The import of a config's Python code, from enter to exit."""
 
     def __init__(self, config: LoadedConfig, within_s: float = IMPORT_WITHIN_S):
         self._config, self._specs, self._within_s = config, list(_specs(config)), within_s
@@ -84,9 +84,9 @@ class ImportTrial:
         self._until = time.monotonic() + self._within_s
         if not self._specs:
             return self
-        asked = json.dumps([(spec.text, spec.noun) for spec in self._specs])
-        copied = sys.platform == "linux" and threading.active_count() == 1  # elsewhere it may hang
-        self._process = (_copy if copied else _other)(asked, self._answers)
+        places = json.dumps([(spec.text, spec.noun) for spec in self._specs])
+        can_fork = sys.platform == "linux" and threading.active_count() == 1  # else it can hang
+        self._process = (_fork if can_fork else _spawn)(places, self._answers)
         return self
 
     def __exit__(
@@ -100,27 +100,27 @@ class ImportTrial:
         self._answers.close()
 
     def end(self) -> Mapping[str, MadeTool]:
-        """The tools that functions make, by `file.py:function`.
+        """The tools that functions define, by `file.py:function`.
 
-        Raises ConfigProblems, with file, line and exception, if anything cannot be imported or is
-        not what it is said to be.
+        Raises `ConfigProblems`, with file, line and exception, if anything cannot be imported or is
+        of the wrong kind.
         """
-        found = self._found()
+        outcomes = self._outcomes()
         problems = [
-            self._config.problem(spec.loc, outcome.wrong)
-            for spec, outcome in zip(self._specs, found, strict=True)
-            if outcome.wrong
+            self._config.problem(spec.loc, outcome.problem)
+            for spec, outcome in zip(self._specs, outcomes, strict=True)
+            if outcome.problem
         ]
         if problems:
             raise ConfigProblems(problems)
         return {
             spec.text: outcome.tool
-            for spec, outcome in zip(self._specs, found, strict=True)
+            for spec, outcome in zip(self._specs, outcomes, strict=True)
             if outcome.tool is not None
         }
 
-    def _found(self) -> list[_ImportedTool]:
-        """What came of each. Those behind one that ended the process were not tried."""
+    def _outcomes(self) -> list[_ImportedTool]:
+        """The outcome of each import. Those after one that ended the process were not tried."""
         if not self._specs:
             return []
         specs, ended = self._specs, "ends the process that imports it"
@@ -128,18 +128,18 @@ class ImportTrial:
         self._process.end()
         if time.monotonic() >= self._until:
             within = f"{self._within_s:g} s"
-            ended = f"is not imported after {within}: what runs long belongs in a method"
+            ended = f"was not imported within {within}: move long-running code into a method"
         self._answers.seek(0)
-        found = [_found(json.loads(line)) for line in self._answers]
-        if len(found) < len(specs):
-            file = (split_spec(specs[len(found)].text) or ("", ""))[0]
-            found.append(_ImportedTool(wrong=f"{shown_path(Path(file))} {ended}"))
-        return found + [_ImportedTool()] * (len(specs) - len(found))
+        outcomes = [_outcome(json.loads(line)) for line in self._answers]
+        if len(outcomes) < len(specs):
+            file = (split_spec(specs[len(outcomes)].text) or ("", ""))[0]
+            outcomes.append(_ImportedTool(problem=f"{shown_path(Path(file))} {ended}"))
+        return outcomes + [_ImportedTool()] * (len(specs) - len(outcomes))
 
 
-def _copy(asked: str, answers: IO[bytes]) -> _Process:
+def _fork(places: str, answers: IO[bytes]) -> _Process:
     fork = multiprocessing.get_context("fork")
-    process = fork.Process(target=answer, args=(asked, answers.fileno()))
+    process = fork.Process(target=answer, args=(places, answers.fileno()))
     process.start()
 
     def end() -> None:
@@ -149,9 +149,9 @@ def _copy(asked: str, answers: IO[bytes]) -> _Process:
     return _Process(process.join, end)
 
 
-def _other(asked: str, answers: IO[bytes]) -> _Process:
+def _spawn(places: str, answers: IO[bytes]) -> _Process:
     with TemporaryFile() as file:
-        file.write(asked.encode())
+        file.write(places.encode())
         file.seek(0)
         process = subprocess.Popen(
             [sys.executable, "-m", "hubbub.app.import_check"],
@@ -187,11 +187,11 @@ def _specs(config: LoadedConfig) -> Iterator[_Spec]:
             yield _Spec(hook, ("agents", name, "hooks", n), "hooks")
 
 
-def _found(answer: Mapping[str, str | int | None]) -> _ImportedTool:
+def _outcome(answer: Mapping[str, str | int | None]) -> _ImportedTool:
     if "message" not in answer:
         name = answer["tool"]
         permission = cast(Permission, answer["permission"])
         return _ImportedTool(tool=None if name is None else MadeTool(str(name), permission))
     place = shown_path(Path(str(answer["path"])))
     line = f":{answer['line']}" if answer["line"] else ""
-    return _ImportedTool(wrong=f"{place}{line}: {answer['message']}")
+    return _ImportedTool(problem=f"{place}{line}: {answer['message']}")

@@ -1,8 +1,7 @@
-"""Webhooks that come in: a process of its own, so that the hub itself takes no requests.
+"""Inbound webhooks, in a separate process so that the hub itself handles no requests.
 
-One request comes on each connection, as a whole within its time and size. What is not a proper
-request is answered with the status that says so, and nothing else happens. Any other is checked,
-made into a text, and posted in its thread, once.
+Each connection carries one request, limited in time and size. An invalid request gets an error
+status. A valid one is verified, rendered as text, and posted in its thread exactly once.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ __all__ = ["inbound", "job_of", "run"]
 
 
 class HttpRefused(Exception):
-    """The request cannot be taken."""
+    """The request is refused."""
 
     def __init__(self, status: HTTPStatus, why: str, **headers: str):
         self.status, self.headers = status, headers
@@ -63,9 +62,9 @@ log = get_logger(__name__)
 
 PATH = "/hooks/"
 POST_S = 15.0
-"""Seconds in which the hub must have taken a message; else the sender is asked to try again."""
-_THEIRS = {ErrorCode.REJECTED, ErrorCode.TOO_LARGE, ErrorCode.BAD_REQUEST}
-"""What the hub may have against a text that somebody else has written."""
+"""Seconds for the hub to accept a message; after that the sender is asked to retry."""
+_SENDER_FAULTS = {ErrorCode.REJECTED, ErrorCode.TOO_LARGE, ErrorCode.BAD_REQUEST}
+"""Refusals by the hub that are the fault of the webhook's sender."""
 
 
 class _Service:
@@ -76,49 +75,47 @@ class _Service:
         self._endpoints = {f"{PATH}{each.name}": each for each in config.endpoints}
 
     async def enter(self) -> None:
-        """Join the channels that are posted to. Raises `OperationError`."""
+        """Join the channels of the endpoints. Raises `OperationError`."""
         tops = {thread_ids.root(each.to) for each in self._endpoints.values()}
         for top in sorted(tops):
             if thread_ids.kind_of(top) == "channel":
                 await self._client.call("join_channel", channel=top.partition(".")[2])
 
     async def acknowledge(self) -> None:
-        """What is said in the threads is not looked at; the hub need not keep it for later."""
+        """Acknowledge events without reading them, so that the hub need not buffer them."""
         async for item in self._client.events():
             if isinstance(item, Event):
                 await self._client.ack(item.seq)
 
     async def answer(self, exchange: Exchange) -> None:
-        """Take one webhook."""
+        """Handle one webhook."""
         headers: Mapping[str, str] = {}
         try:
             exchange.check()
             value = await self._take(exchange)
             status = HTTPStatus.OK
-        except BadRequest as wrong:
-            status, value = HTTPStatus(wrong.status), {"error": str(wrong)}
+        except BadRequest as invalid:
+            status, value = HTTPStatus(invalid.status), {"error": str(invalid)}
         except HttpRefused as refused:
             status, value, headers = refused.status, {"error": str(refused)}, refused.headers
         body = json.dumps(value, ensure_ascii=False).encode()
-        told = {"content-type": "application/json", **headers}
-        await exchange.respond(status, told, body)
+        headers = {"content-type": "application/json", **headers}
+        await exchange.respond(status, headers, body)
 
     async def _take(self, exchange: Exchange) -> dict[str, JsonValue]:
-        """What is answered. Raises `HttpRefused` and `BadRequest`."""
+        """The response. Raises `HttpRefused` and `BadRequest`."""
         endpoint = self._endpoints.get(exchange.path)
         if endpoint is None:
             raise HttpRefused(HTTPStatus.NOT_FOUND, "there is no such webhook")
         if exchange.method != "POST":
-            raise HttpRefused(
-                HTTPStatus.METHOD_NOT_ALLOWED, "only POST is taken here", allow="POST"
-            )
+            raise HttpRefused(HTTPStatus.METHOD_NOT_ALLOWED, "only POST is allowed", allow="POST")
         body = await exchange.body(self._most)
         headers = {name: exchange.header(name) for name in (ID, TIMESTAMP, SIGNATURE)}
         secret, now = endpoint.secret.get_secret_value(), self._clock.now()
         try:
             id = verify(secret, headers, body, now, endpoint.tolerance)
         except BadSignature as forged:
-            log.warning("a webhook is refused", endpoint=endpoint.name, why=str(forged))
+            log.warning("webhook refused", endpoint=endpoint.name, why=str(forged))
             raise HttpRefused(HTTPStatus.UNAUTHORIZED, str(forged)) from None
         text = _text(endpoint, id, body)
         if not text:
@@ -127,7 +124,7 @@ class _Service:
         return {"posted": True, "message_id": sent.id}
 
     async def _post(self, endpoint: EndpointConfig, id: str, text: str) -> SendResult:
-        """The message; the same one each time an event comes. Raises `HttpRefused`."""
+        """Post the message, once per event id. Raises `HttpRefused`."""
         once = hashlib.sha256(f"{endpoint.name}\0{id}".encode()).hexdigest()[:40]
         try:
             async with asyncio.timeout(POST_S):
@@ -143,36 +140,38 @@ class _Service:
             raise _refused(endpoint, error) from error
         except (TimeoutError, ConnectionLost):
             again = {"retry-after": "10"}
-            why = "the network cannot be reached at the moment"
+            why = "the network is unreachable at the moment"
             raise HttpRefused(HTTPStatus.SERVICE_UNAVAILABLE, why, **again) from None
         return SendResult.model_validate(answer)
 
 
 def _refused(endpoint: EndpointConfig, error: OperationError) -> HttpRefused:
-    log.warning("a webhook is not posted", endpoint=endpoint.name, why=str(error))
+    log.warning("webhook not posted", endpoint=endpoint.name, why=str(error))
     if error.code == ErrorCode.CID_CONFLICT:
-        why = "another event with this id has been posted"
+        why = "another event with this id was already posted"
         return HttpRefused(HTTPStatus.CONFLICT, why)
     if error.temporary:
         wait = str(int(error.retry_after_s or 0) + 1)
         return HttpRefused(HTTPStatus.SERVICE_UNAVAILABLE, error.message, **{"retry-after": wait})
-    theirs = error.code in _THEIRS
-    status = HTTPStatus.UNPROCESSABLE_ENTITY if theirs else HTTPStatus.INTERNAL_SERVER_ERROR
+    is_sender_fault = error.code in _SENDER_FAULTS
+    status = (
+        HTTPStatus.UNPROCESSABLE_ENTITY if is_sender_fault else HTTPStatus.INTERNAL_SERVER_ERROR
+    )
     return HttpRefused(status, f"{error.code}: {error.message}")
 
 
 def _text(endpoint: EndpointConfig, id: str, body: bytes) -> str:
-    """Raises `HttpRefused`."""
+    """The text to post. Raises `HttpRefused`."""
     try:
         value: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
-        raise HttpRefused(HTTPStatus.BAD_REQUEST, "the body is no JSON") from None
+        raise HttpRefused(HTTPStatus.BAD_REQUEST, "the body is not JSON") from None
     given: dict[str, JsonValue] = {"body": value, "id": id, "name": endpoint.name}
     try:
         return render(endpoint.template, given)
     except CannotRender as error:
-        log.warning("a webhook's template fails", endpoint=endpoint.name, why=str(error))
-        why = "the template of this webhook fails on it"
+        log.warning("webhook template failed", endpoint=endpoint.name, why=str(error))
+        why = "this webhook's template failed on the event"
         raise HttpRefused(HTTPStatus.UNPROCESSABLE_ENTITY, why) from error
 
 
@@ -186,10 +185,10 @@ async def inbound(
     port: int,
     clock: Clock | None = None,
 ) -> AsyncIterator[int]:
-    """Take webhooks inside of the block; gives the port.
+    """Receive webhooks inside this context; yields the port.
 
     Raises what `Client` raises, `OperationError` if a channel cannot be joined, and `OSError` if
-    nothing can listen there.
+    the address cannot be listened on.
     """
     options = ClientOptions(schemas=False)
     async with Client(
@@ -216,12 +215,12 @@ async def inbound(
 
 
 Announce = Callable[[Sequence[str]], None]
-"""Called with the addresses of all endpoints when they can be reached."""
+"""Called with the addresses of all endpoints once they are reachable."""
 
 
 @dataclass(frozen=True)
 class InboundJob:
-    """Where to listen, and which network to join."""
+    """The address to listen on, and the network to join."""
 
     config: InboundConfig
     listen: ListenAddress
@@ -230,24 +229,24 @@ class InboundJob:
 
 
 def job_of(path: Path, address: str | None, token: str | None) -> InboundJob:
-    """What the network's YAML says of webhooks that come in. Raises `UserError`."""
+    """The configuration of inbound webhooks in the network's YAML. Raises `UserError`."""
     file = load_valid(path).file
     mods = load_mods(file.mods, file.network.allow_mods)
-    found = [mod for mod in mods if isinstance(mod, WebhooksMod)]
-    if not found or not found[0].config.inbound.endpoints:
-        raise UserError(f"{path}: no webhooks come in: mods.webhooks.inbound.endpoints has none")
-    config = found[0].config.inbound
+    webhooks = [mod for mod in mods if isinstance(mod, WebhooksMod)]
+    if not webhooks or not webhooks[0].config.inbound.endpoints:
+        raise UserError(f"{path}: no webhooks are configured in mods.webhooks.inbound.endpoints")
+    config = webhooks[0].config.inbound
     place = find_network(address or file.network.name)
     own = token or place.tokens.get(config.sender)
     return InboundJob(config, parse_address(config.listen), place.url, own)
 
 
 def run(job: InboundJob, announce: Announce) -> None:
-    """Take webhooks until SIGINT or SIGTERM. Raises `HubbubError`."""
-    run_loop(until_signal(_taking(job, announce)))
+    """Receive webhooks until SIGINT or SIGTERM. Raises `HubbubError`."""
+    run_loop(until_signal(_serve(job, announce)))
 
 
-async def _taking(job: InboundJob, announce: Announce) -> None:
+async def _serve(job: InboundJob, announce: Announce) -> None:
     async with contextlib.AsyncExitStack() as stack:
         try:
             port = await stack.enter_async_context(
@@ -260,7 +259,7 @@ async def _taking(job: InboundJob, announce: Announce) -> None:
                 )
             )
         except OSError as error:
-            raise UserError(f"nothing can listen at {job.listen}: {error.strerror}") from error
+            raise UserError(f"cannot listen on {job.listen}: {error.strerror}") from error
         except ConnectionLost as error:
             raise UserError(
                 f"no network answers at {job.url}; start one with `hubbub up`, or name another "

@@ -1,4 +1,4 @@
-"""What happens while a network runs, as data: `hubbub up` shows it, tests wait for it."""
+"""Events of a running network, as data: `hubbub up` shows them, tests wait for them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class NetworkUp:
-    """The hub listens. Nothing but `StandingBy` is reported before it."""
+    """The hub is listening. Only `StandingBy` is reported before it."""
 
     network: str
     url: str
@@ -47,7 +47,7 @@ class NetworkUp:
 
 @dataclass(frozen=True, slots=True)
 class GatewayUp:
-    """A gateway listens, and has found the owner of its network."""
+    """A gateway is listening and linked to the owner of its network."""
 
     url: str
     """ws://host:port with the real port."""
@@ -57,17 +57,17 @@ class GatewayUp:
 
 @dataclass(frozen=True, slots=True)
 class NodeUp:
-    """A node is in its cluster, and takes the networks that are placed there."""
+    """A node joined its cluster, and takes the networks placed on it."""
 
     node: str
     networks: tuple[str, ...]
-    """All that it can run."""
+    """All networks it can run."""
     event: Literal["node_up"] = "node_up"
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkTaken:
-    """A node owns a network, which listens there."""
+    """A node owns a network, which is listening there."""
 
     network: str
     url: str
@@ -76,7 +76,7 @@ class NetworkTaken:
 
 @dataclass(frozen=True, slots=True)
 class NetworkLeft:
-    """A node owns a network no more, or could not run it."""
+    """A node no longer owns a network, or could not run it."""
 
     network: str
     reason: str
@@ -85,16 +85,16 @@ class NetworkLeft:
 
 @dataclass(frozen=True, slots=True)
 class StandingBy:
-    """The hub waits until it can have the store."""
+    """The hub waits for its store."""
 
     reason: str
-    """Which hub owns it, or why the server cannot be asked."""
+    """The hub that owns the store, or why the server does not answer."""
     event: Literal["standing_by"] = "standing_by"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStarted:
-    """A process of agents (`agents` share it) was started."""
+    """An agent process was started; `agents` share it."""
 
     agents: tuple[str, ...]
     pid: int
@@ -103,18 +103,18 @@ class AgentStarted:
 
 @dataclass(frozen=True, slots=True)
 class AgentDied:
-    """It ended without being asked to; it will be started again."""
+    """An agent process ended unexpectedly and will be restarted."""
 
     agents: tuple[str, ...]
     code: int
-    """Its exit code; negative: the signal that killed it."""
+    """The exit code; negative: the signal that killed it."""
     retry_in_s: float
     event: Literal["agent_died"] = "agent_died"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentGivenUp:
-    """It died so often that it is not started any more."""
+    """An agent process died too often and is no longer restarted."""
 
     agents: tuple[str, ...]
     code: int
@@ -124,7 +124,7 @@ class AgentGivenUp:
 
 @dataclass(frozen=True, slots=True)
 class AgentStuck:
-    """It answers no pings and has not come back: its process is killed and started again."""
+    """An agent does not answer pings: its process is killed and restarted."""
 
     agents: tuple[str, ...]
     event: Literal["agent_stuck"] = "agent_stuck"
@@ -132,7 +132,7 @@ class AgentStuck:
 
 @dataclass(frozen=True, slots=True)
 class AgentOutput:
-    """A line that an agent's process wrote."""
+    """A line of output of an agent's process."""
 
     agents: tuple[str, ...]
     stream: Literal["stdout", "stderr"]
@@ -141,12 +141,12 @@ class AgentOutput:
 
 
 class MessageSeen(Struct, frozen=True):
-    """A message in the log. A view reads it only to show it: most are not shown."""
+    """A message in the log, parsed only when shown: most are not."""
 
     body: bytes
-    """As it is stored, in JSON."""
+    """The stored JSON."""
     direct: bool
-    """Whether it is for its recipients alone."""
+    """Whether it is visible only to its recipients."""
 
     @property
     def message(self) -> Message:
@@ -154,7 +154,7 @@ class MessageSeen(Struct, frozen=True):
 
 
 class MessagesSeen(Struct, frozen=True):
-    """Messages went into the log, in one commit."""
+    """Messages were committed to the log together."""
 
     messages: Sequence[MessageSeen]
     event: ClassVar[Literal["messages"]] = "messages"
@@ -162,7 +162,7 @@ class MessagesSeen(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """Everything is being stopped."""
+    """The network is stopping."""
 
     reason: str
     event: Literal["stopping"] = "stopping"
@@ -184,4 +184,4 @@ LifecycleEvent = (
     | Stopping
 )
 Report = Callable[[LifecycleEvent], None]
-"""Is called in the loop's thread and must not block."""
+"""Called on the loop's thread; must not block."""

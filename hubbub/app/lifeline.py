@@ -1,7 +1,7 @@
-"""Children that end when their parent does, even if it was killed with SIGKILL.
+"""Child processes that end when their parent does, even if it was killed with SIGKILL.
 
-The parent holds the writing end of a pipe that nobody writes to; each child reads from the other
-end. The kernel closes the writing end whenever the parent is gone, however it went.
+The parent holds the write end of a pipe and never writes to it; each child reads from the other
+end. The kernel closes the write end when the parent ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ __all__ = [
     "Lifeline",
     "agent_tokens",
     "end_with_parent",
-    "hold_on",
+    "watch_parent",
 ]
 
 VARIABLE = "HUBBUB_LIFELINE"
-"""The environment variable that tells a child which descriptor to read from."""
+"""The environment variable with the file descriptor for the child to read from."""
 _EXIT_CODE = 3
 _PR_SET_PDEATHSIG = 1
 
 
 class Lifeline:
-    """The parent's end. Give `fd` to each child (`pass_fds`) together with `environment`."""
+    """The parent's end. Pass `fd` (`pass_fds`) and `environment` to each child."""
 
     def __enter__(self) -> Self:
         self.fd, self._held = os.pipe()
@@ -54,22 +54,22 @@ class Lifeline:
         return {VARIABLE: str(self.fd)}
 
 
-def hold_on() -> None:
-    """In a child: end this process as soon as the parent is gone. Does nothing without a parent.
+def watch_parent() -> None:
+    """In a child, end this process as soon as the parent has ended. Does nothing without a parent.
 
-    A thread waits, so that it also works while the main thread imports or computes.
+    A thread waits, so that this works even while the main thread imports or computes.
     """
     value = os.environ.pop(VARIABLE, "")
     if not value.isdecimal():
         return
     fd = int(value)
-    os.set_inheritable(fd, False)  # processes that the agent starts are its own business
+    os.set_inheritable(fd, False)  # not for processes that the agent starts
     threading.Thread(target=_wait, args=(fd,), name="lifeline", daemon=True).start()
 
 
 def end_with_parent() -> None:
-    """End this process, also when it has become another program, with a SIGTERM as soon as the
-    parent is gone. Only Linux can do that; elsewhere nothing happens.
+    """Send this process SIGTERM as soon as the parent has ended, even after an exec. Works only on
+    Linux, and does nothing elsewhere.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -81,7 +81,7 @@ def _wait(fd: int) -> None:
     os._exit(_EXIT_CODE)
 
 
-# What the launcher of a network tells the processes that it starts, through their environment.
+# Environment variables that the launcher of a network sets for the processes that it starts.
 
 
 URL = "HUBBUB_URL"
@@ -91,9 +91,9 @@ TOKENS = "HUBBUB_TOKENS"
 
 
 def agent_tokens(environ: Mapping[str, str]) -> dict[str, str]:
-    """What the launcher put into the environment of this process; empty without a launcher."""
+    """The tokens that the launcher passed in the environment; empty without a launcher."""
     text = environ.get(TOKENS)
     if not text:
         return {}
-    found = json.loads(text)
-    return {str(name): str(token) for name, token in found.items()}
+    tokens = json.loads(text)
+    return {str(name): str(token) for name, token in tokens.items()}

@@ -1,4 +1,4 @@
-"""What nodes and gateways count, on a port of its own: those of a network are its owner's."""
+"""Metrics of nodes and gateways, on a separate port; a network's own metrics are at its hub."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Figures", "serve_metrics"]
 
 
 class Figures(Collector):
-    """Gauges and counters of one process, which is their label `node`."""
+    """Gauges and counters of one process, whose name is their label `node`."""
 
     def __init__(self, node: str, figures: Callable[[], Mapping[tuple[str, str], float]]):
-        """`figures` tells values by name and text; names of counters end with `_total`."""
+        """`figures` returns values by name and help text; names of counters end with `_total`."""
         self._node, self._figures = node, figures
 
     def collect(self) -> Iterator[Metric]:
@@ -33,9 +33,9 @@ class Figures(Collector):
 
 @asynccontextmanager
 async def serve_metrics(listen: str, render: Callable[[], bytes]) -> AsyncIterator[None]:
-    """Answer requests on `listen` (host:port) with what `render` has; without it do nothing.
+    """Answer requests on `listen` (host:port) with `render()`; does nothing if `listen` is empty.
 
-    Raises UserError if the address is wrong or taken.
+    Raises `UserError` if the address is invalid or in use.
     """
     if not listen:
         yield
@@ -45,7 +45,7 @@ async def serve_metrics(listen: str, render: Callable[[], bytes]) -> AsyncIterat
         return connection.respond(HTTPStatus.OK, render().decode())
 
     async def close(connection: ServerConnection) -> None:
-        """No request comes as far as this."""
+        """Never called: `respond` answers all requests."""
 
     bound = bind(*parse_listen(listen))
     async with serve(close, sock=bound, process_request=respond, logger=quiet_logger()):

@@ -1,4 +1,4 @@
-"""A whole network in one call: store, hub, server, run file, agents, and the end of it all."""
+"""Runs a whole network in one call: store, hub, server, run file, agents, and shutdown."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ from hubbub.web.site import About, Site
 __all__ = ["Commands", "NodePlace", "serve"]
 
 
-# Commands of a running network about itself, each in a process of its own.
+# Commands that a running network runs in processes of their own.
 
 
 WITHIN_S = 660.0
-"""Seconds: a branch ends itself before."""
+"""Seconds: a branch has its own, shorter limit."""
 
 
 class Commands:
-    """Runs the program beside the hub at `url`, with the rights of the operator."""
+    """Runs this program against the hub at `url`, as the operator."""
 
     def __init__(self, config: Path, url: str, token: str):
         self._config = config
@@ -75,7 +75,7 @@ class Commands:
         return await self._run("record", "--case", "-", "--", message)
 
     async def _run(self, *words: str) -> str:
-        """What the command prints. Raises `OperationError` with what it says in place of that."""
+        """The command's output. Raises `OperationError` with its error message if there is none."""
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "hubbub", *words,
             stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=self._environment,
@@ -84,7 +84,7 @@ class Commands:
             async with asyncio.timeout(WITHIN_S):
                 out, problems = await process.communicate()
         except TimeoutError:
-            text = f"it has taken more than {WITHIN_S:g} s"
+            text = f"took longer than {WITHIN_S:g} s"
             raise OperationError(ErrorCode.NOT_TRIED, text) from None
         finally:
             if process.returncode is None:
@@ -92,8 +92,8 @@ class Commands:
                     process.kill()
                 await process.wait()
         if not out:
-            said = problems.decode(errors="replace").strip().removeprefix("hubbub: ")
-            raise OperationError(ErrorCode.NOT_TRIED, said or f"exit code {process.returncode}")
+            message = problems.decode(errors="replace").strip().removeprefix("hubbub: ")
+            raise OperationError(ErrorCode.NOT_TRIED, message or f"exit code {process.returncode}")
         return out.decode()
 
 
@@ -102,11 +102,11 @@ log = get_logger(__name__)
 
 @dataclass
 class NodePlace:
-    """A network's place at a node, which runs it among others."""
+    """A network's place at a node that runs several."""
 
     node: str
     metrics: HubMetrics | None = None
-    """Of its hub, while that runs."""
+    """The hub's metrics, while it runs."""
 
 
 async def serve(
@@ -121,17 +121,16 @@ async def serve(
 ) -> None:
     """Run the network until `stop` is set, or until SIGINT, SIGTERM or SIGHUP if `signals`.
 
-    With `standby` it begins when no other hub runs the network. Everything that was started has
-    ended when this returns. With a `place` no messages are reported. Raises UserError for an
-    address or database that cannot be used, before any agent is started, and when another hub takes
-    the network over.
+    With `standby`, waits until no other hub runs the network. Everything it starts has ended when
+    it returns. With a `place`, messages are not reported. Raises `UserError` for an unusable
+    address or database, before any agent starts, and if another hub takes over the network.
     """
     stop = stop or asyncio.Event()
     lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def lose(why: str) -> None:
         lost.set_result(why)
-        hub.gateway.leaving()  # before it refuses what gateways can ask of the next owner
+        hub.gateway.leaving()  # before it refuses calls that gateways can send to the next owner
 
     mods = load_mods(config.file.mods, config.file.network.allow_mods)
     store = open_store(
@@ -159,7 +158,7 @@ async def serve(
             async with background(asyncio.to_thread(site.prepare)):
                 life = secrets.token_hex(8)
                 agents = units(config, listening.url, tokens, life) if with_agents else []
-                supervisor = Supervisor(agents, _telling(hub, report), agents=_Agents(hub))
+                supervisor = Supervisor(agents, _notifying(hub, report), agents=_Agents(hub))
                 hub.gateway.silent = supervisor.silent
                 hub.services.launcher.launcher = supervisor
                 commands = Commands(config.path, listening.url, tokens[OPERATOR])
@@ -178,7 +177,7 @@ async def serve(
                 ):
                     await stop.wait()
     if lost.done():
-        raise UserError(f"{lost.result()}; start it again with `--standby` to wait for its turn")
+        raise UserError(f"{lost.result()}; restart it with `--standby` to take over later")
 
 
 async def _stop_when(lost: asyncio.Future[str], stop: asyncio.Event, report: Report) -> None:
@@ -189,10 +188,10 @@ async def _stop_when(lost: asyncio.Future[str], stop: asyncio.Event, report: Rep
 
 @asynccontextmanager
 async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
-    """What else is spoken on the hub's port."""
+    """The other protocols on the hub's port."""
     network = config.file.network
     doors: dict[str, Door] = {}
-    async with AsyncExitStack() as stack:  # who has no door imports none
+    async with AsyncExitStack() as stack:
         if network.mcp or network.openai or network.a2a:
             from hubbub.interop.doors import open_doors
 
@@ -209,12 +208,13 @@ async def _doors(hub: Hub, config: LoadedConfig) -> AsyncIterator[Doors]:
 
 @asynccontextmanager
 async def _traced(hub: Hub, place: NodePlace | None) -> AsyncIterator[None]:
-    """Within, its work is exported if the environment says where to. Raises UserError."""
+    """Export traces of the hub inside this context, if the environment configures it. Raises
+    `UserError`."""
     if not wants_traces(os.environ):
         yield
         return
-    if (wrong := missing_extra("otel")) is not None:
-        log.warning("no traces are exported: %s", wrong)
+    if (problem := missing_extra("otel")) is not None:
+        log.warning("not exporting traces: %s", problem)
         yield
         return
     from hubbub.app.traces import traced  # an extra
@@ -224,7 +224,7 @@ async def _traced(hub: Hub, place: NodePlace | None) -> AsyncIterator[None]:
 
 
 def wants_traces(environ: Mapping[str, str]) -> bool:
-    """Whether the standard variables of OpenTelemetry name a place for them."""
+    """Whether the standard OpenTelemetry variables configure an exporter."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if exporter := environ.get("OTEL_TRACES_EXPORTER", "").strip():
@@ -233,11 +233,11 @@ def wants_traces(environ: Mapping[str, str]) -> bool:
 
 
 class _Agents:
-    """What the supervisor asks about them."""
+    """The supervisor's view of agents at the hub."""
 
     def __init__(self, hub: Hub):
         self._turns, self._presence = hub.kernel.state.turns, hub.kernel.state.presence
-        # As long as it took to find out: somebody else's work in its loop is no reason to end it.
+        # As long as detection took: an agent whose loop is busy should not be killed.
         self.patience_s = hub.limits.heartbeat + hub.limits.heartbeat_reply
 
     def begins(self, agent: str) -> int:
@@ -247,23 +247,23 @@ class _Agents:
         return agent in self._presence
 
 
-def _telling(hub: Hub, report: Report) -> Report:
-    """The hub notifies who waits for an agent that is given up."""
+def _notifying(hub: Hub, report: Report) -> Report:
+    """`report`, which also notifies participants that wait for an agent that is given up."""
 
     def on(event: LifecycleEvent) -> None:
         report(event)
         if isinstance(event, AgentGivenUp):
             how = f"exit code {event.code}" if event.code >= 0 else "killed by a signal"
-            reason = f"does not run: its process ended {event.deaths} times in a row, {how}"
+            reason = f"is not running: its process ended {event.deaths} times in a row, {how}"
             hub.services.launcher.given_up(event.agents, reason)
 
     return on
 
 
 def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:
-    """Tokens of this run for those it starts and those who sit at this machine.
+    """Tokens of this run for the processes it starts and for people on this machine.
 
-    In an open network people need none, and still no person may take the place of its agents.
+    In an open network people need none, but no one may join as one of its agents.
     """
     people = config.file.humans if config.file.network.auth == "tokens" else ()
     names = [OPERATOR, *config.file.agents, *config.file.bridges, *people]
@@ -275,7 +275,7 @@ def _mint(hub: Hub, config: LoadedConfig) -> dict[str, str]:
 
 @contextmanager
 def _run_file(config: LoadedConfig, listening: Listening, tokens: dict[str, str]) -> Iterator[None]:
-    """While the context lasts, programs of the same user find the network by themselves."""
+    """Publish the network to programs of the same user inside this context."""
     mine = RunFile(
         network=config.file.network.name,
         url=listening.url,
@@ -292,17 +292,17 @@ def _run_file(config: LoadedConfig, listening: Listening, tokens: dict[str, str]
 
 
 def _watch(hub: Hub, report: Report) -> None:
-    """Report the messages that go into the log, from within the commit: next to nothing may be done
-    about each of them there, and nothing that goes wrong may come through."""
+    """Report messages as they are committed to the log. This runs inside the commit, so it must be
+    fast and must not raise."""
 
-    def seen(entries: Sequence[Entry]) -> None:
+    def report_messages(entries: Sequence[Entry]) -> None:
         try:
-            found = [MessageSeen(entry.body, entry.draft.type == "direct") for entry in entries]
-            report(MessagesSeen(found))
+            messages = [MessageSeen(entry.body, entry.draft.type == "direct") for entry in entries]
+            report(MessagesSeen(messages))
         except Exception:
-            log.exception("messages cannot be shown")
+            log.exception("cannot show messages")
 
-    hub.listen(seen)
+    hub.listen(report_messages)
 
 
 def _up(config: LoadedConfig, listening: Listening) -> NetworkUp:

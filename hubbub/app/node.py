@@ -1,9 +1,9 @@
-"""A node: one process that owns its share of many networks, whose stores are in one Postgres.
+"""A node: one process that runs its share of many networks, whose stores are in one Postgres.
 
-    what Postgres shows -> where each network is placed -> take those that nobody has, give away
-    those that are placed elsewhere
+    state in Postgres -> placement of each network -> take networks without an owner, give away
+    networks that are placed elsewhere
 
-A network is run as `hubbub up --standby` runs it, among others.
+A network runs as with `hubbub up --standby`, alongside others.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ __all__ = ["Node", "load_networks"]
 log = get_logger(__name__)
 
 LOOK_S = 0.5
-"""Seconds after which Postgres is asked again who is there."""
+"""Seconds between queries of the cluster's state."""
 MOST_MOVING = 4
-"""Networks that are given away at a time, and that are started: others go on meanwhile."""
+"""Networks that are given away at a time, and that are started at a time; the rest keep running."""
 AGAIN_S = 5.0
-"""Seconds before a network that could not be started is tried again."""
+"""Seconds before a network that failed to start is retried."""
 LEAVE_WITHIN_S = 30.0
-"""Seconds in which a node that stops waits for others to take its networks."""
+"""Seconds that a stopping node waits for others to take its networks."""
 
 
 @dataclass
 class _HostedNetwork:
-    """A network at this node, whether it runs here or not."""
+    """A network that this node can run, whether or not it does."""
 
     config: LoadedConfig
     database: str
@@ -74,7 +74,7 @@ class _HostedNetwork:
     task: asyncio.Task[None] | None = None
     stop: asyncio.Event | None = None
     url: str = ""
-    """Where it listens, while it does."""
+    """Its address while it listens here."""
     problem: str = ""
     not_before: float = 0.0
 
@@ -95,7 +95,7 @@ class _HostedNetwork:
 
 
 class Node:
-    """`run` it until it is told to stop."""
+    """A node of a cluster; see `run`."""
 
     def __init__(
         self,
@@ -107,30 +107,30 @@ class Node:
         host: str = "",
         with_agents: bool = True,
     ):
-        """`url` names the cluster's database, `networks` are those of the node by their own
-        databases, `host` is where they listen."""
+        """`url` is the cluster's database, `networks` are the node's networks by database, `host`
+        is the host they listen on."""
         self.name, self._url, self._host = name, url, host
         self._report, self._with_agents = report, with_agents
-        made = (
+        hosted = (
             _HostedNetwork(config, database, NodePlace(name))
             for database, config in networks.items()
         )
-        self.networks = {network.name: network for network in made}
+        self.networks = {network.name: network for network in hosted}
         self._link = Link(self._connect)
         self._written: Mapping[str, NodeNetwork] = {}
-        self._leaving, self._said = False, ""
+        self._leaving, self._outage = False, ""
         self._given: set[str] = set()
         self._look_again = asyncio.Event()
         self._patient_until = 0.0
         self._taken = self._left = 0
         self.cluster: Cluster | None = None
-        """As it was seen the last time; None: Postgres does not answer."""
+        """The last state seen; None if Postgres does not answer."""
 
     async def run(self, *, metrics: str = "", signals: bool = False) -> None:
-        """Own what is placed here until it is cancelled, or until a signal, after which others get
-        it. What it counts is told on `metrics` (host:port).
+        """Run the networks placed here until cancelled, or until a signal, then hand them over.
+        Serve metrics on `metrics` (host:port).
 
-        Raises UserError for a cluster's database that cannot be used, or has another node of this
+        Raises `UserError` if the cluster's database cannot be used, or has another node of this
         name.
         """
         stop = asyncio.Event()
@@ -148,7 +148,7 @@ class Node:
         finally:
             await self._link.close()
 
-    # What there is ----------------------------------------------------------------------------
+    # The cluster's state ----------------------------------------------------------------------
 
     def _connect(self) -> PostgresSession:
         session = cluster.connected_to_cluster(self._url, self.name)
@@ -169,28 +169,28 @@ class Node:
         return cluster.look(session, end_silent=True)
 
     async def _look(self) -> None:
-        """Raises `UserError` when it cannot be a node."""
+        """Query the cluster's state. Raises `UserError` if this cannot be a node."""
         try:
-            self.cluster, self._said = await self._link.run(self._ask), ""
+            self.cluster, self._outage = await self._link.run(self._ask), ""
         except (StoreUnavailable, psycopg.Error) as error:
-            self._blind(error)
+            self._note_outage(error)
 
-    def _blind(self, why: Exception) -> None:
-        """It does not see the cluster, and changes nothing."""
+    def _note_outage(self, why: Exception) -> None:
+        """Change nothing while the cluster's state is unknown."""
         self.cluster = None
-        # What others own should be theirs again when the server is back.
+        # Let others keep their networks when the server is back.
         self._patient_until = asyncio.get_running_loop().time() + cluster.LEASE_S
-        if not self._said:
-            self._said = str(why)
-            self._report(StandingBy(self._said))
+        if not self._outage:
+            self._outage = str(why)
+            self._report(StandingBy(self._outage))
 
     async def _until(self, done: Callable[[], bool]) -> None:
-        """Follow what Postgres shows."""
+        """Follow the cluster's state."""
         while not done():
             try:
                 await self._look()
-            except UserError as error:  # its session before has not ended yet
-                self._blind(error)
+            except UserError as error:  # its previous session has not ended yet
+                self._note_outage(error)
             if self.cluster is not None:
                 self._follow(self.cluster)
             self._look_again.clear()
@@ -198,36 +198,36 @@ class Node:
                 async with asyncio.timeout(LOOK_S):
                     await self._look_again.wait()
 
-    # What comes of it -------------------------------------------------------------------------
+    # Taking and giving networks ---------------------------------------------------------------
 
-    def _follow(self, seen: Cluster) -> None:
-        self._given = {name for name in self._given if self._is_on_its_way(name, seen)}
+    def _follow(self, state: Cluster) -> None:
+        self._given = {name for name in self._given if self._is_on_its_way(name, state)}
         for network in self.networks.values():
-            owner = seen.owners.get(network.database)
-            chosen = seen.placed(network.name)
+            owner = state.owners.get(network.database)
+            chosen = state.placed(network.name)
             if chosen is None:
                 continue
             if network.task is None and chosen == self.name and owner is None:
-                self._take(network, seen)
-            elif network.task is not None and chosen != self.name and seen.nodes[chosen].settled:
-                self._give(network, f"{chosen} is to own it")
+                self._take(network, state)
+            elif network.task is not None and chosen != self.name and state.nodes[chosen].settled:
+                self._give(network, f"it moves to {chosen}")
 
-    def _is_on_its_way(self, name: str, seen: Cluster) -> bool:
-        owner = seen.owner_of(name)
+    def _is_on_its_way(self, name: str, state: Cluster) -> bool:
+        owner = state.owner_of(name)
         return owner is None or owner.node == self.name
 
-    def _take(self, network: _HostedNetwork, seen: Cluster) -> None:
+    def _take(self, network: _HostedNetwork, state: Cluster) -> None:
         self._given.discard(network.name)
         starting = sum(each.task is not None and not each.url for each in self.networks.values())
         not_before = max(network.not_before, self._patient_until)
-        if not seen.nodes[self.name].settled or starting >= MOST_MOVING:
+        if not state.nodes[self.name].settled or starting >= MOST_MOVING:
             return
         if asyncio.get_running_loop().time() >= not_before:
             network.stop = asyncio.Event()
             network.task = self._tasks.create_task(self._serve(network, network.stop))
 
     def _give(self, network: _HostedNetwork, reason: str) -> None:
-        """Let it go, in order if it serves."""
+        """Give a network away, with an orderly shutdown if it serves."""
         assert network.stop is not None
         assert network.task is not None
         if network.stop.is_set():
@@ -257,7 +257,7 @@ class Node:
             self._report(NetworkLeft(network.name, str(error)))
             if isinstance(error, UserError) and not network.url:
                 network.problem = str(error)
-        except* Exception as errors:  # one network must not take all others down with it
+        except* Exception as errors:  # one network must not take the others down
             log.exception("network failed", network=network.name)
             network.problem = f"it failed: {_first(errors)!r}"
         finally:
@@ -276,42 +276,44 @@ class Node:
             case AgentStarted() | AgentDied() | AgentGivenUp() | AgentStuck() | AgentOutput():
                 names = tuple(f"{network.name}/{agent}" for agent in event.agents)
                 self._report(replace(event, agents=names))
-            case Stopping(reason):  # another hub has it
+            case Stopping(reason):  # another hub took it over
                 self._report(NetworkLeft(network.name, reason))
 
-    # What it counts ---------------------------------------------------------------------------
+    # Metrics ----------------------------------------------------------------------------------
 
     def rendered(self) -> bytes:
-        """Its figures, and those of the hubs that run here, as Prometheus reads them."""
+        """The metrics of the node and of its hubs, in Prometheus's format."""
         places = (each.place.metrics for each in self.networks.values())
         figures = Figures(self.name, self._figures)
         return render(*(each for each in places if each is not None), others=[figures])
 
     def _figures(self) -> Mapping[tuple[str, str], float]:
-        seen = self.cluster or Cluster({}, {}, {}, ())
+        state = self.cluster or Cluster({}, {}, {}, ())
         able = [
-            sum(node.live and name in node.networks for node in seen.nodes.values())
+            sum(node.live and name in node.networks for node in state.nodes.values())
             for name in self.networks
         ]
-        nobody = sum(seen.owner_of(name) is None for name in self.networks)
+        without_owner = sum(state.owner_of(name) is None for name in self.networks)
         return {
-            ("node_networks", "Networks that run here"): len(seen.owned_by(self.name)),
-            ("node_taken_total", "Networks taken, each time anew"): self._taken,
-            ("node_left_total", "Networks left, each time anew"): self._left,
-            ("node_postgres_up", "Whether the cluster's database answers"): bool(seen.nodes),
+            ("node_networks", "Networks that run here"): len(state.owned_by(self.name)),
+            ("node_taken_total", "Networks taken so far"): self._taken,
+            ("node_left_total", "Networks given away so far"): self._left,
+            ("node_postgres_up", "Whether the cluster's database answers"): bool(state.nodes),
             ("cluster_nodes", "Live nodes, as seen here"): sum(
-                node.live for node in seen.nodes.values()
+                node.live for node in state.nodes.values()
             ),
-            ("cluster_networks_without_owner", "Of the networks here"): nobody,
-            ("cluster_networks_without_standby", "With one live node, or none"): sum(
+            ("cluster_networks_without_owner", "This node's networks without an owner"): (
+                without_owner
+            ),
+            ("cluster_networks_without_standby", "This node's networks with at most one node"): sum(
                 count < 2 for count in able
             ),
         }
 
-    # The end ----------------------------------------------------------------------------------
+    # Shutdown ---------------------------------------------------------------------------------
 
     async def _leave(self) -> None:
-        """Give all away to the nodes that stay, and wait for them; then end what is left."""
+        """Give all networks away and wait for other nodes to take them; then stop the rest."""
         self._leaving = True
         with suppress(TimeoutError, StoreUnavailable, psycopg.Error):
             async with asyncio.timeout(LEAVE_WITHIN_S):
@@ -330,34 +332,34 @@ class Node:
                 await self._link.run(cluster.forget, self.name)
 
     def _is_free(self) -> bool:
-        """Whether nobody waits for anything of this node."""
+        """Whether no other node can take a network that still runs here."""
         running = [each for each in self.networks.values() if each.task is not None]
-        seen = self.cluster
-        return seen is None or all(seen.placed(network.name) is None for network in running)
+        state = self.cluster
+        return state is None or all(state.placed(network.name) is None for network in running)
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What a task group wrapped."""
-    found: BaseException = errors
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found
+    """The first error in nested groups."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 _SERVER = ("host", "hostaddr", "port", "user")
-"""What of a URL says which server it is, and who asks there: only a role's own sessions show when
-they were last heard."""
+"""The parts of a URL that identify the server and the role. The role matters because Postgres
+shows the activity of sessions only to their own role."""
 
 
 def load_networks(
     paths: Sequence[Path], cluster: str, host: str = ""
 ) -> Mapping[str, LoadedConfig]:
-    """The networks of these files, or of all YAML in these folders, by the names of their
-    databases. They listen on `host`, if one is given, at their own ports.
+    """The networks of these files, or of all YAML files in these folders, by database. They listen
+    on `host` if given, at their own ports.
 
-    Raises UserError for a network that cannot run in the `cluster`, or not beside another one.
+    Raises `UserError` for a network that cannot run in the `cluster`, or conflicts with another.
     """
-    found = dict[str, LoadedConfig]()
+    loaded = dict[str, LoadedConfig]()
     server = _database(cluster, "the cluster")
     for path in _files(paths):
         config = load_valid(path)
@@ -366,20 +368,20 @@ def load_networks(
         store, where = config.file.network.store, shown_path(path)
         if not store.startswith(POSTGRES):
             raise UserError(
-                f"{where}: a node runs networks whose store is in Postgres, and this one's is "
+                f"{where}: a node needs networks with a store in Postgres, but this one's is "
                 f"{store}: move it with `hubbub network migrate`"
             )
         database = _database(store, where)
         if [database.get(key) for key in _SERVER] != [server.get(key) for key in _SERVER]:
             raise UserError(
-                f"{where}: its store, {shown_store(store)}, is not on the cluster's server: name "
-                "host, port and user as in --cluster"
+                f"{where}: its store, {shown_store(store)}, is not on the cluster's server: use "
+                "the same host, port and user as in --cluster"
             )
         name = database.get("dbname") or database.get("user") or ""
-        for other in found.values():
-            _check_beside(config, other, same_store=found.get(name) is other)
-        found[name] = _listening(config, host) if host else config
-    return found
+        for other in loaded.values():
+            _check_beside(config, other, same_store=loaded.get(name) is other)
+        loaded[name] = _listening(config, host) if host else config
+    return loaded
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -395,10 +397,10 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 def _database(url: str, where: str) -> Mapping[str, str]:
     try:
         if not url.startswith(POSTGRES):
-            raise ProgrammingError("it begins with postgresql://")
+            raise ProgrammingError("it must start with postgresql://")
         return {key: str(value) for key, value in conninfo_to_dict(url).items()}
     except ProgrammingError as error:
-        raise UserError(f"{where}: {shown_store(url)} is no URL of Postgres: {error}") from error
+        raise UserError(f"{where}: {shown_store(url)} is not a Postgres URL: {error}") from error
 
 
 def _check_beside(config: LoadedConfig, other: LoadedConfig, *, same_store: bool) -> None:
@@ -410,7 +412,7 @@ def _check_beside(config: LoadedConfig, other: LoadedConfig, *, same_store: bool
     if what is not None or same_store:
         raise UserError(
             f"{shown_path(config.path)} and {shown_path(other.path)} have the same "
-            f"{what or 'store'}: a node needs another one for each network"
+            f"{what or 'store'}: each network of a node needs its own"
         )
 
 

@@ -1,4 +1,4 @@
-"""A Postgres of one's own, for trying: Debian's, that of `pgserver`, or what is on the PATH."""
+"""A private Postgres server for trying: Debian's, the one of `pgserver`, or the one on the PATH."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hubbub.errors import UserError
 __all__ = ["PostgresServer", "postgres_programs"]
 
 MISSING = (
-    "there is no Postgres on this machine: install one (Debian: apt install postgresql; or "
-    "pip install pgserver)"
+    "Postgres is not installed on this machine: install it (Debian: apt install postgresql; or pip "
+    "install pgserver)"
 )
 DEBIAN = Path("/usr/lib/postgresql")
 MOST_SESSIONS = 500
@@ -29,7 +29,7 @@ _AGAIN_S = 0.02
 
 
 def postgres_programs() -> Path | None:
-    """The folder with `initdb` and `postgres`, the newest first; None: there is none."""
+    """The folder with the newest `initdb` and `postgres`; None if there is none."""
     packaged = sorted(DEBIAN.glob("*/bin"), reverse=True)
     spec, on_path = find_spec("pgserver"), shutil.which("initdb")
     bundled = [Path(spec.origin).parent / "pginstall" / "bin"] if spec and spec.origin else []
@@ -38,31 +38,31 @@ def postgres_programs() -> Path | None:
 
 
 class PostgresServer:
-    """A server on a socket in its own folder; nothing listens on the network."""
+    """A server on a Unix socket in its own folder; it does not listen on TCP."""
 
     initdb_options: Sequence[str] = ()
 
     def __init__(self, folder: Path, *, tied: bool = False):
-        """Makes its database in `folder`; `tied`: it ends with the thread that starts it, however
-        that ends. Raises UserError if there is no Postgres here."""
+        """Create its database in `folder`; if `tied`, it ends with the thread that starts it.
+        Raises `UserError` if Postgres is not installed."""
         programs = postgres_programs()
         if programs is None:
             raise UserError(MISSING)
         self.programs, self.folder, self._tied = programs, folder, tied
         self._process: subprocess.Popen[bytes] | None = None
-        # Postgres does not run as root.
+        # Postgres refuses to run as root.
         self._user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
         if self._user is not None:
             os.chown(folder, self._user, -1)
-        made = subprocess.run(
+        result = subprocess.run(
             [programs / "initdb", "-D", folder / "data", "--auth=trust", "--username=hubbub",
              "--encoding=UTF8", "--locale=C", *self.initdb_options],
             check=False,
             capture_output=True,
             user=self._user,
         )  # fmt: skip
-        if made.returncode:
-            raise UserError(f"{programs / 'initdb'} has failed: {made.stderr.decode().strip()}")
+        if result.returncode:
+            raise UserError(f"{programs / 'initdb'} failed: {result.stderr.decode().strip()}")
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://hubbub@/{database}?host={self.folder}"
@@ -73,7 +73,7 @@ class PostgresServer:
         return self._process
 
     def start(self) -> None:
-        """Start it and wait until it serves. Raises UserError if it ends instead."""
+        """Start it and wait until it accepts connections. Raises `UserError` if it fails."""
         settings = (
             "listen_addresses=",
             f"unix_socket_directories={self.folder}",
@@ -86,16 +86,16 @@ class PostgresServer:
                 stdout=log,
                 stderr=log,
                 user=self._user,
-                start_new_session=True,  # Ctrl-C is for who started it
+                start_new_session=True,  # so that Ctrl-C does not reach it
                 preexec_fn=end_with_parent if self._tied else None,
             )
         while not self.answers():
             if self._process.poll() is not None:
-                raise UserError(f"Postgres does not start: {(self.folder / 'log').read_text()}")
+                raise UserError(f"Postgres failed to start: {(self.folder / 'log').read_text()}")
             time.sleep(_AGAIN_S)
 
     def answers(self) -> bool:
-        """Whether it lets somebody in within seconds."""
+        """Whether it accepts connections."""
         try:
             psycopg.connect(self.url(), connect_timeout=2).close()
         except psycopg.OperationalError:
@@ -103,14 +103,14 @@ class PostgresServer:
         return True
 
     def new_database(self, name: str) -> str:
-        """The URL of an empty database."""
+        """Create an empty database; returns its URL."""
         with psycopg.connect(self.url(), autocommit=True) as db:
             db.execute(f'CREATE DATABASE "{name}"'.encode())
         return self.url(name)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """End it, with all sessions that it has. SIGQUIT leaves what it has not written yet to its
-        next start."""
+        """Stop it and end its sessions. SIGQUIT leaves unwritten data for recovery at the next
+        start."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(how)
             self._process.wait()

@@ -1,4 +1,4 @@
-"""What is checked before anything is started, so that a mistake leaves nothing half-started."""
+"""Checks before anything starts, so that a mistake leaves nothing half-started."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def load_valid(
     overrides: Mapping[str, str] | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> LoadedConfig:
-    """The config at `path`, if it is one that could run somewhere. `meanwhile` is called while
-    another process tries the Python of its agents.
+    """The config at `path`, checked except for this machine's resources. `meanwhile` is called
+    while another process imports the Python code of its agents.
 
-    Raises ConfigError with everything that is wrong in it.
+    Raises `ConfigError` with all problems.
     """
     config = load(path, mods=known_mods().keys(), overrides=overrides)
     with ImportTrial(config) as trial:
@@ -63,8 +63,8 @@ def load_checked(
     overrides: Mapping[str, str] | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> LoadedConfig:
-    """The config at `path`, if it can run here and now; `meanwhile` as for `load_valid`. Raises
-    UserError."""
+    """The config at `path`, checked to run on this machine now; `meanwhile` as in `load_valid`.
+    Raises `UserError`."""
     config = load_valid(path, overrides, meanwhile)
     check_models(config)
     check_programs(config)
@@ -73,17 +73,16 @@ def load_checked(
 
 
 def check_port(address: ListenAddress) -> None:
-    """Raises UserError if nothing can listen there now."""
+    """Raise `UserError` if the address cannot be listened on."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         socket.create_server((address.host, address.port), family=family).close()
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UserError(
-                f"the address {address} is in use, perhaps by another network "
-                "(`hubbub network status`): "
-                "stop that one, or choose another by `listen` in the config, or for one run by "
-                f"`hubbub up --listen {address.host}:{address.port + 1}`"
+                f"the address {address} is in use, perhaps by another network (see `hubbub network "
+                "status`): stop it, or choose another address with `listen` in the config, or for "
+                f"one run with `hubbub up --listen {address.host}:{address.port + 1}`"
             ) from None
         why = error.strerror or str(error)
         raise UserError(
@@ -92,8 +91,8 @@ def check_port(address: ListenAddress) -> None:
 
 
 def check_mods(config: LoadedConfig) -> None:
-    """The mods of the config can be imported, live together, and have settings that they
-    understand. Raises ConfigProblems."""
+    """Check that the mods can be imported, are compatible, and have valid settings. Raises
+    `ConfigProblems`."""
     problems: list[ConfigError] = []
     before: list[type[Mod]] = []
     for n, entry in enumerate(config.file.mods):
@@ -125,69 +124,69 @@ def _agent_problems(config: LoadedConfig, functions: Mapping[str, MadeTool]) -> 
     file = config.file
     if not file.models and all(map(_is_plain, file.agents.values())):
         return []
-    from hubbub.app.agent_checks import agent_problems  # loads what agents with models are made of
+    from hubbub.app.agent_checks import agent_problems  # imports what agents with models need
 
     return agent_problems(config, functions)
 
 
 def _is_plain(agent: AgentConfig) -> bool:
-    """Whether it is nothing but a class or a program: no prompt, no model, no tools."""
+    """Whether an agent is only a class or a program, without prompt, model and tools."""
     own = (agent.tools, agent.disabled_tools, agent.tool_settings, agent.begin_with)
     return agent.kind in ("python", "program") and not (any(own) or agent.used_models)
 
 
 def _check_mcp(config: LoadedConfig) -> Iterator[ConfigError]:
-    """What agents with MCP servers need, reported once."""
+    """Report a missing extra for MCP servers, once."""
     agents = config.file.agents.items()
     using = (name for name, agent in agents if agent.mcp and agent.kind != "python")
-    name, wrong = next(using, None), missing_extra("mcp")
-    if name is not None and wrong is not None:
-        yield config.problem(("agents", name, "mcp"), f"agents.{name}.mcp: {wrong}")
+    name, problem = next(using, None), missing_extra("mcp")
+    if name is not None and problem is not None:
+        yield config.problem(("agents", name, "mcp"), f"agents.{name}.mcp: {problem}")
 
 
 def check_models(config: LoadedConfig) -> None:
-    """No agent needs a key that is not there. Raises UserError with one sentence."""
+    """Check that no agent's model lacks its API key. Raises `UserError`."""
     used = {model for agent in config.file.agents.values() for model in agent.used_models}
     without = sorted(name for name in used if config.file.models[name].lacks_key)
     if not without:
         return
     place = shown_path(config.path)
     raise UserError(
-        f"{place} needs a model and none can be reached: {without_key(without[0])}; "
-        "`hubbub init` in an empty folder makes a network that needs none"
+        f"{place} needs a model: {without_key(without[0])}; `hubbub init` in an empty folder "
+        "creates a network that works without one"
     )
 
 
 def programs_of(config: LoadedConfig) -> Sequence[tuple[str, AcpConfig]]:
-    """The agents that are programs of their own, and their programs."""
+    """The coding agents with their programs."""
     agents = config.file.agents.items()
     return [(name, agent.acp) for name, agent in agents if agent.kind == "acp" and agent.acp]
 
 
 def _check_doors(config: LoadedConfig) -> Iterator[ConfigError]:
-    """The extras that the config's doors need, each reported once."""
+    """Report missing extras for other protocols, each once."""
     for name, _ in programs_of(config)[:1]:
-        if (wrong := missing_extra("acp")) is not None:
-            yield config.problem(("agents", name, "kind"), f"agents.{name}: {wrong}")
-    elsewhere = [name for name, agent in config.file.agents.items() if agent.kind == "a2a"]
-    if elsewhere and (wrong := missing_extra("a2a")) is not None:
-        yield config.problem(("agents", elsewhere[0], "kind"), f"agents.{elsewhere[0]}: {wrong}")
-    if config.file.network.mcp and (wrong := missing_extra("mcp")) is not None:
-        yield config.problem(("network", "mcp"), f"network.mcp: {wrong}")
-    if config.file.network.a2a is not None and (wrong := missing_extra("a2a")) is not None:
-        yield config.problem(("network", "a2a"), f"network.a2a: {wrong}")
+        if (problem := missing_extra("acp")) is not None:
+            yield config.problem(("agents", name, "kind"), f"agents.{name}: {problem}")
+    remote = [name for name, agent in config.file.agents.items() if agent.kind == "a2a"]
+    if remote and (problem := missing_extra("a2a")) is not None:
+        yield config.problem(("agents", remote[0], "kind"), f"agents.{remote[0]}: {problem}")
+    if config.file.network.mcp and (problem := missing_extra("mcp")) is not None:
+        yield config.problem(("network", "mcp"), f"network.mcp: {problem}")
+    if config.file.network.a2a is not None and (problem := missing_extra("a2a")) is not None:
+        yield config.problem(("network", "a2a"), f"network.a2a: {problem}")
 
 
 def _check_bridges(config: LoadedConfig) -> Iterator[ConfigError]:
-    """The other chats are known, and understand their settings."""
+    """Report unknown kinds of bridges and invalid settings."""
     if config.file.bridges:
-        from hubbub.app.bridges import check_bridges  # who has none imports none
+        from hubbub.app.bridges import check_bridges  # only imported if there are bridges
 
         yield from check_bridges(config)
 
 
 def check_programs(config: LoadedConfig) -> None:
-    """The programs of agents are on this machine. Raises ConfigProblems."""
+    """Check that the programs of agents are installed. Raises `ConfigProblems`."""
     problems: list[ConfigError] = []
     folder = str(config.path.parent)
     places: list[tuple[Loc, str, str]] = [
@@ -202,16 +201,16 @@ def check_programs(config: LoadedConfig) -> None:
     for loc, program, cwd in places:
         if shutil.which(program if os.sep not in program else os.path.join(cwd, program)):
             continue
-        text = f"{dotted(loc)}: there is no program '{program}'"
         where = "" if os.sep in program else " on the PATH"
-        problems.append(config.problem(loc, f"{text}{where}: install it"))
+        text = f"{dotted(loc)}: there is no program '{program}'{where}: install it"
+        problems.append(config.problem(loc, text))
     if problems:
         raise ConfigProblems(problems)
 
 
 def without_key(model: str) -> str:
-    """What to do about a model of this name that lacks one."""
+    """What to do about a model without an API key."""
     return (
-        f"models.{model} has no key: set OPENAI_API_KEY where its api_key asks for that, or "
-        f"models.{model}.base_url to a server of your own (Ollama, vLLM, llama.cpp)"
+        f"models.{model} has no API key: set OPENAI_API_KEY if its api_key refers to that, or set "
+        f"models.{model}.base_url to your own server (Ollama, vLLM, llama.cpp)"
     )

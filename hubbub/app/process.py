@@ -1,4 +1,4 @@
-"""This process: its event loop, its garbage collector, and where what it prints and logs goes."""
+"""This process: its event loop, garbage collector, output and logging."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["Printer", "configure_logging", "loading", "run_loop"]
 
 
 YOUNG, MIDDLE, OLD = 20_000, 20, 50
-"""Objects after which each generation is looked at. Messages are made of objects that die by
-themselves when they have been sent; with the defaults, a burst of them has the collector walk
-through everything that the hub holds, again and again."""
+"""Thresholds of the garbage collector. Messages consist of objects that are freed by reference
+counting once they are sent; with the defaults, a burst of messages makes the collector traverse
+everything that the hub holds, again and again."""
 T = TypeVar("T")
 
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Around the imports of a program and whatever else lives to its end: none of that is looked
-    at, neither while it is made, which takes a sixth of the time, nor later.
+    """Wrap imports and other allocations that live until exit, to exclude them from garbage
+    collection both during loading, where it takes a sixth of the time, and later.
     """
     gc.disable()
     try:
@@ -38,23 +38,23 @@ def loading() -> Iterator[None]:
 
 
 def run_loop(work: Coroutine[None, None, T]) -> T:
-    """Run a program's coroutine to its end, with uvloop where that exists."""
+    """Run a program's coroutine to its end, with uvloop if available."""
     import asyncio
 
     try:
         import uvloop
-    except ImportError:  # not made for this platform
+    except ImportError:  # not available on this platform
         return asyncio.run(work)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
 
 def configure_logging(*, debug: bool, printer: Printer | None = None) -> None:
-    """Log records go to stderr, one plain line each, so that stdout stays for answers. Without
-    `debug`, only warnings and worse.
+    """Write log records to stderr, one plain line each, and keep stdout for answers. Without
+    `debug`, only warnings and above.
 
-    A process whose loop serves others gives a `printer`: then no record waits for its reader. That
-    there is no reader fails no record either way.
+    A process whose loop serves others passes a `printer`, so that records never block on a slow
+    reader. A missing reader is ignored in either case.
     """
     import logging
 
@@ -62,7 +62,7 @@ def configure_logging(*, debug: bool, printer: Printer | None = None) -> None:
 
     from hubbub.logs import STDERR, processors
 
-    stream = STDERR if printer is None else cast(TextIO, printer)  # it is only written to
+    stream = STDERR if printer is None else cast(TextIO, printer)  # only `write` is used
     level = logging.DEBUG if debug else logging.WARNING
     structlog.configure(
         processors=processors(),
@@ -73,18 +73,17 @@ def configure_logging(*, debug: bool, printer: Printer | None = None) -> None:
 
 
 MOST = 4 * 1024 * 1024
-"""Characters that wait for a reader; what comes on top is left out and counted."""
+"""Characters that are buffered for a slow reader; further lines are dropped and counted."""
 CLOSE_WITHIN_S = 0.5
-"""Seconds that the end waits for a reader who does not read."""
+"""Seconds that closing waits for a slow reader."""
 
 
 class Printer:
-    """Writes to `stream` without ever holding up its caller.
+    """Writes to `stream` without ever blocking its caller.
 
-    A terminal that was stopped (Ctrl-S) or a program that does not read its pipe holds up a thread
-    and nothing else. What does not fit then is left out; `gap(count)` is the text that says so. A
-    reader that has gone away gets nothing more. Characters that the stream's encoding lacks
-    become question marks.
+    A stopped terminal (Ctrl-S) or a program that does not read its pipe blocks only a thread. Text
+    beyond the buffer is dropped; `gap(count)` is the text to write instead. When the reader has
+    gone, writing stops. Characters that the stream's encoding lacks become question marks.
     """
 
     def __init__(self, stream: TextIO, gap: Callable[[int], str], *, most: int = MOST):
@@ -111,7 +110,7 @@ class Printer:
         self._thread.join(CLOSE_WITHIN_S)
 
     def write(self, text: str) -> int:
-        """Have `text` written soon. Returns its length, as files do."""
+        """Queue `text` for writing. Returns its length, as files do."""
         with self._changed:
             if self._left_out or self._size + len(text) > self._most:
                 self._left_out += 1
@@ -122,7 +121,7 @@ class Printer:
         return len(text)
 
     def flush(self) -> None:
-        """Does nothing: a flush would wait for the reader."""
+        """Does nothing: a flush would block on the reader."""
 
     def _run(self) -> None:
         while (text := self._next()) is not None:
@@ -135,7 +134,7 @@ class Printer:
                 return
 
     def _next(self) -> str | None:
-        """All that waits, and what to say about the rest; None at the end."""
+        """All buffered text and the gap, if any; None at the end."""
         with self._changed:
             while not self._waiting and not self._closed:
                 self._changed.wait()
@@ -150,16 +149,17 @@ class Printer:
 def _write(stream: TextIO, text: str) -> None:
     """Write all of `text`.
 
-    Past the stream's own buffer: Python empties that at its end, and would wait for the reader.
+    Bypasses the stream's own buffer, which Python flushes at exit, where it would block on the
+    reader.
     """
     data = text.encode(stream.encoding or "utf-8", "replace")
     try:
         fd = stream.fileno()
-    except io.UnsupportedOperation:  # it stands for no file
+    except io.UnsupportedOperation:  # not a real file
         stream.write(data.decode(stream.encoding or "utf-8"))
         return
     while data:
         try:
             data = data[os.write(fd, data) :]
-        except BlockingIOError:  # somebody made the terminal so
+        except BlockingIOError:  # another program made the terminal non-blocking
             select.select([], [fd], [])

@@ -1,4 +1,4 @@
-"""The prompts of a network's agents, as they would be in a turn, without running anything."""
+"""The prompts of a network's agents as in a turn, without running anything."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def mod_notes(entries: Sequence[str | Mapping[str, object]]) -> tuple[Note, ...]:
-    """The mods of a config as a prompt tells of them: name, and the first line of their docs."""
+    """The mods of a config for prompts: name, and the first line of their docs."""
     names = [entry if isinstance(entry, str) else next(iter(entry), "") for entry in entries]
     if not names:
         return ()
@@ -58,7 +58,7 @@ def mod_notes(entries: Sequence[str | Mapping[str, object]]) -> tuple[Note, ...]
 
 
 def operations(file: NetworkFile) -> tuple[OperationInfo, ...]:
-    """What the hub of this config would offer. Raises UserError for mods that there are not."""
+    """The operations that the config's hub offers. Raises `UserError` for unknown mods."""
     from hubbub.mods.loader import operations_of
     from hubbub.network.operations import CORE_OPERATIONS
 
@@ -80,7 +80,7 @@ class AgentPrompt:
 
     @classmethod
     def of(cls, loaded: LoadedConfig, name: str, config: AgentConfig) -> Self:
-        """That of an agent with this section. Raises `ConfigError` for what is wrong in its
+        """The prompt of an agent with this section. Raises `ConfigError` for problems in its
         files."""
         folder = loaded.path.parent
         agent = resolve_agent(config, name, folder, loaded.file.models)
@@ -90,10 +90,10 @@ class AgentPrompt:
 
     @cached_property
     def toolbox(self) -> Toolbox:
-        """The tools that the agent would have, none of which can be run. Those of MCP servers are
-        not among them: they are known when the servers run.
+        """The agent's tools, which cannot be run here. Does not include those of MCP servers, which
+        are known only when the servers run.
 
-        Raises `ConfigError` for tools that there are not.
+        Raises `ConfigError` for unknown tools.
         """
         fork = self.config.fork if self.config.kind == "llm" else None
         more = [ForkTool(fork)] if fork is not None else []
@@ -104,24 +104,24 @@ class AgentPrompt:
 
     @cached_property
     def ready(self) -> Ready:
-        """What the hub would tell the agent."""
+        """The `ready` that the hub would send the agent."""
         return Ready(
             participant=self.name,
             kind="agent",
             resumed=False,
             head=0,
             cursor=0,
-            participants=tuple(_everybody(self.loaded.file)),
+            participants=tuple(_participants(self.loaded.file)),
             operations=operations(self.loaded.file),
         )
 
     @cached_property
     def mods(self) -> tuple[Note, ...]:
-        """What the prompt says of the network's mods."""
+        """The network's mods for the prompt."""
         return mod_notes(self.loaded.file.mods)
 
     def context(self, thread: str) -> PromptContext:
-        """A turn in this thread (canonical id), with everybody there whom the config names."""
+        """A turn in this thread (canonical id), with all participants of the config present."""
         file = self.loaded.file
         model = file.models.get(self.config.model)
         dialect = DIALECTS[(model.dialect if model else None) or "native"]
@@ -137,13 +137,13 @@ class AgentPrompt:
         )
 
     def awaited(self, context: PromptContext) -> SystemPrompts:
-        """What makes the system message of this turn, its `async` parts done: in a thread, since a
-        loop may run here."""
+        """The parts of this turn's system message with `async` ones awaited; in another OS thread,
+        since this one may be running a loop."""
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(asyncio.run, self.prompts.awaited(context)).result()
 
     def thread(self) -> str:
-        """The direct thread with a person of the config, or with somebody called ann."""
+        """The direct thread with the config's first person, or with `ann`."""
         return thread_ids.direct([self.name, next(iter(self.loaded.file.humans), "ann")])
 
     def render(self, template: PromptTemplate) -> str:
@@ -153,12 +153,12 @@ class AgentPrompt:
 
     @property
     def library(self) -> PromptLibrary:
-        """Where the agent's versioned prompts lie."""
+        """The agent's versioned prompts."""
         return PromptLibrary(self.loaded.path.parent / self.prompts.settings.folder)
 
 
 def agent_prompts(loaded: LoadedConfig) -> dict[str, AgentPrompt]:
-    """The prompts of all agents that are models, by the agent's name. Raises `ConfigError`."""
+    """The prompts of all agents with models, by agent. Raises `ConfigError`."""
     return {
         name: AgentPrompt.of(loaded, name, loaded.file.agent(name))
         for name, agent in loaded.file.agents.items()
@@ -167,7 +167,7 @@ def agent_prompts(loaded: LoadedConfig) -> dict[str, AgentPrompt]:
 
 
 def check_prompts(loaded: LoadedConfig) -> list[ConfigError]:
-    """What is wrong with the prompts that agents name: files, versions, variables."""
+    """Problems with the prompts of agents: files, versions, variables."""
     problems: list[ConfigError] = []
     for name, agent in loaded.file.agents.items():
         if agent.kind not in _WITHOUT_PROMPT:
@@ -180,7 +180,7 @@ def check_prompts(loaded: LoadedConfig) -> list[ConfigError]:
 
 
 def check_skills(loaded: LoadedConfig) -> list[ConfigError]:
-    """What is wrong with the files of skills that agents name, each with its line."""
+    """Problems with the skill files of agents."""
     problems: list[ConfigError] = []
     for agent in loaded.file.agents.values():
         if agent.kind == "llm" and agent.skills:
@@ -192,20 +192,20 @@ def check_skills(loaded: LoadedConfig) -> list[ConfigError]:
 
 
 def libraries(loaded: LoadedConfig) -> dict[Path, PromptLibrary]:
-    """The folders of versioned prompts that a config speaks of, `prompts` beside it among them."""
+    """The libraries of versioned prompts in a config, including `prompts` next to it."""
     settings = [agent.prompt for agent in loaded.file.agents.values() if agent.prompt]
     folders = ["prompts", *(prompt.folder for prompt in settings)]
     base = loaded.path.parent
     return {base / folder: PromptLibrary(base / folder) for folder in folders}
 
 
-def library_with(found: Iterable[PromptLibrary], name: str) -> PromptLibrary:
-    """The one of these folders that has the prompt; the first if none has."""
-    known = list(found)
-    return next((library for library in known if library.versions(name)), known[0])
+def library_with(libraries: Iterable[PromptLibrary], name: str) -> PromptLibrary:
+    """The library that has the prompt; the first one if none does."""
+    candidates = list(libraries)
+    return next((library for library in candidates if library.versions(name)), candidates[0])
 
 
-def _everybody(file: NetworkFile) -> list[Participant]:
+def _participants(file: NetworkFile) -> list[Participant]:
     agents = [
         Participant(id=name, kind="agent", present=True, card=agent.card)
         for name, agent in file.agents.items()
@@ -218,7 +218,7 @@ def _everybody(file: NetworkFile) -> list[Participant]:
 
 
 class _UnreachableHub:
-    """Stands where tools that are only described would find the hub."""
+    """Replaces the hub for tools that are only described."""
 
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue

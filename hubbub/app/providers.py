@@ -1,4 +1,4 @@
-"""Models that are within reach: keys in the environment, servers on this machine."""
+"""Finds available models: API keys in the environment, servers on this machine."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _KEYS = (
         "gemini-2.5-flash",
     ),
 )
-"""Variable, endpoint, a model of it that is cheap and can call tools."""
+"""Variable, endpoint, and a cheap model there that can call tools."""
 LOOPBACK = (
     ("Ollama", "http://127.0.0.1:11434/v1"),
     ("vLLM", "http://127.0.0.1:8000/v1"),
     ("llama.cpp", "http://127.0.0.1:8080/v1"),
 )
-"""Model servers at their usual places."""
+"""Model servers at their default addresses."""
 _WITHIN_S = 1.0
 _MOST_BYTES = 1_000_000
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Opens without the proxies of the environment: these servers are on this machine."""
+"""Ignores the proxies of the environment, since these servers are on this machine."""
 
 
 @dataclass(frozen=True)
@@ -49,38 +49,38 @@ class ModelProposal:
 
     model: str
     base_url: str
-    """As it stands in the YAML; may refer to a variable."""
+    """As written to the YAML; can refer to a variable."""
     key: str | None
-    """The environment variable with the key; None if none is needed."""
+    """The environment variable with the API key; None if none is needed."""
     source: str
-    """Where it was found."""
+    """How it was found."""
 
 
 async def find_models(
     environ: Mapping[str, str], servers: Sequence[tuple[str, str]] | None = None
 ) -> list[ModelProposal]:
-    """Everything that is within reach, keys first. Takes about a second at most.
+    """All available models, those with keys first. Takes at most about a second.
 
-    `servers` are names and base URLs to ask; None: those in LOOPBACK.
+    `servers` are names and base URLs to try; None: `LOOPBACK`.
     """
     own = environ.get("OPENAI_BASE_URL")
     places = [
         *(LOOPBACK if servers is None else servers),
         *([("OPENAI_BASE_URL", own)] if own else []),
     ]
-    found = await asyncio.gather(*(asyncio.to_thread(on_server, *place) for place in places))
-    local = [proposal for proposal in found if proposal is not None]
+    proposals = await asyncio.gather(*(asyncio.to_thread(on_server, *place) for place in places))
+    local = [proposal for proposal in proposals if proposal is not None]
     return [*from_environment(environ), *local]
 
 
 def from_environment(environ: Mapping[str, str]) -> list[ModelProposal]:
-    """What the keys in the environment open."""
+    """The models for API keys in the environment."""
     proposals: list[ModelProposal] = []
     for variable, base_url, model in _KEYS:
         if not environ.get(variable):
             continue
         if base_url == OPENAI and environ.get("OPENAI_BASE_URL"):
-            continue  # the key is for that server, which is asked itself
+            continue  # the key is for that server, which `find_models` tries
         proposals.append(ModelProposal(model, base_url, variable, f"{variable} is set"))
     return proposals
 
@@ -102,7 +102,7 @@ def on_server(name: str, base_url: str) -> ModelProposal | None:
 
 
 def _ids(listed: object) -> Iterable[str]:
-    """The ids of a model list, whatever a stranger's server has sent."""
+    """The ids in a model list from an untrusted server."""
     entries = listed.get("data") if isinstance(listed, dict) else None
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and isinstance(entry.get("id"), str):
@@ -114,7 +114,7 @@ def _first_chat_model(ids: Iterable[str]) -> str | None:
 
 
 def models_section(proposals: Sequence[ModelProposal]) -> str:
-    """The section `models` of a YAML file: the first proposal is the default."""
+    """The section `models` of a YAML file; the first proposal is the default."""
     lines = ["models:"]
     for n, proposal in enumerate(proposals):
         lines.append(f"  {'default' if n == 0 else f'other{n}'}:    # {proposal.source}")

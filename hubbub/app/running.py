@@ -1,4 +1,4 @@
-"""What a program that runs until it is told to stop is made of."""
+"""Building blocks for programs that run until they are stopped."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["background", "stopping", "until_signal"]
 
 @contextmanager
 def stopping(stop: asyncio.Event, report: Report, signals: bool) -> Iterator[None]:
-    """Signals set `stop`; a second one ends the process at once (agents end with it)."""
+    """A signal sets `stop`; a second one ends the process at once, and its agents with it."""
     loop = asyncio.get_running_loop()
 
     def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
             os._exit(128 + number)
-        stop.set()  # first: the report may fail, when the terminal has gone away
+        stop.set()  # first, because the report can fail if the terminal has gone away
         report(Stopping(number.name))
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signals else ()
@@ -45,7 +45,7 @@ async def until_signal(work: Coroutine[None, None, None]) -> None:
 
 @asynccontextmanager
 async def background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Run `work` beside the body and cancel it at the end; its failure ends the body too."""
+    """Run `work` alongside the body, and cancel it at the end; its failure ends the body."""
     async with asyncio.TaskGroup() as group:
         task = group.create_task(work)
         try:

@@ -1,4 +1,4 @@
-"""The processes of a network's agents: what each is started with, and how they are restarted."""
+"""Starts, supervises and restarts the processes of a network's agents."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ __all__ = [
 
 
 MAX_LINE = 8192
-"""Bytes after which a line is cut in two."""
+"""Bytes after which a line is split."""
 _CHUNK = 65536
 
 
 class OutputPipe:
-    """`fd` goes to a process as its output; what it writes there comes out of `reader`."""
+    """A pipe for a process's output: it writes to `fd`, and `reader` returns the data."""
 
     def __init__(self, fd: int, reader: asyncio.StreamReader):
         self.fd, self.reader = fd, reader
         self._open = True
 
     def handed_over(self) -> None:
-        """The process has its own copy of `fd`: from now on its end is the end of the lines."""
+        """Close our copy of `fd` once the process has its own, so that `reader` sees its end."""
         if self._open:
             self._open = False
             os.close(self.fd)
@@ -65,9 +65,9 @@ class OutputPipe:
 
 @asynccontextmanager
 async def output_pipe() -> AsyncIterator[OutputPipe]:
-    """A pipe that is closed at the end, even if somebody still has the other end open.
+    """A pipe that is closed on exit, even if another process still has the other end open.
 
-    (asyncio's own pipes of a subprocess stay open for as long as a grandchild holds them.)
+    (asyncio's own subprocess pipes stay open while a grandchild holds them.)
     """
     reading, writing = os.pipe()
     loop = asyncio.get_running_loop()
@@ -86,7 +86,7 @@ async def output_pipe() -> AsyncIterator[OutputPipe]:
 
 
 async def lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
-    """The lines without their ends; the last one even if it has none."""
+    """The lines without line ends, including an unterminated last one."""
     rest = b""
     while chunk := await reader.read(_CHUNK):
         *whole, rest = (rest + chunk).split(b"\n")
@@ -105,14 +105,14 @@ def _text(line: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Start it again after `after_s` seconds."""
+    """Restart the process after `after_s` seconds."""
 
     after_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Leave it: it died `deaths` times in a row as soon as it ran."""
+    """Give up: the process died `deaths` times in a row right after its start."""
 
     deaths: int
 
@@ -122,22 +122,22 @@ class RestartRules:
     """All times in seconds."""
 
     first_s: float = 0.5
-    """Before the first restart; every further death doubles it."""
+    """Delay before the first restart; each further death doubles it."""
     most_s: float = 60.0
     quick_s: float = 10.0
-    """Who lived shorter than this died quickly."""
+    """A process that lived shorter than this died quickly."""
     quick_deaths: int = 5
-    """So many quick deaths in a row open the circuit."""
+    """This many quick deaths in a row open the circuit."""
     steady_s: float = 120.0
-    """Who lived this long starts with a clean slate."""
+    """A process that lived this long starts with a clean slate."""
 
 
 class RestartPolicy:
-    """The history of one process: given each death, it says what to do.
+    """Decides what to do after each death of a process, based on its history.
 
-    The delay doubles from death to death and is forgotten after a steady life; only quick deaths in
-    a row open the circuit, and an open circuit stays open. Who came as far as to begin a turn was
-    able to live: the hub sees to it that one turn costs few lives.
+    The delay doubles with each death and resets after a steady life. Only quick deaths in a row
+    open the circuit, and an open circuit stays open. A process that started a turn counts as
+    healthy: the hub ensures that one turn kills a process only a few times.
     """
 
     def __init__(self, rules: RestartRules | None = None):
@@ -146,7 +146,7 @@ class RestartPolicy:
         self._quick = 0
 
     def died(self, lived_s: float, *, worked: bool = False) -> Restart | GiveUp:
-        """`worked`: whether it had begun a turn."""
+        """`worked`: whether it had started a turn."""
         rules = self._rules
         if self._quick >= rules.quick_deaths:
             return GiveUp(self._quick)
@@ -164,37 +164,37 @@ class RestartPolicy:
 
 
 GRACE_S = 1.0
-"""Seconds that a process has after SIGTERM before it is killed."""
+"""Seconds between SIGTERM and SIGKILL."""
 LINES = 500
-"""Of what a process has written: what its log shows."""
+"""Lines of a process's output that its log keeps."""
 _DRAIN_S = 0.5
-"""Seconds for reading what a process left in its pipes; a grandchild may hold them open."""
+"""Seconds to read remaining output; a grandchild can hold the pipes open."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """One process to keep running: one agent, or several that share it."""
+    """A process to supervise: of one agent, or of several that share it."""
 
     agents: tuple[str, ...]
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Beyond this process's own."""
+    """Added to this process's own."""
 
 
 class AgentPresence(Protocol):
-    """What the network knows of the agents."""
+    """The network's view of agents."""
 
     patience_s: float
-    """How long one that has answered no ping may take to come back."""
+    """Seconds for an agent that missed a ping to come back."""
 
     def begins(self, agent: str) -> int:
-        """How often a turn of the agent has begun so far."""
+        """The number of turns that the agent has started."""
 
     def present(self, agent: str) -> bool: ...
 
 
-class _Unseen:
-    """No network tells anything."""
+class _AlwaysPresent:
+    """Without a network: assume that agents are present."""
 
     patience_s = 0.0
 
@@ -206,21 +206,21 @@ class _Unseen:
 
 
 class _SupervisedUnit:
-    """A unit, what is wanted of it, and how it stands."""
+    """A unit with its desired and its actual state."""
 
     def __init__(self, unit: Unit):
         self.unit = unit
         self.wanted = asyncio.Event()
         self.wanted.set()
         self.again = False
-        """Whether somebody has ended it who wants it to run again."""
+        """Whether it was stopped to be restarted."""
         self.changed = asyncio.Event()
-        """Somebody wants something else of it than before."""
+        """Set when its desired state changes."""
         self.given_up = False
         self.task: asyncio.Task[None] | None = None
         self.process: Process | None = None
         self.starting = asyncio.Lock()
-        """Held while its process is made: who wants that one gone waits for it."""
+        """Held while its process is created, so that stopping waits for that."""
         self.since: datetime | None = None
         self.deaths = 0
         self.code: int | None = None
@@ -244,10 +244,10 @@ class _SupervisedUnit:
 
 
 class Supervisor:
-    """Runs units until it is cancelled; every process is gone when `run` returns.
+    """Runs units until cancelled; all processes have ended when `run` returns.
 
-    Processes run in sessions of their own, so that a Ctrl-C in the terminal reaches only this
-    process, which then stops them in order.
+    Processes run in their own sessions, so that a Ctrl-C in the terminal reaches only this process,
+    which then stops them in order.
     """
 
     def __init__(
@@ -261,60 +261,66 @@ class Supervisor:
         agents: AgentPresence | None = None,
     ):
         self._of = {
-            agent: kept for kept in map(_SupervisedUnit, units) for agent in kept.unit.agents
+            agent: supervised
+            for supervised in map(_SupervisedUnit, units)
+            for agent in supervised.unit.agents
         }
         self._report = report
         self._rules = rules
         self._sleep = sleep
         self._grace_s = grace_s
-        self._agents = agents or _Unseen()
+        self._agents = agents or _AlwaysPresent()
         self._group: asyncio.TaskGroup | None = None
         self._lifeline: Lifeline
 
     async def run(self) -> None:
-        """Runs until it is cancelled, or a report fails."""
+        """Run until cancelled, or until a report fails."""
         with Lifeline() as self._lifeline:
             async with asyncio.TaskGroup() as self._group:
-                for kept in list(self._of.values()):
-                    self._begin(kept)
-                await asyncio.Event().wait()  # more may be added
+                for supervised in list(self._of.values()):
+                    self._begin(supervised)
+                await asyncio.Event().wait()  # more units can be added
 
-    def _begin(self, kept: _SupervisedUnit) -> None:
-        if self._group is not None and kept.task is None:
-            kept.task = self._group.create_task(self._keep(kept), name=f"keep {kept.unit.agents}")
+    def _begin(self, supervised: _SupervisedUnit) -> None:
+        if self._group is not None and supervised.task is None:
+            supervised.task = self._group.create_task(
+                self._keep(supervised), name=f"keep {supervised.unit.agents}"
+            )
 
-    async def _keep(self, kept: _SupervisedUnit) -> None:
-        unit = kept.unit
+    async def _keep(self, supervised: _SupervisedUnit) -> None:
+        unit = supervised.unit
         while True:
-            await kept.wanted.wait()
-            kept.given_up, policy = False, RestartPolicy(self._rules)
-            while kept.wanted.is_set():
+            await supervised.wanted.wait()
+            supervised.given_up, policy = False, RestartPolicy(self._rules)
+            while supervised.wanted.is_set():
                 started, before = SystemClock.monotonic(), self._begins(unit)
-                code = await self._run_once(kept)
-                kept.code = code if code is not None else kept.code
-                if code is None or kept.again or not kept.wanted.is_set():  # somebody has ended it
-                    kept.again = False
+                code = await self._run_once(supervised)
+                supervised.code = code if code is not None else supervised.code
+                if (
+                    code is None or supervised.again or not supervised.wanted.is_set()
+                ):  # it was stopped
+                    supervised.again = False
                     break
-                kept.deaths += 1
+                supervised.deaths += 1
                 lived_s = SystemClock.monotonic() - started
                 verdict = policy.died(lived_s, worked=self._begins(unit) > before)
                 if isinstance(verdict, GiveUp):
-                    kept.given_up = True
-                    kept.wanted.clear()
+                    supervised.given_up = True
+                    supervised.wanted.clear()
                     self._report(AgentGivenUp(unit.agents, code, verdict.deaths))
                     break
                 self._report(AgentDied(unit.agents, code, verdict.after_s))
-                await self._pause(kept, verdict.after_s)
-                if kept.again:
-                    kept.again = False
+                await self._pause(supervised, verdict.after_s)
+                if supervised.again:
+                    supervised.again = False
                     break
 
-    async def _pause(self, kept: _SupervisedUnit, seconds: float) -> None:
-        """Before the next life; over at once when somebody wants it now, or no more."""
-        kept.changed.clear()
+    async def _pause(self, supervised: _SupervisedUnit, seconds: float) -> None:
+        """Wait before a restart, or until its desired state changes."""
+        supervised.changed.clear()
         waiting = {
             asyncio.ensure_future(self._sleep(seconds)),
-            asyncio.ensure_future(kept.changed.wait()),
+            asyncio.ensure_future(supervised.changed.wait()),
         }
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -322,50 +328,52 @@ class Supervisor:
             for each in waiting:
                 each.cancel()
 
-    # What owners of the network want ----------------------------------------------------------
+    # Operations for owners of the network -----------------------------------------------------
 
     def processes(self) -> Sequence[AgentProcess]:
-        """How each agent's process stands."""
-        return [kept.described(agent) for agent, kept in self._of.items()]
+        """The state of each agent's process."""
+        return [supervised.described(agent) for agent, supervised in self._of.items()]
 
     def output(self, agent: str) -> Sequence[str]:
-        """The last lines that the agent's process has written, the oldest first."""
+        """The latest lines of output of the agent's process, oldest first."""
         return tuple(self._of[agent].output)
 
     def start(self, agent: str) -> None:
-        """Let it run, if it does not."""
+        """Start the agent's process unless it is running."""
         self._of[agent].wanted.set()
 
     async def stop(self, agent: str) -> None:
-        """End it until it is started; returns when it is gone."""
-        kept = self._of[agent]
-        kept.wanted.clear()
-        kept.changed.set()
-        await self._end(kept)
+        """Stop the agent's process until it is started again; returns when it has ended."""
+        supervised = self._of[agent]
+        supervised.wanted.clear()
+        supervised.changed.set()
+        await self._end(supervised)
 
     async def restart(self, agent: str) -> None:
-        """End it, and let it run again at once; returns when the old process is gone."""
-        kept = self._of[agent]
-        kept.again = kept.wanted.is_set()  # else it does not run, and begins as ever
-        kept.wanted.set()
-        kept.changed.set()
-        await self._end(kept)
+        """Restart the agent's process; returns when the old process has ended."""
+        supervised = self._of[agent]
+        supervised.again = (
+            supervised.wanted.is_set()
+        )  # otherwise it is not running, and just starts
+        supervised.wanted.set()
+        supervised.changed.set()
+        await self._end(supervised)
 
     def add(self, unit: Unit) -> None:
-        """Keep one more running."""
-        kept = _SupervisedUnit(unit)
-        self._of.update(dict.fromkeys(unit.agents, kept))
-        self._begin(kept)
+        """Supervise another unit."""
+        supervised = _SupervisedUnit(unit)
+        self._of.update(dict.fromkeys(unit.agents, supervised))
+        self._begin(supervised)
 
     async def remove(self, agent: str) -> None:
-        """End the agent's process for good, if it has one, with those that share it; they start
-        anew with the network."""
+        """Stop the agent's process permanently, if there is one. Agents that share it restart only
+        with the network."""
         if agent not in self._of:
             return
         await self.stop(agent)
-        kept = self._of.pop(agent)
-        if kept.task is not None and kept not in self._of.values():
-            kept.task.cancel()
+        supervised = self._of.pop(agent)
+        if supervised.task is not None and supervised not in self._of.values():
+            supervised.task.cancel()
 
     # One process ------------------------------------------------------------------------------
 
@@ -373,8 +381,8 @@ class Supervisor:
         return sum(map(self._agents.begins, unit.agents))
 
     def silent(self, agent: str) -> None:
-        """The agent has answered no ping. If it does not come back it hangs where no signal reaches
-        it, in C code with the interpreter's lock or in a loop of its own: it is killed."""
+        """The agent missed a ping. If it does not come back, it is killed: it hangs where no signal
+        reaches it, in C code that holds the GIL or in a tight loop."""
         process = self._of[agent].process if agent in self._of else None
         if process is not None and self._group is not None:
             self._group.create_task(self._replace(agent, process))
@@ -386,15 +394,15 @@ class Supervisor:
         self._report(AgentStuck((agent,)))
         _kill(process)
 
-    async def _run_once(self, kept: _SupervisedUnit) -> int | None:
-        """One life of the process; its exit code, or minus the signal that ended it. None: nobody
-        wants it any more."""
-        unit, lifeline = kept.unit, self._lifeline
+    async def _run_once(self, supervised: _SupervisedUnit) -> int | None:
+        """Run the process once. Returns its exit code, or minus the signal that killed it; None if
+        it is no longer wanted."""
+        unit, lifeline = supervised.unit, self._lifeline
         async with output_pipe() as out, output_pipe() as err:
-            async with kept.starting:
-                if not kept.wanted.is_set():
+            async with supervised.starting:
+                if not supervised.wanted.is_set():
                     return None
-                process = kept.process = await asyncio.create_subprocess_exec(
+                process = supervised.process = await asyncio.create_subprocess_exec(
                     *unit.command,
                     stdin=DEVNULL,
                     stdout=out.fd,
@@ -405,38 +413,38 @@ class Supervisor:
                 )
             out.handed_over()
             err.handed_over()
-            kept.since = datetime.now(UTC)
+            supervised.since = datetime.now(UTC)
             self._report(AgentStarted(unit.agents, process.pid))
             readers = [
-                asyncio.create_task(self._relay(kept, "stdout", out.reader)),
-                asyncio.create_task(self._relay(kept, "stderr", err.reader)),
+                asyncio.create_task(self._relay(supervised, "stdout", out.reader)),
+                asyncio.create_task(self._relay(supervised, "stderr", err.reader)),
             ]
             try:
                 return await process.wait()
             finally:
-                kept.process = None
+                supervised.process = None
                 await self._stop(process)
                 await _drain(readers)
 
     async def _relay(
         self,
-        kept: _SupervisedUnit,
+        supervised: _SupervisedUnit,
         stream: Literal["stdout", "stderr"],
         reader: asyncio.StreamReader,
     ) -> None:
         async for line in lines(reader):
-            kept.output.append(line)
-            self._report(AgentOutput(kept.unit.agents, stream, line))
+            supervised.output.append(line)
+            self._report(AgentOutput(supervised.unit.agents, stream, line))
 
-    async def _end(self, kept: _SupervisedUnit) -> None:
-        """End its process, also one that is being made."""
-        async with kept.starting:
-            process = kept.process
+    async def _end(self, supervised: _SupervisedUnit) -> None:
+        """Stop its process, even if it is just being created."""
+        async with supervised.starting:
+            process = supervised.process
         if process is not None:
             await self._stop(process)
 
     async def _stop(self, process: Process) -> None:
-        """Ask it to end, and kill it with all it started if it does not."""
+        """Terminate the process; kill it and its children if it does not end in time."""
         if process.returncode is not None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -447,24 +455,24 @@ class Supervisor:
 
 
 def _kill(process: Process) -> None:
-    """With all that it has started."""
+    """Kill a process and its children."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _drain(readers: Sequence[asyncio.Task[None]]) -> None:
-    """Read what is left for a moment, then no longer; raises what a reader raised."""
-    done, left = await asyncio.wait(readers, timeout=_DRAIN_S)
-    for reader in left:
+    """Read remaining output for a moment; raises what a reader raised."""
+    done, pending = await asyncio.wait(readers, timeout=_DRAIN_S)
+    for reader in pending:
         reader.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.gather(*pending, return_exceptions=True)
     for reader in done:
         reader.result()
 
 
 def units(config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str) -> list[Unit]:
-    """One process per agent, one for all that share, and one per bridge. `run` names this life of
-    the network."""
+    """One process per agent, one for all agents that share it, and one per bridge. `run` is the id
+    of this run of the network."""
     own = [(name,) for name, agent in config.file.agents.items() if agent.process == "own"]
     shared = tuple(name for name, agent in config.file.agents.items() if agent.process == "shared")
     together = [*own, shared, *((name,) for name in config.file.bridges)]

@@ -1,16 +1,16 @@
-"""Traces: what a network does as OpenTelemetry spans, with the conventions for generative AI.
+"""Traces: the work of a network as OpenTelemetry spans, with the conventions for generative AI.
 
     send direct                      a message, until it is durable
-      wake bob                       from then until bob's turn begins
+      wake bob                       from then until bob's turn starts
         invoke_agent bob             the turn
-          chat gpt-5-mini            a question to its model
-          execute_tool lookup        a tool
-          send channel               what it said
+          chat gpt-5-mini            a request to its model
+          execute_tool lookup        a tool call
+          send channel               a message sent by the turn
 
-The hub's log and its records of turns hold all of it, so the spans are made from them, here alone:
-no agent's process sends any. An interaction is one trace. Ids of traces and spans are digests of
-what they stand for, so everybody computes the same ones. The standard environment variables say
-where spans go, which are taken, and what the service is called.
+Spans are derived from the hub's log and its records of turns; agent processes export none. An
+interaction is one trace. Ids of traces and spans are digests of the ids they represent, so they
+are the same wherever they are computed. The standard environment variables configure exporters,
+sampling and the service's name.
 """
 
 from __future__ import annotations
@@ -50,16 +50,15 @@ __all__ = ["traced"]
 log = get_logger(__name__)
 
 FLUSH_S = 5.0
-"""How long the end waits for a collector to take the last spans."""
+"""Seconds that shutdown waits for the collector to accept the last spans."""
 _FAILURES: Final = frozenset({"timeout", "model_error", "handler_error", "budget_exhausted"})
 Attributes = Mapping[str, AttributeValue | None]
 
 
 @asynccontextmanager
 async def traced(hub: Hub, node: str = "") -> AsyncIterator[None]:
-    """Within, what the hub commits is exported; its resource says which `node` runs it, among
-    other networks. Raises `UserError` for an exporter that is not installed or that cannot be made.
-    """
+    """Export the hub's commits as spans inside this context; the resource names its `node`, if any.
+    Raises `UserError` if an exporter is not installed or cannot be created."""
     about = {"service.instance.id": node, "hubbub.network": hub.config.name} if node else {}
     processors = [BatchSpanProcessor(each) for each in _exporters(os.environ)]
     traces = Traces(
@@ -75,28 +74,28 @@ async def traced(hub: Hub, node: str = "") -> AsyncIterator[None]:
 
 
 class Traces:
-    """Makes spans of what is committed. Nothing that goes wrong here reaches the commit."""
+    """Creates spans from commits. Errors here do not affect the commit."""
 
     with_content = False
-    """Whether texts, arguments and results go along."""
+    """Whether spans include texts, arguments and results."""
 
     def __init__(self, hub: Hub, provider: TracerProvider, processors: Sequence[SpanProcessor]):
-        """`provider` has the sampler and the resource."""
+        """`provider` supplies the sampler and the resource."""
         self._store, self._epoch = hub.store, hub.kernel.state.epoch
         self._provider, self._processors = provider, processors
         self._scope = InstrumentationScope("hubbub")
         self._reading: set[asyncio.Task[None]] = set()
 
     def committed(self, entries: Sequence[Entry]) -> None:
-        """These messages are durable."""
+        """Trace messages, which are durable now."""
         try:
             for entry in entries:
                 self._message(Message.model_validate_json(entry.body), entry)
         except Exception:
-            log.exception("a message cannot be traced")
+            log.exception("cannot trace a message")
 
     def recorded(self, records: Sequence[Record]) -> None:
-        """These records are durable: turns that have ended are read back, a moment later."""
+        """Trace records, which are durable now: ended turns are read back in the background."""
         for record in records:
             if isinstance(record, TurnEnded):
                 task = asyncio.create_task(self._turn_of(record.id))
@@ -104,7 +103,7 @@ class Traces:
                 task.add_done_callback(self._reading.discard)
 
     async def settle(self) -> None:
-        """Wait until the spans of all turns that have ended are made."""
+        """Wait for the spans of all ended turns."""
         if self._reading:
             await asyncio.wait(self._reading)
 
@@ -117,9 +116,9 @@ class Traces:
             read = [await self._store.message(int(name[1:])) for name in turn.start.messages]
             self._turn(turn, [Message.model_validate_json(body) for body in read if body])
         except StoreUnavailable as error:
-            log.warning("turn %s cannot be traced: %s", turn_id, error)
+            log.warning("cannot trace turn %s: %s", turn_id, error)
         except Exception:
-            log.exception("turn %s cannot be traced", turn_id)
+            log.exception("cannot trace turn %s", turn_id)
 
     def _message(self, message: Message, entry: Entry) -> None:
         cause = entry.turn or message.cause_id
@@ -210,14 +209,14 @@ class Traces:
                 ended=at + _ms(step.duration_ms or 0),
                 attributes={
                     "gen_ai.operation.name": "chat",
-                    "gen_ai.provider.name": "openai",  # the protocol that endpoints are asked by
+                    "gen_ai.provider.name": "openai",  # the endpoints' protocol
                     "gen_ai.request.model": model,
                     "gen_ai.agent.name": turn.agent,
                     "gen_ai.conversation.id": turn.start.thread_id,
                     "gen_ai.usage.input_tokens": step.tokens_in,
                     "gen_ai.usage.output_tokens": step.tokens_out,
                     "gen_ai.response.finish_reasons": [step.finish_reason or "stop"],
-                    "gen_ai.output.messages": self._said(step),
+                    "gen_ai.output.messages": self._output_messages(step),
                     "hubbub.step": step.n,
                     "hubbub.cost_usd": step.cost_usd,
                 },
@@ -252,15 +251,15 @@ class Traces:
             },
         )
 
-    def _said(self, step: Step) -> str | None:
+    def _output_messages(self, step: Step) -> str | None:
         if not self.with_content:
             return None
         parts: list[dict[str, object]] = (
             [{"type": "text", "content": step.text}] if step.text else []
         )
         for call in step.calls:
-            asked = {"id": call.id, "name": call.name, "arguments": call.arguments}
-            parts.append({"type": "tool_call", **asked})
+            request = {"id": call.id, "name": call.name, "arguments": call.arguments}
+            parts.append({"type": "tool_call", **request})
         reason = step.finish_reason or "stop"
         return json.dumps([{"role": "assistant", "parts": parts, "finish_reason": reason}])
 
@@ -298,13 +297,13 @@ class Traces:
             each.on_end(span)
 
     def _context(self, interaction: str | int, what: str) -> SpanContext:
-        """The span of a message, wake, turn, step or call in an interaction, or in its trace."""
+        """The span context of a message, wake, turn, step or call in an interaction or a trace."""
         trace = (
             interaction if isinstance(interaction, int) else _digest(16, self._epoch, interaction)
         )
         decision = self._provider.sampler.should_sample(None, trace, what).decision
-        taken = decision is Decision.RECORD_AND_SAMPLE
-        flags = TraceFlags.SAMPLED if taken else TraceFlags.DEFAULT
+        is_sampled = decision is Decision.RECORD_AND_SAMPLE
+        flags = TraceFlags.SAMPLED if is_sampled else TraceFlags.DEFAULT
         return SpanContext(trace, _digest(8, self._epoch, what), False, TraceFlags(flags))
 
 
@@ -321,13 +320,13 @@ def _ms(duration: float) -> int:
 
 
 def _wants_content(environ: Mapping[str, str]) -> bool:
-    """Whether texts, arguments and results go along. They are people's words: not by default."""
+    """Whether spans include texts, arguments and results. Off by default: they are private."""
     value = environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
     return value.strip().lower() in ("true", "span_only", "span_and_event")
 
 
 def _exporters(environ: Mapping[str, str]) -> list[SpanExporter]:
-    """Those that OTEL_TRACES_EXPORTER names. Raises `UserError`."""
+    """The exporters in OTEL_TRACES_EXPORTER. Raises `UserError`."""
     names = [each.strip() for each in environ.get("OTEL_TRACES_EXPORTER", "otlp").split(",")]
     return [_exporter(name, environ) for name in names if name and name != "none"]
 
@@ -338,22 +337,23 @@ def _exporter(name: str, environ: Mapping[str, str]) -> SpanExporter:
         both = environ.get("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")
         protocol = environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", both)
         wanted = "otlp_proto_grpc" if protocol == "grpc" else "otlp_proto_http"
-    found = entry_points(group="opentelemetry_traces_exporter", name=wanted)
-    if not found:
-        there = sorted(entry_points(group="opentelemetry_traces_exporter").names)
+    entries = entry_points(group="opentelemetry_traces_exporter", name=wanted)
+    if not entries:
+        installed = sorted(entry_points(group="opentelemetry_traces_exporter").names)
         raise UserError(
-            f"OTEL_TRACES_EXPORTER: there is no exporter {wanted} here (there are: "
-            f"{', '.join(there)}); install the package that has it, or name another one"
+            f"OTEL_TRACES_EXPORTER: the exporter {wanted} is not installed (installed: "
+            f"{', '.join(installed)}); install its package, or choose another one"
         )
     try:
-        exporter: SpanExporter = next(iter(found)).load()()
+        exporter: SpanExporter = next(iter(entries)).load()()
     except Exception as error:
-        raise UserError(f"OTEL_TRACES_EXPORTER: {wanted} cannot be used: {error}") from error
+        raise UserError(f"OTEL_TRACES_EXPORTER: cannot use {wanted}: {error}") from error
     return exporter
 
 
 async def _flush(processors: Sequence[SpanProcessor]) -> None:
-    """Export what is left. A collector that is away holds up no end: the thread is a daemon."""
+    """Export the remaining spans. An unreachable collector does not block exit: the thread is a
+    daemon."""
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def shut_down() -> None:
@@ -366,4 +366,4 @@ async def _flush(processors: Sequence[SpanProcessor]) -> None:
         async with asyncio.timeout(FLUSH_S):
             await ended.wait()
     except TimeoutError:
-        log.warning("no collector took the last spans within %g s", FLUSH_S)
+        log.warning("no collector accepted the last spans within %g s", FLUSH_S)

@@ -1,9 +1,9 @@
 """The command `hubbub`.
 
-`app` has all commands in one table and says what has failed; `operations` makes commands of
-operations; the other modules are what is written by hand: a flow of several calls, or nothing that
-a hub is asked. `connection` is the way to a network, `output` the way to the screen. What a
-command needs is imported when it runs, so that help is quick.
+`app` has all commands in one table and reports failures; `operations` generates commands from
+operations; the other modules hold handwritten commands, which make several calls or none.
+`connection` joins a network, `output` prints. A command imports its dependencies when it runs, so
+help is fast.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def main() -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """While it lasts, Ctrl-C ends the process without a word: nothing is under way yet."""
+    """Exit silently on Ctrl-C inside this block: no work has started yet."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield  # ignored, as by a shell for what it runs in the background
+        yield  # ignored, as a shell does for background jobs
         return
     signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     yield

@@ -1,4 +1,4 @@
-"""`acp`: an agent of a network in an editor that speaks the Agent Client Protocol."""
+"""`acp`: serve an agent to an editor over the Agent Client Protocol."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def acp(
     token: TokenOption = None,
 ) -> None:
     """Serve an agent of the network to an editor on stdin and stdout."""
-    if (wrong := missing_extra("acp")) is not None:
-        raise UserError(wrong)
+    if (problem := missing_extra("acp")) is not None:
+        raise UserError(problem)
     for stream, name in ((sys.stdin, "input"), (sys.stdout, "output")):
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
             raise UserError(
-                f"standard {name} is a file: an editor starts `hubbub acp` and talks to it by pipes"
+                f"standard {name} is a file: an editor starts `hubbub acp` and connects it by pipes"
             )
     target = NetworkTarget(address, token)
     run_async(_serve(target, default_person(target, as_), agent))
@@ -54,12 +54,12 @@ async def _serve(target: NetworkTarget, person: str, agent: str) -> None:
     from hubbub.interop.acp.editor import serve_editor
     from hubbub.interop.asking.question import QuestionFailed
 
-    found = find_network(target.address)
+    network = find_network(target.address)
     client = Client(
-        WebSocketTransport(*found.urls),
+        WebSocketTransport(*network.urls),
         person,
         "human",
-        token=target.token or found.tokens.get(person),
+        token=target.token or network.tokens.get(person),
         cursor="latest",
         options=ClientOptions(schemas=False),
     )

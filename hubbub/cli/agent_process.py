@@ -1,8 +1,8 @@
-"""The process of agents that `hubbub up` keeps running: `hubbub agents run` of its network's YAML.
+"""The agent process that `hubbub up` starts and restarts: `hubbub agents run` for its YAML.
 
     python -m hubbub.cli.agent_process hubbub.yaml clerk
 
-Nobody types it, so none of the commands is loaded: an agent is there in half the time.
+It is not typed by people, so it loads no commands and starts in half the time.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import os
 import sys
 from pathlib import Path
 
-from hubbub.app.lifeline import hold_on
+from hubbub.app.lifeline import watch_parent
 
 __all__ = ["main"]
 
 
 def main(config: str, *names: str) -> int:
-    """Run the agents until SIGTERM; returns the exit code."""
-    hold_on()  # before anything that takes time: the launcher may be gone already
+    """Run the agents until SIGTERM and return the exit code."""
+    watch_parent()  # before anything slow: the launcher may be gone already
     from hubbub.app.process import configure_logging, loading
 
     if os.environ.get("HUBBUB_DEBUG"):

@@ -1,4 +1,4 @@
-"""`agents run`: agents in a process of their own, of a config or from a single file."""
+"""`agents run`: agents in a process of their own, from a config or a single file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(
     ] = None,
     class_: Annotated[
         str | None,
-        typer.Option("--class", help="Its class; left out: the only one in the file."),
+        typer.Option("--class", help="The agent class. Default: the only one in the file."),
     ] = None,
     config: Annotated[
         Path | None,
@@ -36,20 +36,20 @@ def run(
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="The agent's name; with --config may be given several times."),
+        typer.Option("--name", help="The agent's name; with --config, repeat for several agents."),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Take the place of one that is connected already.")
+        bool, typer.Option("--replace", help="Replace an agent of this name that is connected.")
     ] = False,
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Start an agent against a running network, until Ctrl-C."""
-    from hubbub.app.lifeline import hold_on
+    """Run an agent in a running network, until Ctrl-C."""
+    from hubbub.app.lifeline import watch_parent
 
-    hold_on()  # before anything that takes time: the launcher may be gone already
+    watch_parent()  # before anything slow: the launcher may be gone already
     if (file is None) == (config is None):
-        raise UserError("agents run needs a Python file, or --config with --name")
+        raise UserError("agents run takes either a Python file, or --config with --name")
     from hubbub.app.process import loading
 
     names = name or []
@@ -62,16 +62,16 @@ def run(
         else:
             assert file is not None
             job = agents.from_file(file, class_, names, address, token)
-    if URL not in os.environ:  # else `hubbub up` has started this process, and knows
+    if URL not in os.environ:  # else `hubbub up` started this process
         run_async(_announce(job, replace))
     agents.run(job)
 
 
 async def _announce(job: AgentsJob, replace: bool) -> None:
-    """Say who joins what. Raises `UserError` if one of the agents is connected already.
+    """Print which agents join which network. Raises `UserError` if one is connected already.
 
-    The hub would close the other one's connection; whatever keeps that one running would start it
-    again, which closes this one's. Where the operator is not let in nothing is known beforehand.
+    The hub would close the other process's connection; its supervisor would restart it, which would
+    close ours. If the operator is not admitted, this cannot be checked.
     """
     names = [agent.name for agent in job.agents]
     network = "the network"
@@ -86,7 +86,7 @@ async def _announce(job: AgentsJob, replace: bool) -> None:
     taken = [name for name in names if name in here]
     if taken and not replace:
         raise UserError(
-            f"{', '.join(taken)}: already connected; give another --name, or --replace to take over"
+            f"already connected: {', '.join(taken)}; choose another --name, or use --replace"
         )
     join = "joins" if len(names) == 1 else "join"
     typer.echo(f"{', '.join(names)} {join} {network} at {job.url}; Ctrl-C stops")

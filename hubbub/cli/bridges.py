@@ -1,4 +1,4 @@
-"""`bridges run` and `bridges setup`: to other chats."""
+"""`bridges run` and `bridges setup`: bridges to other chats."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hubbub.cli.connection import AddressOption, TokenOption
 
 __all__ = ["register"]
 
-NameOption = Annotated[str, typer.Option("--name", help="Its name in the YAML.")]
+NameOption = Annotated[str, typer.Option("--name", help="The bridge's name in the YAML.")]
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The network's YAML file.")]
-_USUAL = Path("hubbub.yaml")
+_DEFAULT = Path("hubbub.yaml")
 
 
 def register(root: typer.Typer, word: str) -> None:
-    group = typer.Typer(help="Let people of another chat, IRC or Matrix, take part.")
+    group = typer.Typer(help="Bridge IRC or Matrix rooms into the network.")
     group.command()(run)
     group.command()(setup)
     root.add_typer(group, name=word)
@@ -26,22 +26,22 @@ def register(root: typer.Typer, word: str) -> None:
 
 def run(
     name: NameOption,
-    config: ConfigOption = _USUAL,
+    config: ConfigOption = _DEFAULT,
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Run a bridge of a network that runs already, until Ctrl-C. `hubbub up` runs those of its
-    YAML by itself."""
-    from hubbub.app.lifeline import hold_on
+    """Run a bridge for a running network, until Ctrl-C. `hubbub up` starts the bridges of its YAML
+    itself."""
+    from hubbub.app.lifeline import watch_parent
 
-    hold_on()  # before anything that takes time: the launcher may be gone already
+    watch_parent()  # before anything slow: the launcher may be gone already
     from hubbub.app import bridges
 
     bridges.run(config, name, address, token, os.environ)
 
 
-def setup(name: NameOption, config: ConfigOption = _USUAL) -> None:
-    """Print what the other chat's server needs to know of a bridge, as a YAML file."""
+def setup(name: NameOption, config: ConfigOption = _DEFAULT) -> None:
+    """Print the bridge's registration for the other chat's server, as YAML."""
     import yaml
 
     from hubbub.app.bridges import load_bridge
@@ -50,4 +50,4 @@ def setup(name: NameOption, config: ConfigOption = _USUAL) -> None:
     if needed := chat.setup():
         typer.echo(yaml.safe_dump(dict(needed), sort_keys=False).rstrip())
     else:
-        typer.echo(f"{chat.title} needs to know nothing", err=True)
+        typer.echo(f"{chat.title} needs no setup", err=True)

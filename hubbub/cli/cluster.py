@@ -1,5 +1,5 @@
-"""Networks on several machines: `node` owns a share of them, `gateway` holds their sockets,
-`cluster status | move | drain | undrain | dev` shows and moves them."""
+"""Networks on several machines: `node` runs a share of them, `gateway` holds their sockets,
+`cluster status | move | drain | undrain | dev` inspects and moves them."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 MOST_NAME = 40
-"""Characters: Postgres cuts what a session calls itself."""
+"""Characters: Postgres truncates the name of a session."""
 FEW = 5
-"""Names that a list shows."""
+"""Names shown in a list; the rest are counted."""
 ClusterOption = Annotated[
     str,
     typer.Option(
         "--cluster",
         envvar="HUBBUB_CLUSTER",
-        help="postgresql://USER@HOST/DATABASE, which all nodes share; it may be a network's own.",
+        help="postgresql://USER@HOST/DATABASE shared by all nodes; a network's own database works.",
     ),
 ]
 WaitOption = Annotated[
-    bool, typer.Option("--wait/--no-wait", help="Whether to return when it is done, or at once.")
+    bool, typer.Option("--wait/--no-wait", help="Whether to wait until it is done.")
 ]
 group = typer.Typer(
-    help="Nodes that share networks: see, move, drain, try.",
+    help="Inspect nodes, move networks, drain nodes, try a cluster.",
     invoke_without_command=True,
     callback=help_if_alone,
 )
@@ -56,12 +56,14 @@ def node(
     configs: Annotated[
         list[Path], typer.Argument(help="YAML files of networks, or folders of them.")
     ],
-    name: Annotated[str, typer.Option("--name", envvar="HUBBUB_NODE", help="Of this node.")],
+    name: Annotated[str, typer.Option("--name", envvar="HUBBUB_NODE", help="This node's name.")],
     cluster: ClusterOption,
     listen: Annotated[
         str,
         typer.Option(
-            "--listen", help="Host, in place of the configs'; the ports stay.", show_default=False
+            "--listen",
+            help="Host to listen on; overrides the configs, whose ports still apply.",
+            show_default=False,
         ),
     ] = "",
     agents: Annotated[
@@ -70,11 +72,11 @@ def node(
     metrics: MetricsOption = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Own a share of many networks, beside other nodes, until Ctrl-C."""
-    from hubbub.app.lifeline import hold_on
+    """Run a share of many networks, alongside other nodes, until Ctrl-C."""
+    from hubbub.app.lifeline import watch_parent
     from hubbub.app.process import loading
 
-    hold_on()  # if it was started by `cluster dev`
+    watch_parent()  # if it was started by `cluster dev`
     with loading():
         from hubbub.app.process import run_loop
         from hubbub.cli.view import view_of
@@ -85,12 +87,13 @@ def node(
 
     if not is_id(name) or len(name) > MOST_NAME:
         raise UserError(
-            f"--name: '{name}' is no name: letters, digits, - and _, at most {MOST_NAME}"
+            f"--name: '{name}' is not a valid name: use letters, digits, - and _, at most "
+            f"{MOST_NAME}"
         )
     networks = load_networks(configs, cluster, listen)
     with view_of(as_json=as_json) as report:
-        made = Node(name, cluster, networks, report, host=listen, with_agents=agents)
-        run_loop(made.run(metrics=metrics, signals=True))
+        node = Node(name, cluster, networks, report, host=listen, with_agents=agents)
+        run_loop(node.run(metrics=metrics, signals=True))
 
 
 def gateway(
@@ -99,7 +102,7 @@ def gateway(
         typer.Option(
             "--hubs",
             envvar="HUBBUB_HUBS",
-            help="host:port of the hub, and of those that stand by for it, with commas between.",
+            help="host:port of the hub and of its standbys, separated by commas.",
         ),
     ],
     token: Annotated[
@@ -107,7 +110,7 @@ def gateway(
         typer.Option(
             "--token",
             envvar="HUBBUB_GATEWAY_TOKEN",
-            help="The network's `gateway_token`; better in the environment.",
+            help="The network's `gateway_token`; preferably set in the environment.",
         ),
     ],
     listen: Annotated[str, typer.Option("--listen", help="host:port")] = "127.0.0.1:4840",
@@ -116,18 +119,18 @@ def gateway(
         typer.Option(
             "--name",
             envvar="HUBBUB_NODE",
-            help="Of this gateway; left out: where it listens.",
+            help="This gateway's name. Default: its address.",
             show_default=False,
         ),
     ] = "",
     metrics: MetricsOption = "",
     as_json: JsonFlag = False,
 ) -> None:
-    """Hold the connections of a network for whichever hub owns it, until Ctrl-C."""
-    from hubbub.app.lifeline import hold_on
+    """Hold a network's connections on behalf of the hub that owns it, until Ctrl-C."""
+    from hubbub.app.lifeline import watch_parent
     from hubbub.app.process import loading
 
-    hold_on()  # if it was started by `cluster dev`
+    watch_parent()  # if it was started by `cluster dev`
     with loading():
         from hubbub.app.gateway import hold
         from hubbub.app.process import run_loop
@@ -143,18 +146,18 @@ def gateway(
 
 @group.command()
 def status(cluster: ClusterOption, as_json: JsonFlag = False) -> None:
-    """Show nodes and networks: who owns what, and what stands in the way."""
+    """Show nodes and networks, with their owners and problems."""
     with _postgres():
         from hubbub.app.cluster import status
     from msgspec import to_builtins
 
-    seen = status(cluster)
+    state = status(cluster)
     if as_json:
-        emit_json(to_builtins(seen))
+        emit_json(to_builtins(state))
         return
-    table(("node", "listens on", "state", "networks"), map(_node_row, seen.nodes))
+    table(("node", "listens on", "state", "networks"), map(_node_row, state.nodes))
     typer.echo()
-    table(("network", "owner", "address", "gateways", ""), map(_network_row, seen.networks))
+    table(("network", "owner", "address", "gateways", ""), map(_network_row, state.networks))
 
 
 def _node_row(node: NodeStatus) -> tuple[str, ...]:
@@ -167,11 +170,11 @@ def _network_row(network: ClusterNetwork) -> tuple[str, ...]:
     if network.moved_to is not None:
         notes.insert(0, f"moved to {network.moved_to}")
     if network.owner is not None and not network.serves:
-        notes.insert(0, "does not listen yet")
+        notes.insert(0, "not listening yet")
     if network.placed != network.owner:
-        notes.insert(0, f"goes to {network.placed}" if network.placed else "no node can run it")
+        notes.insert(0, f"moves to {network.placed}" if network.placed else "no node can run it")
     address, gateways = network.address or "", _few(network.gateways)
-    return network.name, network.owner or "nobody", address, gateways, "; ".join(notes)
+    return network.name, network.owner or "-", address, gateways, "; ".join(notes)
 
 
 def _few(names: list[str]) -> str:
@@ -183,17 +186,15 @@ def _few(names: list[str]) -> str:
 def move(
     network: Annotated[str, typer.Argument(help="The network's name.")],
     cluster: ClusterOption,
-    node: Annotated[str | None, typer.Argument(help="The node that is to own it.")] = None,
-    anywhere: Annotated[
-        bool, typer.Option("--anywhere", help="Take an earlier move back.")
-    ] = False,
+    node: Annotated[str | None, typer.Argument(help="The node to move it to.")] = None,
+    anywhere: Annotated[bool, typer.Option("--anywhere", help="Undo an earlier move.")] = False,
     wait: WaitOption = True,
 ) -> None:
-    """Have a network owned by a node, for as long as that lives."""
+    """Move a network to a node, which owns it while the node is alive."""
     with _postgres():
         from hubbub.app.cluster import move
     if (node is None) is not anywhere:
-        raise UserError("name the node that the network moves to, or --anywhere, and not both")
+        raise UserError("name either the node to move the network to, or --anywhere")
     move(cluster, network, node, wait=wait)
 
 
@@ -202,7 +203,7 @@ NodeArgument = Annotated[str, typer.Argument(help="The node's name.")]
 
 @group.command()
 def drain(node: NodeArgument, cluster: ClusterOption, wait: WaitOption = True) -> None:
-    """Have a node own nothing, until it is undrained: others take its networks."""
+    """Move all networks off a node, which owns none until it is undrained."""
     with _postgres():
         from hubbub.app.cluster import drain
     drain(cluster, node, wanted=True, wait=wait)
@@ -210,7 +211,7 @@ def drain(node: NodeArgument, cluster: ClusterOption, wait: WaitOption = True) -
 
 @group.command()
 def undrain(node: NodeArgument, cluster: ClusterOption) -> None:
-    """Have a node own its share again."""
+    """Let a node own its share of networks again."""
     with _postgres():
         from hubbub.app.cluster import drain
     drain(cluster, node, wanted=False, wait=False)
@@ -220,13 +221,16 @@ def undrain(node: NodeArgument, cluster: ClusterOption) -> None:
 def dev(
     configs: Annotated[
         list[Path] | None,
-        typer.Argument(help="YAML files; left out: the starter network.", show_default=False),
+        typer.Argument(help="YAML files. Default: the starter network.", show_default=False),
     ] = None,
-    nodes: Annotated[int, typer.Option("--nodes", "-n", min=1, max=20, help="How many.")] = 3,
+    nodes: Annotated[
+        int, typer.Option("--nodes", "-n", min=1, max=20, help="Number of nodes.")
+    ] = 3,
 ) -> None:
-    """Start Postgres, nodes on 127.0.0.1, 127.0.0.2 and so on, and gateways, until Ctrl-C.
+    """Start a cluster on this machine, until Ctrl-C: Postgres, nodes on 127.0.0.1, 127.0.0.2 and so
+    on, and gateways.
 
-    What is said there ends with it.
+    All messages are deleted when it stops.
     """
     from hubbub.app.process import loading
 
@@ -249,14 +253,14 @@ def dev(
                         force=True)  # fmt: skip
             configs = [Path(folder, "hubbub.yaml")]
         view = TerminalView(printer.write)
-        run_loop(dev_cluster(configs, nodes, view, lambda up: _tell(up, printer.write)))
+        run_loop(dev_cluster(configs, nodes, view, lambda up: _print_usage(up, printer.write)))
 
 
-def _tell(up: DevCluster, write: Callable[[str], object]) -> None:
-    """What one can do with it."""
+def _print_usage(up: DevCluster, write: Callable[[str], object]) -> None:
+    """Print commands to try in the cluster."""
     name, gateway = next(iter(up.gateways.items()))
     lines = [
-        f"{len(up.nodes)} nodes; {name} is at http://{gateway}, whichever of them owns it",
+        f"{len(up.nodes)} nodes; {name} is at http://{gateway}, on whichever node",
         *(f"{other} is at http://{at}" for other, at in list(up.gateways.items())[1:]),
         "in another terminal:",
         f"  export HUBBUB_CLUSTER='{up.url}'",
@@ -264,8 +268,8 @@ def _tell(up: DevCluster, write: Callable[[str], object]) -> None:
         f"  {program()} cluster move {name} {up.nodes[-1]}",
         f"  {program()} cluster drain {up.nodes[0]}",
         f"  {program()} chat --address {gateway}",
-        "  kill -9 a node: another one takes what it had, and connections stay open",
-        "Ctrl-C ends all of it",
+        "  kill -9 a node: another takes over its networks, and connections stay open",
+        "Ctrl-C stops everything",
     ]
     write("\n".join(lines) + "\n")
 

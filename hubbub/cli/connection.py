@@ -1,4 +1,4 @@
-"""How commands reach a network: which one, as whom, with which token."""
+"""How commands reach a network: address, identity, token."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ __all__ = [
 ]
 
 OPERATOR = "operator"
-"""The identity of commands that look after the network."""
+"""The identity of commands that administer the network."""
 
 _PAGE = re.compile(r"http(s?)://([^/?#]+)(?:[/?#].*)?\Z", re.IGNORECASE)
 
 
 def _as_socket(address: str | None) -> str | None:
-    """The address of a network's page in a browser means the network."""
+    """Accept the address of a network's page as the address of the network."""
     if address is None:
         return None
     pages = {each: _PAGE.match(each) for each in address.split(",")}
@@ -59,7 +59,7 @@ AddressOption = Annotated[
         "-a",
         envvar="HUBBUB_ADDRESS",
         callback=_as_socket,
-        help="host:port, URL or name of a running network; left out: the one that runs here.",
+        help="host:port, URL or name of a running network. Default: the one on this machine.",
         show_default=False,
     ),
 ]
@@ -68,7 +68,7 @@ TokenOption = Annotated[
     typer.Option(
         "--token",
         envvar="HUBBUB_TOKEN",
-        help="A token for the network; for one that runs here it is found by itself.",
+        help="A token for the network; not needed for a network of yours on this machine.",
         show_default=False,
     ),
 ]
@@ -77,7 +77,7 @@ AsOption = Annotated[
     typer.Option(
         "--as",
         envvar="HUBBUB_AS",
-        help="Who you are in the network; left out: its person, or your name here.",
+        help="Your name in the network. Default: its only person, or your user name.",
         show_default=False,
     ),
 ]
@@ -86,24 +86,24 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class NetworkTarget:
-    """Which network, and what opens it."""
+    """A network's address and the token to join it."""
 
     address: str | None = None
     token: str | None = None
 
     @classmethod
     def of_environment(cls, address: str | None = None, token: str | None = None) -> NetworkTarget:
-        """What the environment says where a command line has not been read."""
+        """The target from the environment, for options that were not given."""
         address = address or os.environ.get("HUBBUB_ADDRESS")
         return cls(_as_socket(address), token or os.environ.get("HUBBUB_TOKEN"))
 
     def without_token(self) -> NetworkTarget:
-        """For the operator's questions, where the token given is a person's."""
+        """The target for calls by the operator, when the token belongs to a person."""
         return NetworkTarget(self.address)
 
 
 class Unreachable(HubbubError):
-    """No hub answers at the address. The text says what to do."""
+    """No hub answers at the address. The message says what to do."""
 
 
 @asynccontextmanager
@@ -115,10 +115,10 @@ async def joined(
     agent: bool = False,
     cursor: Cursor | Literal["latest"] | None = None,
 ) -> AsyncIterator[Client]:
-    """A client in the network: as `person`, or as the operator; with `agent`, as an agent of that
-    name, which gets its tools. With `latest` as cursor it hears only what is said from now on.
+    """A client in the network: as `person`, or as the operator if None; with `agent`, as an agent
+    of that name, with its tools. With the cursor `latest` it receives only new messages.
 
-    Raises Unreachable, or OperationError when the hub refuses.
+    Raises `Unreachable`, or `OperationError` if the hub refuses.
     """
     from hubbub.client import Client, ClientOptions, WebSocketTransport
     from hubbub.client.runfile import find_network
@@ -162,38 +162,38 @@ async def ask(
 
 
 async def participants(target: NetworkTarget) -> tuple[Participant, ...]:
-    """Everybody in the network, asked for as the operator."""
+    """All participants, as the operator sees them."""
     from hubbub.protocol.operations import Participants
 
     return Participants.model_validate(await ask(target, "list_participants")).participants
 
 
 async def check_known(target: NetworkTarget, name: str) -> None:
-    """Nothing, if there is a participant `name`. Raises `UserError` otherwise.
+    """Raise `UserError` if the network has no participant `name`.
 
-    Joining makes one a participant for good; commands that only read must not. Where the
-    operator is not let in, a token has to prove the name anyway, and nothing is checked.
+    Joining creates a participant permanently, which commands that only read must not do. If the
+    operator is not admitted, nothing is checked: a token has to prove the name anyway.
     """
     try:
-        found = await participants(target)
+        people = await participants(target)
     except OperationError as error:
         if error.code != ErrorCode.AUTH_FAILED:
             raise
         return
-    names = [person.id for person in found]
+    names = [person.id for person in people]
     if name not in names:
         raise UserError(f"there is no participant {name!r}{did_you_mean(name, names)}")
 
 
 def default_person(target: NetworkTarget, name: str | None) -> str:
-    """Who somebody is, as in `hubbub chat`. Raises `UserError` for what cannot be a name."""
+    """The person's name, as `hubbub chat` chooses it. Raises `UserError` if it is no valid name."""
     from hubbub.client.runfile import find_network
 
     if name is not None:
         return check_name(name)
     try:
         here = getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, in a container for example
+    except (KeyError, OSError):  # a user id without a name, as in some containers
         here = "guest"
     return default_name(find_network(target.address).humans, here)
 

@@ -1,4 +1,4 @@
-"""`init`: a first network to start from, with the models that are within reach."""
+"""`init`: a starter network, with the models that this machine can reach."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def register(app: typer.Typer, word: str) -> None:
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(help="Where to write; made if missing.")] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    folder: Annotated[
+        Path, typer.Argument(help="The folder to write to; created if missing.")
+    ] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Write a commented starter network: hubbub.yaml and an agent in Python."""
@@ -33,12 +35,12 @@ def init(
 
     proposals = run_async(find_models(os.environ))
     files = {folder / name: text for name, text in starter_files(proposals).items()}
-    if (folder / _IGNORED).exists():  # it is the repository's own
+    if (folder / _IGNORED).exists():  # it belongs to the repository
         del files[folder / _IGNORED]
     write_files(files, force=force)
     if as_json:
-        found = [vars(proposal) for proposal in proposals]
-        emit_json({"files": [str(path) for path in files], "models": found})
+        models = [vars(proposal) for proposal in proposals]
+        emit_json({"files": [str(path) for path in files], "models": models})
         return
     for path in files:
         typer.echo(f"wrote {path}")
@@ -46,22 +48,25 @@ def init(
         typer.echo(f"model: {proposals[0].model} ({proposals[0].source})")
     else:
         typer.echo(
-            "no model is within reach; the network works without, hubbub.yaml says how to add one"
+            "no model is available; the network runs without one, and hubbub.yaml shows how to add "
+            "one"
         )
     typer.echo(f"start it: hubbub up {folder / 'hubbub.yaml'}")
 
 
 def write_files(files: Mapping[Path, str], *, force: bool) -> None:
-    """Write all, or none where one would be replaced without `force`. Raises `UserError`."""
-    _refuse_to_replace([] if force else list(files))
+    """Write all files, or none if one exists and `force` is not set. Raises `UserError`."""
+    _check_new([] if force else list(files))
     for path, text in files.items():
         _write(path, text)
 
 
-def _refuse_to_replace(paths: list[Path]) -> None:
-    there = [str(path) for path in paths if path.exists()]
-    if there:
-        raise UserError(f"{' and '.join(there)} would be replaced: name another folder, or --force")
+def _check_new(paths: list[Path]) -> None:
+    existing = [str(path) for path in paths if path.exists()]
+    if existing:
+        raise UserError(
+            f"would overwrite {' and '.join(existing)}: name another folder, or use --force"
+        )
 
 
 def _write(path: Path, text: str) -> None:
@@ -69,7 +74,7 @@ def _write(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
 
 
 _IGNORED = ".gitignore"
@@ -79,7 +84,7 @@ _EXAMPLE = ModelProposal(
 
 
 def starter_files(proposals: Sequence[ModelProposal]) -> dict[str, str]:
-    """The texts by file name. With a model within reach the network has an agent that uses it."""
+    """File contents by name. With a model available, the network has an agent that uses it."""
     models, concierge = models_section(proposals or [_EXAMPLE]), _text("concierge.yaml.txt")
     if not proposals:
         models, concierge = _commented(models), _commented(concierge, "  ")
@@ -92,7 +97,7 @@ def starter_files(proposals: Sequence[ModelProposal]) -> dict[str, str]:
 
 
 def mod_files(name: str) -> Mapping[str, str]:
-    """The files of a mod called `name` (a lower-case identifier), by their paths."""
+    """The files of a mod called `name` (a lower-case identifier), by path."""
     words = {"name": name, "class_name": name.title().replace("_", "")}
     paths = {
         f"{name}.py": "mod.py.txt",
@@ -107,7 +112,7 @@ def _text(file: str) -> str:
 
 
 def _commented(text: str, indent: str = "") -> str:
-    """Every line as a comment that becomes YAML again when the `# ` is taken away."""
+    """Each line as a comment that becomes YAML again without the `# `."""
     return "".join(
         f"{indent}# {line.removeprefix(indent)}\n" if line else "\n" for line in text.splitlines()
     )

@@ -1,4 +1,4 @@
-"""`mcp`: a network as an MCP server, for Claude Code, Cursor, opencode, VS Code and the like."""
+"""`mcp`: a network as an MCP server, for hosts such as Claude Code, Cursor, opencode, VS Code."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ HostName = Literal["claude", "cursor", "opencode", "vscode"]
 
 @dataclass(frozen=True, slots=True)
 class McpHost:
-    """An MCP host, and where it reads of servers."""
+    """An MCP host, and the config file that lists its servers."""
 
     file: str
     section: str
-    """The key under which servers stand."""
+    """The key that holds the servers."""
 
 
 HOSTS: Mapping[HostName, McpHost] = MappingProxyType(
@@ -45,11 +45,11 @@ HOSTS: Mapping[HostName, McpHost] = MappingProxyType(
         "vscode": McpHost(".vscode/mcp.json of the project", "servers"),
     }
 )
-assert tuple(HOSTS) == get_args(HostName), "each has an entry"
+assert tuple(HOSTS) == get_args(HostName), "each host has an entry"
 
 
-def pasted(host: HostName, command: Sequence[str], env: Mapping[str, str]) -> str:
-    """The JSON that has the host start this command as the server `hubbub`."""
+def host_config(host: HostName, command: Sequence[str], env: Mapping[str, str]) -> str:
+    """The JSON config that makes the host start this command as the server `hubbub`."""
     return json.dumps({HOSTS[host].section: {"hubbub": _server(host, command, env)}}, indent=2)
 
 
@@ -64,20 +64,20 @@ def _server(host: HostName, command: Sequence[str], env: Mapping[str, str]) -> J
 NameOption = Annotated[
     str | None,
     typer.Option(
-        "--as", envvar="HUBBUB_AS", help="The agent that the host is.", show_default=False
+        "--as", envvar="HUBBUB_AS", help="The host's name as an agent.", show_default=False
     ),
 ]
 ToolsOption = Annotated[
     list[str] | None,
-    typer.Option("--tool", help="An operation as a tool; left out: all."),
+    typer.Option("--tool", help="An operation to offer as a tool. Default: all."),
 ]
 
 
 def register(group: typer.Typer, word: str) -> None:
-    made = typer.Typer(invoke_without_command=True, no_args_is_help=False)
-    made.callback()(serve)
-    made.command("config")(config)
-    group.add_typer(made, name=word, rich_help_panel=None)
+    app = typer.Typer(invoke_without_command=True, no_args_is_help=False)
+    app.callback()(serve)
+    app.command("config")(config)
+    group.add_typer(app, name=word, rich_help_panel=None)
 
 
 def serve(
@@ -87,13 +87,14 @@ def serve(
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Join a network as an agent, and serve it to an MCP host on stdin and stdout."""
+    """Join a network as an agent and serve its tools to an MCP host on stdin and stdout."""
     if context.invoked_subcommand is not None:
         return
-    _needs_extra()
+    _check_extra()
     if name is None:
         raise UserError(
-            "say who the host is: --as claude; `hubbub mcp config` prints what to paste"
+            "name the host's agent, for example --as claude; `hubbub mcp config` prints a config "
+            "to paste"
         )
     run_async(_serve(NetworkTarget(address, token), name, tool))
 
@@ -110,26 +111,26 @@ def config(
     name: NameOption = None,
     address: AddressOption = None,
 ) -> None:
-    """Print what to paste into a host's config."""
+    """Print the config to paste into an MCP host."""
     from hubbub.client.runfile import find_network
     from hubbub.config.problems import nearest
 
-    known = {each: entry for each, entry in HOSTS.items() if each == host}
-    if not known:
-        raise UserError(f"no host is called {host!r}{nearest(host, HOSTS)}")
-    ((which, entry),) = known.items()
+    matches = {each: entry for each, entry in HOSTS.items() if each == host}
+    if not matches:
+        raise UserError(f"there is no host {host!r}{nearest(host, HOSTS)}")
+    ((which, entry),) = matches.items()
     me = name or host
     command = [str(Path(sys.executable).with_name("hubbub")), "mcp", "--as", me]
     command += ["--address", find_network(address).url] if address is not None else []
-    typer.echo(pasted(which, command, {}))
-    typer.echo(f"This goes into {entry.file}.", err=True)
+    typer.echo(host_config(which, command, {}))
+    typer.echo(f"Add this to {entry.file}.", err=True)
     typer.echo(
-        f"Where the network wants tokens: `hubbub tokens add {me}`, and the token as HUBBUB_TOKEN "
-        "in its environment.",
+        f"If the network requires tokens, create one with `hubbub tokens add {me}` and set it as "
+        "HUBBUB_TOKEN in the host's environment.",
         err=True,
     )
 
 
-def _needs_extra() -> None:
-    if (wrong := missing_extra("mcp")) is not None:
-        raise UserError(wrong)
+def _check_extra() -> None:
+    if (problem := missing_extra("mcp")) is not None:
+        raise UserError(problem)

@@ -1,5 +1,4 @@
-"""`mods list | show | new | reload`: what extends a network, a first mod of one's own, and
-other settings while it runs."""
+"""`mods list | show | new | reload`: inspect mods, create one, and reload settings."""
 
 from __future__ import annotations
 
@@ -27,11 +26,13 @@ __all__ = ["group", "register"]
 
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="The network's YAML file; hubbub.yaml if it is there."),
+    typer.Option(
+        "--config", "-c", help="The network's YAML file. Default: hubbub.yaml if present."
+    ),
 ]
 
 group = typer.Typer(
-    help="List and show mods, create your own, and reload settings.",
+    help="List and inspect mods, create your own, reload settings.",
     invoke_without_command=True,
     callback=help_if_alone,
 )
@@ -46,24 +47,24 @@ def register(app: typer.Typer, word: str) -> None:
 
 @group.command("list")
 def list_(config: ConfigOption = None, as_json: JsonFlag = False) -> None:
-    """List the mods of a network in the order in which messages pass them, then the others that
-    are available."""
+    """List the mods of a network, then other available mods. The network's mods are listed in the
+    order in which they process messages."""
     from hubbub.mods.loader import docs_of, find_mod, known_mods
 
     rows = [_row(n, mod) for n, mod in enumerate(_mods_of(config), 1)]
     used = {row["name"] for row in rows}
-    for name, found in known_mods().items():
+    for name, known in known_mods().items():
         if name not in used:
-            about = docs_of(find_mod(name).kind) if found.origin == "built in" else ""
-            rows.append({"order": "", "name": name, "origin": found.origin, "about": about})
+            about = docs_of(find_mod(name).kind) if known.origin == "built in" else ""
+            rows.append({"order": "", "name": name, "origin": known.origin, "about": about})
     if as_json:
         emit_json(rows)
         return
-    table(("", "mod", "from", "what it does"), [tuple(row.values()) for row in rows])
+    table(("", "mod", "from", "description"), [tuple(row.values()) for row in rows])
 
 
 def _mods_of(config: Path | None) -> list[ListedMod]:
-    """The mods that a config names; without one, none."""
+    """The mods in a config; none without a config."""
     from hubbub.app.preflight import load_valid
 
     if config is None and not DEFAULT_CONFIG.is_file():
@@ -94,7 +95,7 @@ def show(
     name: Annotated[str, typer.Argument(help="A mod's name, or file.py:ClassName.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Show a mod: what it does, its settings, and the operations that it adds."""
+    """Show a mod: its description, settings and operations."""
     import inspect
 
     from hubbub.mods.loader import find_mod
@@ -118,36 +119,35 @@ def show(
         return
     screen = console()
     screen.print(f"{kind.name} ({mod.origin})\n\n{inspect.getdoc(kind) or ''}\n")
-    for word, others in (("needs", kind.requires), ("cannot be with", kind.conflicts)):
+    for word, others in (("requires", kind.requires), ("conflicts with", kind.conflicts)):
         if others:
             screen.print(f"{word}: {', '.join(others)}")
     table(("setting", "default", ""), [tuple(map(str, s.values())) for s in settings])
     if operations:
         screen.print()
-        table(("operation", "who", ""), [tuple(map(str, o.values())) for o in operations])
+        table(("operation", "allowed for", ""), [tuple(map(str, o.values())) for o in operations])
 
 
 def _settings(model: type[ModConfig]) -> list[Mapping[str, object]]:
-    found: list[Mapping[str, object]] = []
+    settings: list[Mapping[str, object]] = []
     meanings = descriptions(model)
     for name, field in model.model_fields.items():
         default = (
             "required" if field.is_required() else field.get_default(call_default_factory=True)
         )
         about = " ".join(meanings.get(name, "").split())
-        found.append({"name": name, "default": str(default), "about": about})
-    return found
+        settings.append({"name": name, "default": str(default), "about": about})
+    return settings
 
 
 def _operations(kind: type[Mod]) -> list[Mapping[str, object]]:
-    who = {"read": "everybody", "write": "everybody", "admin": "owners"}
+    who = {"read": "everyone", "write": "everyone", "admin": "owners"}
     try:
-        made = kind(kind.Config())
+        mod = kind(kind.Config())
     except ValueError:
-        return []  # it has settings that must be given
+        return []  # it has required settings
     return [
-        {"name": o.name, "who": who[o.permission], "about": o.description}
-        for o in made.operations()
+        {"name": o.name, "who": who[o.permission], "about": o.description} for o in mod.operations()
     ]
 
 
@@ -156,18 +156,22 @@ def _operations(kind: type[Mod]) -> list[Mapping[str, object]]:
 
 @group.command("new")
 def new(
-    name: Annotated[str, typer.Argument(help="What it is to be called, for example thanks.")],
-    folder: Annotated[Path, typer.Argument(help="Where to write; made if missing.")] = Path("mods"),
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    name: Annotated[str, typer.Argument(help="The mod's name, for example thanks.")],
+    folder: Annotated[
+        Path, typer.Argument(help="The folder to write to; created if missing.")
+    ] = Path("mods"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
-    """Write a mod to start from, with a test that runs, and say how to name it in the YAML."""
+    """Write a starter mod with a passing test. Prints how to add it to the YAML."""
     from hubbub.cli.init import mod_files, write_files
     from hubbub.mods.loader import NAME, known_mods
 
     if not NAME.fullmatch(name) or iskeyword(name):
-        raise UserError(f"{name!r} is no name for a mod: lower-case letters, digits and _")
+        raise UserError(
+            f"{name!r} is not a valid name for a mod: use lower-case letters, digits and _"
+        )
     if name in known_mods():
-        raise UserError(f"there is a mod {name!r} already; see `hubbub mods show {name}`")
+        raise UserError(f"mod {name!r} already exists; see `hubbub mods show {name}`")
     files = {folder / file: text for file, text in mod_files(name).items()}
     write_files(files, force=force)
     for path in files:
@@ -189,36 +193,36 @@ def reload_(
     token: TokenOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Apply the settings of the YAML to the mods of a running network. Invalid settings change
-    nothing; mods are added and removed only when the network starts."""
+    """Apply the settings in the YAML to the mods of a running network. Invalid settings are refused
+    and change nothing; mods are added and removed only when the network starts."""
     from hubbub.app.preflight import load_valid
 
     file = load_valid(config).file
     target = NetworkTarget(address or file.network.name, token)
-    told = run_async(_reload(target, _named(file)))
+    results = run_async(_reload(target, _named(file)))
     if as_json:
-        emit_json(told)
+        emit_json(results)
     else:
-        table(("mod", ""), [(each["name"], each["outcome"]) for each in told])
-    if any(each["outcome"].startswith("refused") for each in told):
+        table(("mod", ""), [(each["name"], each["outcome"]) for each in results])
+    if any(each["outcome"].startswith("refused") for each in results):
         raise typer.Exit(1)
 
 
 async def _reload(target: NetworkTarget, mods: Sequence[ListedMod]) -> list[dict[str, str]]:
-    """What became of each mod, in the order of the YAML; then of those that only run."""
+    """The outcome for each mod in the order of the YAML, then for running mods not in it."""
     async with joined(target) as client:
         answer = ModStates.model_validate(await client.call("list_mods"))
         running = [mod.name for mod in answer.mods]
-        told = [await _reloaded(client, mod, running) for mod in mods]
+        results = [await _reload_mod(client, mod, running) for mod in mods]
     listed = {mod.kind.name for mod in mods}
-    gone = "runs until the network starts anew: the YAML names it no longer"
-    return told + [{"name": name, "outcome": gone} for name in running if name not in listed]
+    gone = "no longer in the YAML: runs until the network restarts"
+    return results + [{"name": name, "outcome": gone} for name in running if name not in listed]
 
 
-async def _reloaded(client: Client, mod: ListedMod, running: Sequence[str]) -> dict[str, str]:
+async def _reload_mod(client: Client, mod: ListedMod, running: Sequence[str]) -> dict[str, str]:
     name = mod.kind.name
     if name not in running:
-        return {"name": name, "outcome": "is new: it runs when the network starts anew"}
+        return {"name": name, "outcome": "new: starts when the network restarts"}
     try:
         await client.call("configure_mod", name=name, settings=dict(mod.settings))
     except OperationError as error:

@@ -1,4 +1,4 @@
-"""`network check | schema | doctor | backup | restore | migrate`: a network that one runs."""
+"""`network check | schema | doctor | backup | restore | migrate`: administer your own network."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def register(group: typer.Typer, word: str) -> None:
 
 
 def check(config: ConfigArgument = DEFAULT_CONFIG, as_json: JsonFlag = False) -> None:
-    """Validate a network's YAML file: what is wrong, with line and nearest name."""
+    """Validate a network's YAML file. Reports problems with line numbers and suggestions."""
     from hubbub.app.preflight import load_valid
 
     try:
@@ -58,11 +58,11 @@ def check(config: ConfigArgument = DEFAULT_CONFIG, as_json: JsonFlag = False) ->
         counted(len(file.channels), "channel", "channels"),
         counted(len(file.mods), "mod", "mods"),
     )
-    typer.echo(f"{config}: fine; network '{file.network.name}' with {', '.join(counts)}")
+    typer.echo(f"{config}: valid; network '{file.network.name}' with {', '.join(counts)}")
 
 
 def schema() -> None:
-    """Print the JSON Schema of the YAML, for editors."""
+    """Print the JSON Schema of the YAML file, for editors."""
     from hubbub.config.models import json_schema
 
     typer.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
@@ -71,66 +71,64 @@ def schema() -> None:
 def doctor(
     config: Annotated[
         Path | None,
-        typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml, if there"),
+        typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml, if present"),
     ] = None,
     log: Annotated[
-        bool, typer.Option("--log", help="Check the whole log instead: is every message intact?")
+        bool, typer.Option("--log", help="Check that every message in the log is intact instead.")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Check Python, port, database, tokens and models; each model is called."""
+    """Check Python, port, database, tokens and models. Calls each model once."""
     from hubbub.app.doctor import diagnose, diagnose_log
 
     path = config or (DEFAULT_CONFIG if DEFAULT_CONFIG.exists() else None)
-    found = diagnose_log(path or DEFAULT_CONFIG) if log else run_async(diagnose(path))
+    diagnosis = diagnose_log(path or DEFAULT_CONFIG) if log else run_async(diagnose(path))
     if as_json:
         emit_json(
             {
-                "healthy": found.healthy,
-                "findings": [vars(finding) for finding in found.findings],
-                "models": [vars(proposal) for proposal in found.proposals],
+                "healthy": diagnosis.healthy,
+                "findings": [vars(finding) for finding in diagnosis.findings],
+                "models": [vars(proposal) for proposal in diagnosis.proposals],
             }
         )
     else:
-        _show(found)
-    if not found.healthy:
+        _show(diagnosis)
+    if not diagnosis.healthy:
         raise typer.Exit(1)
 
 
-def _show(found: Diagnosis) -> None:
+def _show(diagnosis: Diagnosis) -> None:
     from rich.text import Text
 
     from hubbub.app.providers import models_section
 
     screen = console()
-    for finding in found.findings:
+    for finding in diagnosis.findings:
         mark, style = _MARKS[finding.verdict]
         line = Text(f"{mark} ", style=style)
         line.append(f"{finding.what:<10} ", style="bold")
         line.append(finding.text)
         screen.print(line)
-    if found.proposals:
-        screen.print("\nModels within reach; to use them put this into the network's YAML:\n")
-        screen.print(models_section(found.proposals))
+    if diagnosis.proposals:
+        screen.print("\nAvailable models; to use them, add this to the network's YAML:\n")
+        screen.print(models_section(diagnosis.proposals))
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="The file to write; it must be new.")],
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not exist.")],
     config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonFlag = False,
 ) -> None:
-    """Copy a network's store, with its attachments, while the network runs or not."""
+    """Copy a network's store and attachments to a file. The network can be running."""
     from hubbub.network.store.backups import back_up
 
     _copied(file, back_up(_store(config), file.absolute()), "backed up", as_json)
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="A file that `hubbub network backup` has written.")],
+    file: Annotated[Path, typer.Argument(help="A backup by `hubbub network backup`.")],
     config: ConfigOption = DEFAULT_CONFIG,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the store that is there.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an existing store.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Restore a network's store from a backup; the network must be stopped."""
@@ -144,7 +142,7 @@ def migrate(
     target: Annotated[str, typer.Argument(help="An empty database: postgresql://USER@HOST/NAME.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Copy a stopped network from SQLite to Postgres; once more goes on where it was interrupted.
+    """Copy a stopped network from SQLite to Postgres. Run it again to resume after an interruption.
 
     Every message is checked on both sides. Set `store` to the target afterwards.
     """

@@ -1,6 +1,6 @@
-"""Commands of the shell that are made of operations (`hubbub.people.commands`).
+"""Shell commands generated from operations (`hubbub.people.commands`).
 
-Every command line reads this module, so what only some of them do is loaded there.
+Every command line imports this module, so anything that only some commands need is imported late.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from hubbub.cli.connection import (
 from hubbub.cli.output import JsonFlag, help_if_alone, print_shown
 from hubbub.errors import HubbubError
 from hubbub.people.commands import GROUPS, THREADS, Command, commands_in, mod_commands, perform
-from hubbub.people.figures import SHELL, outcome_words
+from hubbub.people.figures import SHELL, outcome_text
 from hubbub.people.parameters import Parameter, described_operations, value_of
 from hubbub.people.shown import CommandResult
 
-__all__ = ["add_group", "complete_agent", "complete_recipient", "complete_thread", "group_of_mod"]
+__all__ = ["add_group", "add_mod_group", "complete_agent", "complete_recipient", "complete_thread"]
 
 LISTS = {
     "t": "list_tasks", "p": "list_polls", "b": "list_boards", "f": "list_files",
     "d": "list_documents", "r": "list_reminders",
 }  # fmt: skip
-"""What is asked for the ids that completion offers."""
+"""The operation that lists the ids for completion, by the letter that they begin with."""
 
 
 def add_group(app: typer.Typer, name: str) -> typer.Typer:
-    """Add the commands that begin with this word, which may be a whole command."""
+    """Add the commands of a group, or the command that is its own group."""
     commands = commands_in(name)
     alone = [command for command in commands if command.path == name]
     if alone:
@@ -50,13 +50,13 @@ def add_group(app: typer.Typer, name: str) -> typer.Typer:
     return _group(app, name, GROUPS[name].about, commands)
 
 
-def group_of_mod(app: typer.Typer, name: str) -> bool:
-    """Add the commands of a mod of the running network that does not come with Hubbub; returns
-    whether there is such a mod there."""
+def add_mod_group(app: typer.Typer, name: str) -> bool:
+    """Add the commands of a third-party mod of the running network. Returns whether the network has
+    such a mod."""
     try:
         about, commands = run_async(_mod(name))
     except HubbubError:
-        return False  # no network, or none that lets us in: the word means nothing then
+        return False  # no network, or none that admits us
     if commands:
         _group(app, name, f"{about} (mod {name})", commands)
     return bool(commands)
@@ -72,8 +72,8 @@ async def _mod(name: str) -> tuple[str, tuple[Command, ...]]:
         if mod is None or not mod.operations:
             return "", ()
         answer = await client.call("describe_operations", names=list(mod.operations))
-    found = OperationSchemas.model_validate(answer).operations
-    return mod.about.partition("\n")[0], mod_commands(name, described_operations(found, name))
+    operations = OperationSchemas.model_validate(answer).operations
+    return mod.about.partition("\n")[0], mod_commands(name, described_operations(operations, name))
 
 
 def _group(app: typer.Typer, name: str, about: str, commands: Iterable[Command]) -> typer.Typer:
@@ -96,20 +96,20 @@ def _common(
     token: TokenOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """The options of all: who does it, in which network, and how it is printed."""
+    """The options that all generated commands share."""
 
 
 def shell_command(command: Command) -> Callable[..., None]:
-    """The function of a command, with the signature that typer reads."""
+    """The function for a command, with the signature that typer reads."""
 
     def run(
         *, as_: str | None, address: str | None, token: str | None, as_json: bool, **typed: Any
-    ) -> None:  # Any: what typer has read
+    ) -> None:  # Any: values parsed by typer
         target = NetworkTarget(address, token)
         person = as_ if command.operator else default_person(target, as_)
         if person is not None and command.described.permission == "read":
             run_async(check_known(target.without_token(), person))
-        shown = run_async(_performed(command, target, person, _given(command, typed)))
+        shown = run_async(_perform(command, target, person, _given(command, typed)))
         print_shown(shown, as_json=as_json)
 
     common = signature(_common, eval_str=True).parameters
@@ -120,7 +120,7 @@ def shell_command(command: Command) -> Callable[..., None]:
 
 
 def _given(command: Command, typed: dict[str, Any]) -> dict[str, JsonValue]:
-    """What was typed, without what was left out."""
+    """The arguments that were typed, without those left out."""
     given: dict[str, JsonValue] = {}
     for parameter in command.parameters:
         value = typed[f"{parameter.name}_"]
@@ -140,19 +140,19 @@ def _read(parameter: Parameter, value: Any) -> JsonValue:
 
 
 def _sentence(parameter: Parameter, words: list[str]) -> str:
-    """Words as one text. In a search, one with blanks was quoted in the shell: it is a phrase."""
+    """Words as one text. In a search, a word with spaces was quoted in the shell: a phrase."""
     if parameter.name != "query" or len(words) == 1:
         return " ".join(words)
     return " ".join(f'"{w}"' if " " in w and '"' not in w else w for w in words)
 
 
 def _place(command: Command, parameter: Parameter) -> Place:
-    """A parameter as typer reads it."""
+    """A parameter as a typer argument or option."""
     positional = parameter in command.positional
     words = positional and parameter.prose and parameter == command.positional[-1]
     kind = _type(parameter)
     kind = list[kind] if parameter.many or words else kind  # type: ignore[valid-type]
-    about: dict[str, Any] = {"help": parameter.help, "show_default": False}  # of typer's own
+    about: dict[str, Any] = {"help": parameter.help, "show_default": False}  # typer's keywords
     if parameter.default is not None and not parameter.required:
         about["help"] = f"{parameter.help} [default: {parameter.default}]".strip()
     if parameter.kind in ("whole", "number"):
@@ -172,13 +172,13 @@ def _place(command: Command, parameter: Parameter) -> Place:
     )
 
 
-def _type(parameter: Parameter) -> Any:  # a type that is made here
+def _type(parameter: Parameter) -> Any:  # a type built at run time
     if parameter.choices and not parameter.many:
         return Literal[parameter.choices]
     return {"whole": int, "number": float, "flag": bool}.get(parameter.kind, str)
 
 
-async def _performed(
+async def _perform(
     command: Command, target: NetworkTarget, person: str | None, given: dict[str, JsonValue]
 ) -> CommandResult:
     from hubbub.people.client import PersonClient
@@ -198,28 +198,28 @@ def _completer(
 ) -> Callable[[typer.Context, str], list[tuple[str, str]]]:
     def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
         try:
-            found = run_async(_offered(command, parameter, ctx.params))
+            offered = run_async(_offered(command, parameter, ctx.params))
         except (HubbubError, OSError):
-            return []  # a shell shows nothing then
-        return [(word, about) for word, about in found if word.startswith(incomplete)]
+            return []
+        return [(word, about) for word, about in offered if word.startswith(incomplete)]
 
     return complete
 
 
 def complete_agent(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Whom somebody may ask: completion of `hubbub ask`."""
+    """Completion for `hubbub ask`: the agents."""
     return [] if ctx.params.get("words") else _complete_as("agents card", "agent", ctx, incomplete)
 
 
 def complete_thread(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Threads that somebody is in."""
+    """Completion of a thread: those that the person is in."""
     return _complete_as("threads list", "thread", ctx, incomplete)
 
 
 def complete_recipient(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Whom somebody may write to: completion of `hubbub send`."""
+    """Completion for `hubbub send`: participants and threads."""
     if ctx.params.get("words"):
-        return []  # the recipient stands there: what follows is text
+        return []  # the recipient is complete; the rest is text
     people = _complete_as("agents card", "participant", ctx, incomplete)
     threads = complete_thread(ctx, incomplete)
     return people + [each for each in threads if each[0].lstrip("@") not in dict(people)]
@@ -234,7 +234,7 @@ def _complete_as(
 async def _offered(
     command: Command, parameter: Parameter, typed: dict[str, Any]
 ) -> list[tuple[str, str]]:
-    """The words that may stand there in the network that is meant."""
+    """The values that the target network has for a parameter."""
     from hubbub.people.chat.completion import choices
     from hubbub.people.client import PersonClient
     from hubbub.people.state import ClientState
@@ -243,36 +243,36 @@ async def _offered(
 
     target = NetworkTarget.of_environment(typed.get("address"), typed.get("token"))
     of_messages = command.path.startswith(("messages ", "turns interaction"))
-    operator = command.operator and not of_messages  # who reads no messages itself
+    operator = command.operator and not of_messages  # the operator reads no messages itself
     person = None if operator else default_person(target, typed.get("as_"))
     async with joined(target, person) as client:
         state = ClientState(client.participant)
         state.know(client.ready)
-        state.current = ""  # at a shell no thread is open: ids of all are offered
-        asking = PersonClient(client, state, SHELL, here=False)
+        state.current = ""  # a shell has no open thread: offer the ids of all threads
+        person_client = PersonClient(client, state, SHELL, here=False)
         given = [str(typed[f"{p.name}_"]) for p in command.positional if typed.get(f"{p.name}_")]
         if command.path in ("turns show", "stop") and given in ([], ["turn"]):
-            turns = (await asking.ask(Turns, "list_turns")).turns
-            found = [(t.id, outcome_words(t.outcome)) for t in turns
+            turns = (await person_client.ask(Turns, "list_turns")).turns
+            offered = [(t.id, outcome_text(t.outcome)) for t in turns
                      if not given or t.outcome is None]  # fmt: skip
             if command.path == "turns show" or given:
-                return found
+                return offered
         if of_messages or parameter.name in THREADS or command.path == "stop":
-            for thread in (await asking.ask(ThreadList, "list_threads")).threads:
+            for thread in (await person_client.ask(ThreadList, "list_threads")).threads:
                 state.summarised(thread)
         if parameter.letter in LISTS:
-            await perform(Command("", LISTS[parameter.letter]), asking, {})
+            await perform(Command("", LISTS[parameter.letter]), person_client, {})
         elif command.path.startswith("approvals "):
-            for approval in (await asking.ask(Approvals, "list_approvals")).approvals:
+            for approval in (await person_client.ask(Approvals, "list_approvals")).approvals:
                 state.oversight.note(approval)
         elif command.path == "resume":
-            state.oversight.stops = (await asking.ask(Stops, "list_stops")).stops
-            state.oversight.breakers = (await asking.ask(Breakers, "list_breakers")).breakers
-        found = list(choices(command, parameter, state, given))
-    return [(_typed(word), about) for word, about in found]
+            state.oversight.stops = (await person_client.ask(Stops, "list_stops")).stops
+            state.oversight.breakers = (await person_client.ask(Breakers, "list_breakers")).breakers
+        offered = list(choices(command, parameter, state, given))
+    return [(_typed(word), about) for word, about in offered]
 
 
 def _typed(word: str) -> str:
-    """A word as it is typed at a shell, where `#general` would begin a comment."""
+    """A word as typed in a shell, where `#general` would start a comment."""
     plain = word.removeprefix("#").replace(" › m", ".t")
     return shlex.quote(plain) if " " in plain else plain

@@ -1,4 +1,4 @@
-"""What commands print: tables and sentences for people, JSON for programs."""
+"""Output of commands: tables and sentences for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ConfigArgument = Annotated[
 MetricsOption = Annotated[
     str,
     typer.Option(
-        "--metrics", help="host:port on which Prometheus reads what it counts.", show_default=False
+        "--metrics", help="host:port on which to serve Prometheus metrics.", show_default=False
     ),
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -50,14 +50,14 @@ _STYLES: dict[Tone, str] = {
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that never wraps, guesses or interprets: what is printed is what is meant."""
+    """A console that prints text verbatim: no wrapping, highlighting, markup or emoji."""
     from rich.console import Console
 
     return Console(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def print_shown(shown: CommandResult, *, as_json: bool) -> None:
-    """What came of a command: JSON for programs, plain text for pipes, colours on a terminal."""
+    """Print a command's result: JSON for programs, plain text for pipes, colours on a terminal."""
     if as_json:
         emit_json(shown.value)
     elif not sys.stdout.isatty():
@@ -74,7 +74,7 @@ def print_shown(shown: CommandResult, *, as_json: bool) -> None:
 
 
 def emit_json(value: object) -> None:
-    """One line of JSON, of models too."""
+    """Print a value, which can contain models, as one line of JSON."""
     typer.echo(json.dumps(_jsonable(value), ensure_ascii=False))
 
 
@@ -89,7 +89,7 @@ def _jsonable(value: object) -> object:
 
 
 def program() -> str:
-    """What somebody types here to run this program: `hubbub` if a shell finds that."""
+    """The command that runs this program: `hubbub` if it is on the PATH."""
     if shutil.which("hubbub"):
         return "hubbub"
     started = Path(sys.argv[0])
@@ -99,19 +99,19 @@ def program() -> str:
 
 
 def _from_here(path: Path) -> str:
-    """The path relative to the current folder, if it lies below."""
+    """The path relative to the current folder, if it is inside."""
     path, here = path.absolute(), Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def help_if_alone(context: typer.Context) -> None:
-    """For groups of commands: without a command, show the help."""
+    """Print the help of a command group that is used without a command."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Columns for people, with the texts made safe. Without `head` there is no heading."""
+    """Print columns for people, with safe text. An empty `head` prints no heading."""
     from rich.text import Text
 
     screen = console()

@@ -1,4 +1,4 @@
-"""`test`: cases of prompts, agents and whole networks, run again and again."""
+"""`test`: run test cases for prompts, agents and whole networks several times each."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ def run_tests(
     config: Annotated[Path, typer.Argument(help="The network's YAML file.")] = Path("hubbub.yaml"),
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files of cases; left out: those in prompts/NAME/cases."),
+        typer.Argument(help="Files of cases. Default: those in prompts/NAME/cases."),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", "-n", min=1, help="How often each case.")] = 5,
+    runs: Annotated[int, typer.Option("--runs", "-n", min=1, help="Runs of each case.")] = 5,
     bar: Annotated[
-        float, typer.Option("--bar", min=0.0, max=1.0, help="The share of runs that must pass.")
+        float, typer.Option("--bar", min=0.0, max=1.0, help="The fraction of runs that must pass.")
     ] = 0.9,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, max=64, help="Runs at the same time.")
+        int, typer.Option("--concurrency", min=1, max=64, help="Concurrent runs.")
     ] = 4,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="A model of the config, for all cases.")
+        str | None, typer.Option("--model", "-m", help="Use this model of the config in all cases.")
     ] = None,
     only: Annotated[
-        str | None, typer.Option("--only", "-k", help="Cases whose names contain this.")
+        str | None, typer.Option("--only", "-k", help="Run only cases whose names contain this.")
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Ask the models, and write the cassettes anew.")
+        bool, typer.Option("--record", help="Call the models and rewrite the cassettes.")
     ] = False,
     junit: Annotated[
-        Path | None, typer.Option("--junit", help="Write a JUnit file, for CI servers.")
+        Path | None, typer.Option("--junit", help="Write a JUnit report, for CI servers.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Run the cases of prompts, agents and the network. Exit code 1 if one of them stays under the
-    bar."""
+    """Run test cases for prompts, agents and the network. Exits with code 1 if a case falls below
+    the bar."""
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
     from hubbub.lab.cases import without_servers
@@ -67,7 +67,7 @@ def run_tests(
         typer.echo(line, err=True)
     if junit is not None and not junit.absolute().parent.is_dir():
         raise UserError(f"--junit: there is no folder {shown_path(junit.absolute().parent)}")
-    with _progress(sum(placed.case.runs or runs for placed in cases)) as told:
+    with _progress(sum(placed.case.runs or runs for placed in cases)) as advance:
         report = run_loop(
             run_cases(
                 loaded,
@@ -76,7 +76,7 @@ def run_tests(
                 bar=bar,
                 concurrency=concurrency,
                 model=model,
-                told=told,
+                told=advance,
                 record=record,
             )
         )
@@ -98,27 +98,27 @@ def _chosen(
     cases = load_cases(loaded, files or find_cases(loaded))
     if only is None:
         return cases
-    found = [placed for placed in cases if only.casefold() in placed.case.name.casefold()]
-    if not found:
-        raise UserError(f"no case has a name with '{only}' in it")
-    return found
+    matches = [placed for placed in cases if only.casefold() in placed.case.name.casefold()]
+    if not matches:
+        raise UserError(f"no case has '{only}' in its name")
+    return matches
 
 
 @contextmanager
 def _progress(runs: int) -> Iterator[Callable[[PlacedCase, Run], None]]:
-    """A bar on a terminal; nothing elsewhere."""
+    """A progress bar on a terminal; nothing elsewhere."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     screen = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as bar:
-        task = bar.add_task("asking", total=runs)
+        task = bar.add_task("running", total=runs)
 
-        def told(placed: PlacedCase, run: Run) -> None:
+        def advance(placed: PlacedCase, run: Run) -> None:
             name = visible(placed.case.name).replace("[", r"\[")
             bar.update(task, advance=1, description=name[:40])
 
-        yield told
+        yield advance
 
 
 # Reports -----------------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ def _print(report: CasesReport) -> None:
         for line in [*_trend(case), *_reasons(case)]:
             screen.print(Text(f"        {visible(line)}", style="dim"))
     passed = sum(case.status == "passed" for case in report.cases)
-    told = f"{passed} of {counted(len(report.cases), 'case', 'cases')} passed"
+    summary = f"{passed} of {counted(len(report.cases), 'case', 'cases')} passed"
     tokens = sum(run.tokens_in + run.tokens_out for case in report.cases for run in case.runs)
-    screen.print(f"{told}, {tokens} tokens, {report.seconds:.1f} s")
+    screen.print(f"{summary}, {tokens} tokens, {report.seconds:.1f} s")
 
 
 def _figures(case: CaseReport) -> str:
@@ -154,12 +154,12 @@ def _trend(case: CaseReport) -> list[str]:
     if case.trend is None or case.before is None:
         return []
     passed, answered = case.before
-    sure = "no more than chance explains" if case.trend == "changed" else case.trend
-    return [f"the last time {passed}/{answered}: {sure}"]
+    trend = "within chance" if case.trend == "changed" else case.trend
+    return [f"last time {passed}/{answered}: {trend}"]
 
 
 def _reasons(case: CaseReport) -> list[str]:
-    """Why runs failed or had no answer, the most frequent first."""
+    """Why runs failed or had no answer, most frequent first."""
     failed = Counter(failure for run in case.runs for failure in run.failures)
     errors = Counter(run.error for run in case.runs if run.error is not None)
     lines = [f"{times} x {failure}" for failure, times in failed.most_common()]
@@ -210,12 +210,12 @@ def _write_junit(path: Path, report: CasesReport) -> None:
     for case in report.cases:
         file = shown_path(case.placed.path)
         suite = suites.setdefault(file, Suite(file))
-        told = f"{' '.join(_figures(case).split())}, bar {100 * case.bar:g} %"
+        figures = f"{' '.join(_figures(case).split())}, bar {100 * case.bar:g} %"
         seconds = sum(run.seconds for run in case.runs)
         reasons = "\n".join(_reasons(case))
-        verdict = CaseVerdict(case.placed.case.name, case.status, told, reasons, seconds)
+        verdict = CaseVerdict(case.placed.case.name, case.status, figures, reasons, seconds)
         suite.verdicts.append(verdict)
     try:
         write_junit(path, list(suites.values()))
     except OSError as exc:
-        raise UserError(f"{shown_path(path)} cannot be written: {exc.strerror}") from exc
+        raise UserError(f"cannot write {shown_path(path)}: {exc.strerror}") from exc

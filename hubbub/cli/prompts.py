@@ -1,4 +1,4 @@
-"""`prompts list | show | diff | lint`: the prompts of agents, and what is wrong in them."""
+"""`prompts list | show | diff | lint`: the prompts of agents, and problems in them."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ ConfigOption = Annotated[
 ]
 FolderOption = Annotated[
     Path | None,
-    typer.Option("--folder", help="A folder of prompts, in place of those of the config."),
+    typer.Option("--folder", help="A folder of prompts, instead of those of the config."),
 ]
-NameArgument = Annotated[str, typer.Argument(help="A prompt, for example triage.")]
+NameArgument = Annotated[str, typer.Argument(help="The prompt's name, for example triage.")]
 
 group = typer.Typer(
     help="List, show, compare and check prompts.",
@@ -60,15 +60,15 @@ def register(app: typer.Typer, word: str) -> None:
 def list_(
     config: ConfigOption = DEFAULT_CONFIG, folder: FolderOption = None, as_json: JsonFlag = False
 ) -> None:
-    """List versioned prompts: versions, fingerprints, variables, and who uses them. Exit code 1 if
-    one of them cannot be read.
+    """List versioned prompts with their fingerprints, variables and users. Exits with code 1 if one
+    cannot be read.
     """
     loaded = _load(config) if folder is None else None
-    found = _libraries(folder, loaded)
+    prompt_libraries = _libraries(folder, loaded)
     users = _users(loaded) if loaded else {}
     rows = [
         _listed(library, name, version, users.get((library.folder, name, version), []))
-        for library in found
+        for library in prompt_libraries
         for name in library.names()
         for version in library.versions(name)
     ]
@@ -76,7 +76,7 @@ def list_(
     if as_json:
         emit_json(rows)
     else:
-        _print_prompts(found, [row for row in rows if "problem" not in row])
+        _print_prompts(prompt_libraries, [row for row in rows if "problem" not in row])
         for problem in problems:
             typer.echo(problem, err=True)
     if problems:
@@ -86,7 +86,7 @@ def list_(
 def _listed(
     library: PromptLibrary, name: str, version: str, used_by: list[str]
 ) -> dict[str, object]:
-    """A version, or where it lies and what is wrong with it."""
+    """A version's row; for an invalid one, its path and the problem."""
     try:
         return _described(library.load(name, version), used_by)
     except ConfigError as error:
@@ -95,10 +95,12 @@ def _listed(
         return {**row, "problem": str(error)}
 
 
-def _print_prompts(found: Iterable[PromptLibrary], rows: list[dict[str, object]]) -> None:
+def _print_prompts(
+    prompt_libraries: Iterable[PromptLibrary], rows: list[dict[str, object]]
+) -> None:
     if not rows:
-        where = " and ".join(shown_path(library.folder) for library in found)
-        typer.echo(f"no prompts in {where}: they are files NAME/VERSION.j2")
+        where = " and ".join(shown_path(library.folder) for library in prompt_libraries)
+        typer.echo(f"no prompts in {where}: a prompt is a file NAME/VERSION.j2")
         return
     head = ("PROMPT", "VERSION", "FINGERPRINT", "VARIABLES", "USED BY")
     table(head, [tuple(_cell(row[key]) for key in _COLUMNS) for row in rows])
@@ -130,7 +132,7 @@ def _provided() -> frozenset[str]:
 
 
 def _users(loaded: LoadedConfig) -> dict[tuple[Path, str, str], list[str]]:
-    """Which agents use which version; how large a share of theirs, if it is not all."""
+    """The agents that use each version, with their share if it is not 100%."""
     from hubbub.agents.prompt.versions import PromptLibrary
 
     users: dict[tuple[Path, str, str], list[str]] = {}
@@ -143,9 +145,9 @@ def _users(loaded: LoadedConfig) -> dict[tuple[Path, str, str], list[str]]:
         parts = [(settings.version, 1 - share)]
         parts += [(settings.rollout.version, share)] if settings.rollout else []
         for version, part in parts:
-            found = library.resolve(settings.name, version)
-            words = agent if part == 1 else f"{agent} ({100 * part:.4g} %)"
-            users.setdefault((library.folder, settings.name, found), []).append(words)
+            resolved = library.resolve(settings.name, version)
+            user = agent if part == 1 else f"{agent} ({100 * part:.4g} %)"
+            users.setdefault((library.folder, settings.name, resolved), []).append(user)
     return users
 
 
@@ -156,23 +158,25 @@ def _users(loaded: LoadedConfig) -> dict[tuple[Path, str, str], list[str]]:
 def show(
     name: Annotated[
         str | None,
-        typer.Argument(help="NAME or NAME@VERSION; left out: the whole system prompt of --agent."),
+        typer.Argument(help="NAME or NAME@VERSION. Default: the whole system prompt of --agent."),
     ] = None,
     agent: Annotated[
-        str | None, typer.Option("--agent", "-a", help="With whose variables; left out: a user's.")
+        str | None,
+        typer.Option("--agent", "-a", help="The agent whose variables to use. Default: any user."),
     ] = None,
-    source: Annotated[bool, typer.Option("--source", help="The template as it is.")] = False,
+    source: Annotated[bool, typer.Option("--source", help="Show the raw template.")] = False,
     config: ConfigOption = DEFAULT_CONFIG,
     folder: FolderOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show a prompt as a model reads it, with the variables of the config."""
+    """Show a prompt as the model reads it, with the variables of the config."""
     if source or folder is not None:
         if name is None:
             raise UserError("name a prompt")
         if agent is not None:
-            told = "--source and --folder show a template as it is, for no agent"
-            raise UserError(f"{told}: leave out --agent, or them")
+            raise UserError(
+                "--source and --folder show the raw template, so they cannot take --agent"
+            )
         _show_source(_find(name, folder, None if folder else _load(config)), as_json)
         return
     prompts = _agents(_load(config))
@@ -201,13 +205,13 @@ def _show_source(template: PromptTemplate, as_json: bool) -> None:
 def _show_agent(prompt: AgentPrompt, as_json: bool) -> None:
     from hubbub.lab.previews import previews
 
-    found = previews(prompt)
+    shown = previews(prompt)
     if as_json:
-        texts = [_preview(preview) for preview in found]
-        roles = found[0].role is not None
+        texts = [_preview(preview) for preview in shown]
+        roles = shown[0].role is not None
         emit_json({"agent": prompt.name, **({"roles": texts} if roles else texts[0])})
         return
-    for n, preview in enumerate(found):
+    for n, preview in enumerate(shown):
         if n:
             typer.echo()
         _head(_heading(prompt.name, preview), _sizes(preview.tokens))
@@ -216,10 +220,10 @@ def _show_agent(prompt: AgentPrompt, as_json: bool) -> None:
 
 def _preview(preview: PromptPreview) -> dict[str, object]:
     prompt = preview.prompt
-    told = {"prompt_id": prompt.prompt_id, "components": list(prompt.components)}
     return {
         **({"role": preview.role} if preview.role else {}),
-        **told,
+        "prompt_id": prompt.prompt_id,
+        "components": list(prompt.components),
         "tokens": preview.tokens,
         "text": preview.text,
     }
@@ -251,14 +255,14 @@ def _find(name: str, folder: Path | None, loaded: LoadedConfig | None) -> Prompt
 
 
 def _library(name: str, folder: Path | None, loaded: LoadedConfig | None) -> PromptLibrary:
-    """The folder that has the prompt; the first one if none has."""
+    """The library that has the prompt; the first one if none does."""
     from hubbub.app.prompts import library_with
 
     return library_with(_libraries(folder, loaded), name)
 
 
 def _libraries(folder: Path | None, loaded: LoadedConfig | None) -> list[PromptLibrary]:
-    """The folders that a command is about."""
+    """The libraries that a command works on."""
     from hubbub.agents.prompt.versions import PromptLibrary
     from hubbub.app.prompts import libraries
 
@@ -275,9 +279,9 @@ def _agent(prompts: Mapping[str, AgentPrompt], name: str | None) -> AgentPrompt:
     if name is None and len(prompts) == 1:
         return next(iter(prompts.values()))
     if not prompts:
-        raise UserError("no agent of this network has a model, and so a prompt")
+        raise UserError("no agent of this network has a model, so there is no prompt")
     if name is None:
-        raise UserError(f"say which agent with --agent{nearest('', prompts)}")
+        raise UserError(f"name an agent with --agent{nearest('', prompts)}")
     if name not in prompts:
         raise UserError(f"there is no agent '{name}' with a model{nearest(name, prompts)}")
     return prompts[name]
@@ -287,9 +291,9 @@ def _user(prompts: Mapping[str, AgentPrompt], name: str) -> AgentPrompt:
     for prompt in prompts.values():
         if prompt.prompts.settings.name == name:
             return prompt
-    known = {p.prompts.settings.name or "" for p in prompts.values()} - {""}
-    hint = nearest(name, known)
-    raise UserError(f"no agent uses the prompt '{name}'{hint or ': --source shows its template'}")
+    used = {p.prompts.settings.name or "" for p in prompts.values()} - {""}
+    hint = nearest(name, used)
+    raise UserError(f"no agent uses the prompt '{name}'{hint or '; show it with --source'}")
 
 
 # diff -------------------------------------------------------------------------------------------
@@ -299,14 +303,14 @@ def _user(prompts: Mapping[str, AgentPrompt], name: str) -> AgentPrompt:
 def diff(
     name: NameArgument,
     old: Annotated[
-        str | None, typer.Argument(help="A version; left out: the one before NEW.")
+        str | None, typer.Argument(help="A version. Default: the one before NEW.")
     ] = None,
     new: Annotated[str, typer.Argument(help="A version.")] = LATEST,
     config: ConfigOption = DEFAULT_CONFIG,
     folder: FolderOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show what differs between two versions of a prompt."""
+    """Show the differences between two versions of a prompt."""
     library = _library(name, folder, None if folder else _load(config))
     later = library.load(name, new)
     earlier = library.load(name, old or _before(library, name, later.version))
@@ -317,7 +321,7 @@ def diff(
         return
     _print_difference(lines)
     if not lines:
-        typer.echo(f"{earlier.fingerprint} and {later.fingerprint} say the same")
+        typer.echo(f"{earlier.fingerprint} and {later.fingerprint} are identical")
 
 
 def _before(library: PromptLibrary, name: str, version: str) -> str:
@@ -352,11 +356,11 @@ def _print_difference(lines: list[str]) -> None:
 @group.command()
 def lint(
     target: Annotated[
-        Path, typer.Argument(help="A network's YAML file, or a prompt as a file.")
+        Path, typer.Argument(help="A network's YAML file, or a prompt file.")
     ] = DEFAULT_CONFIG,
     as_json: JsonFlag = False,
 ) -> None:
-    """Tell what is wrong with prompts: place, rule, what to do. Exit code 1 if it is an error."""
+    """Check prompts for problems: place, rule and remedy. Exits with code 1 if one is an error."""
     findings = _findings(target)
     errors = sum(1 for finding in findings if finding.level == "error")
     if as_json:
@@ -364,8 +368,8 @@ def lint(
     else:
         _print_findings(findings)
         warnings = len(findings) - errors
-        told = counted(errors, "error", "errors"), counted(warnings, "warning", "warnings")
-        typer.echo(f"{target}: {', '.join(told)}" if findings else f"{target}: nothing found")
+        counts = counted(errors, "error", "errors"), counted(warnings, "warning", "warnings")
+        typer.echo(f"{target}: {', '.join(counts)}" if findings else f"{target}: no problems")
     if errors:
         raise typer.Exit(1)
 
@@ -375,10 +379,10 @@ def _findings(target: Path) -> list[Finding]:
     from hubbub.lab.lint import config_subjects, file_subject
 
     if target.exists() and not target.is_file():
-        raise ConfigError("cannot be read: it is no file", shown_path(target))
+        raise ConfigError("cannot be read: not a file", shown_path(target))
     if target.suffix in (".yaml", ".yml"):
-        found = [check(subject) for subject in config_subjects(_load(target))]
-        unique = dict.fromkeys(finding for findings in found for finding in findings)
+        checked = [check(subject) for subject in config_subjects(_load(target))]
+        unique = dict.fromkeys(finding for findings in checked for finding in findings)
         return sorted(unique, key=lambda f: (f.place.file, f.place.line or 0, f.rule))
     return check(file_subject(target))
 
@@ -410,8 +414,8 @@ def _print_findings(findings: list[Finding]) -> None:
 
 
 def _load(path: Path) -> LoadedConfig:
-    """The config, without a look at the Python of its agents: only functions that are tools are
-    imported, when a prompt asks for them."""
+    """The config, without checking its agents' Python code: only functions that are tools are
+    imported, when a prompt needs them."""
     from hubbub.app.agent_checks import check_tools
     from hubbub.config.loader import load
     from hubbub.mods.loader import known_mods
@@ -422,9 +426,9 @@ def _load(path: Path) -> LoadedConfig:
 
 
 def model_server(
-    script: Annotated[Path, typer.Argument(help="The script to play (YAML).")],
+    script: Annotated[Path, typer.Argument(help="The model's script (YAML).")],
     host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option("--port", help="0 picks a free port.")] = 0,
 ) -> None:
     """Serve a scripted model over the OpenAI API, until Ctrl-C."""
     from hubbub.testing.model_server import main

@@ -1,4 +1,4 @@
-"""`record`, `replay` and `branch`: what has happened in a network, again and otherwise."""
+"""`record`, `replay` and `branch`: record a network's turns, replay them, or try alternatives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 BEFORE = 5000
-"""Positions of the log that are looked through for what was said before."""
+"""Positions of the log that are searched for earlier messages."""
 
 
 def register(app: typer.Typer, word: str) -> None:
@@ -41,22 +41,22 @@ def register(app: typer.Typer, word: str) -> None:
 
 def record(
     interactions: Annotated[
-        list[str], typer.Argument(help="What a message set in motion: i42, or the message: m42.")
+        list[str], typer.Argument(help="Interactions (i42), or messages that opened them (m42).")
     ],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="The file to write.")] = None,
     case: Annotated[
         Path | None,
-        typer.Option("--case", help="Add it to this file of cases; -: print it."),
+        typer.Option("--case", help="Add a test case to this file; - prints it."),
     ] = None,
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Record interactions of a running network with all their turns: prompts, answers of models,
-    results of tools."""
+    """Record interactions of a running network with all their turns: prompts, model answers, tool
+    results."""
     from hubbub.lab.cases import add_case, case_text
 
     if (out is None) == (case is None):
-        raise UserError("say where to: --out FILE, or --case FILE for a case of `hubbub test`")
+        raise UserError("record takes --out FILE, or --case FILE for a case of `hubbub test`")
     recording = run_async(_record(NetworkTarget(address, token), interactions))
     if case == Path("-"):
         typer.echo(f"cases:\n{case_text(recording)}", nl=False)
@@ -69,18 +69,18 @@ def record(
         else:
             add_case(written, recording)
     except OSError as exc:
-        raise UserError(f"{shown_path(written)} cannot be written: {exc.strerror}") from exc
+        raise UserError(f"cannot write {shown_path(written)}: {exc.strerror}") from exc
     messages = counted(len(recording.messages), "message", "messages")
     turns = counted(len(recording.turns), "turn", "turns")
     typer.echo(f"{shown_path(written)}: {messages}, {turns}")
 
 
-async def _record(target: NetworkTarget, said: list[str]) -> Recording:
+async def _record(target: NetworkTarget, names: list[str]) -> Recording:
     from hubbub.lab.recordings import record as recorded
 
     async with joined(target) as client:
         epoch, interactions = client.hello.epoch, list[str]()
-        for name in said:
+        for name in names:
             if parse_message_id(name) is not None:
                 message = Message.model_validate(await client.call("read_message", id=name))
                 name = message.interaction_id
@@ -92,25 +92,28 @@ async def _record(target: NetworkTarget, said: list[str]) -> Recording:
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(help="What `hubbub record` has written.")],
+    file: Annotated[Path, typer.Argument(help="A recording by `hubbub record`.")],
     config: Annotated[
         Path, typer.Option("--config", "-c", help="The network's YAML file.")
     ] = DEFAULT_CONFIG,
     prompt: Annotated[
         list[str] | None,
-        typer.Option("--prompt", help="AGENT=FILE: this text in place of the agent's prompt."),
+        typer.Option("--prompt", help="AGENT=FILE: replace the agent's prompt with this text."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help="A model of the config, for all agents.")
+        str | None,
+        typer.Option("--model", "-m", help="Use this model of the config for all agents."),
     ] = None,
     code: Annotated[
         Path | None,
-        typer.Option("--code", help="A folder that has such a config, and its Python."),
+        typer.Option(
+            "--code", help="A folder with another copy of the config and its Python code."
+        ),
     ] = None,
 ) -> None:
-    """Play a recording to the network of a config, in this process. Models and tools answer as they
-    did; it ends at the first step that differs, with exit code 1. With another prompt or model,
-    models are asked wherever the recording has no answer."""
+    """Replay a recording against the network of a config, in this process. Models and tools answer
+    as recorded; the replay ends at the first step that differs, with exit code 1. With another
+    prompt or model, models are called wherever the recording has no answer."""
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
     from hubbub.lab.branches import with_change, with_model
@@ -141,36 +144,36 @@ def _text_of(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as exc:
-        raise UserError(f"--prompt: {path} cannot be read: {exc.strerror}") from exc
+        raise UserError(f"--prompt: cannot read {path}: {exc.strerror}") from exc
 
 
 # Branches -----------------------------------------------------------------------------------------
 
 
 def branch(
-    message: Annotated[str, typer.Argument(help="Where it begins: m42.")],
+    message: Annotated[str, typer.Argument(help="The message at which to branch: m42.")],
     changes: Annotated[
         list[str] | None,
-        typer.Option("--with", "-w", help="AGENT.KEY=VALUE: of an agent of the config."),
+        typer.Option("--with", "-w", help="AGENT.KEY=VALUE: change this key of an agent's config."),
     ] = None,
     results: Annotated[
-        list[str] | None, typer.Option("--result", help="TOOL=TEXT: what a tool answers.")
+        list[str] | None, typer.Option("--result", help="TOOL=TEXT: the result of a tool.")
     ] = None,
     stay: Annotated[
-        bool, typer.Option("--stay", help="Serve the branch then, for the page and `hubbub chat`.")
+        bool,
+        typer.Option("--stay", help="Serve the branch afterwards, for the page and `hubbub chat`."),
     ] = False,
     config: Annotated[
         Path, typer.Option("--config", "-c", help="The network's YAML file.")
     ] = DEFAULT_CONFIG,
     as_json: JsonFlag = False,
 ) -> None:
-    """Let a network go on from one of its messages, otherwise than it did: with another
-    instruction, model or tools of an agent. What came of the message stands beside what came of it
-    in the branch.
+    """Branch a network at one of its messages: continue from there with another instruction, model
+    or tools for an agent, and compare the outcome with the original.
 
-    The network itself is only read, and may be running. Nothing leaves the branch: tools that reach
-    out give the results that are on record, or those that you give. Without --with all models are
-    asked again.
+    The network itself is only read, and can be running. A branch has no outside effects: tools that
+    reach out return their recorded results, or those that you pass. Without --with, all models are
+    called again.
     """
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
@@ -179,7 +182,7 @@ def branch(
 
     seq, loaded = parse_message_id(message), load_valid(config)
     if seq is None:
-        raise UserError(f"{message!r} is no message: they look like m42")
+        raise UserError(f"{message!r} is not the id of a message, such as m42")
     for each in changes or ():
         named, _, value = each.partition("=")
         agent, _, key = named.rpartition(".")
@@ -204,20 +207,20 @@ async def _branched(run: NetworkRun, seq: int, *, stay: bool, as_json: bool) -> 
             _print(outcome)
         if stay:
             async with served(hub) as url:
-                typer.echo(f"\nthe branch is at {url} until Ctrl-C; it is forgotten then")
+                typer.echo(f"\nthe branch is at {url} until Ctrl-C, and is deleted then")
                 await asyncio.Event().wait()
     return outcome
 
 
 async def _ask(tool: str, arguments: Mapping[str, JsonValue]) -> str | None:
-    """The result of a call, from who sits at the terminal."""
-    words = f"{tool} {json.dumps(arguments, ensure_ascii=False)} is not carried out; its result"
-    said: str = await asyncio.to_thread(typer.prompt, visible(words), default="", err=True)
-    return said or None
+    """The result of a call, typed at the terminal."""
+    prompt = f"{tool} {json.dumps(arguments, ensure_ascii=False)} is not executed; enter its result"
+    result: str = await asyncio.to_thread(typer.prompt, visible(prompt), default="", err=True)
+    return result or None
 
 
 def _value(text: str) -> JsonValue:
-    """Lists, maps, numbers and the like as in YAML; anything else is text as it stands."""
+    """A list, map, number, boolean or null as in YAML; anything else is plain text."""
     import yaml
 
     try:
@@ -232,7 +235,7 @@ def _print(outcome: Branched) -> None:
     from rich.text import Text
 
     sides = (outcome.then, outcome.now)
-    figures = Table("", "then", "in the branch", box=None, pad_edge=False)
+    figures = Table("", "original", "branch", box=None, pad_edge=False)
     figures.add_row("messages", *(str(side.messages) for side in sides))
     figures.add_row("turns", *(str(side.turns) for side in sides))
     figures.add_row("tokens", *(f"{side.tokens_in} in, {side.tokens_out} out" for side in sides))
@@ -241,15 +244,15 @@ def _print(outcome: Branched) -> None:
     screen = console()
     screen.print(f"from {outcome.message} on")
     screen.print(figures)
-    for title, side in zip(("then", "in the branch"), sides, strict=True):
+    for title, side in zip(("original", "branch"), sides, strict=True):
         screen.print(f"\n{title}")
         for each in side.said:
             screen.print(Text(f"  {visible(f'{each.sender} in {each.thread_id}: {each.text}')}"))
     if outcome.lacking is not None:
         tool, arguments = outcome.lacking.tool, outcome.lacking.arguments
         call = f"{tool} {json.dumps(arguments, ensure_ascii=False)}"
-        words = f"{call} has no result on record: give one with --result {tool}=TEXT"
-        screen.print(Text(f"\n{visible(words)}"))
+        hint = f"{call} has no recorded result: pass one with --result {tool}=TEXT"
+        screen.print(Text(f"\n{visible(hint)}"))
 
 
 def _dollars(cost: float | None) -> str:

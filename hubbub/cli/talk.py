@@ -1,4 +1,4 @@
-"""`chat`, `ask` and `send`: a person's end of the network."""
+"""`chat`, `ask` and `send`: the commands with which a person talks in the network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.config.problems import nearest
 from hubbub.errors import OperationError, UserError
 from hubbub.people.figures import SHELL, delivery_notes
-from hubbub.people.messages import attachment_words
+from hubbub.people.messages import attachment_text
 from hubbub.people.names import find_thread, label
 from hubbub.people.text import one_line, visible
 from hubbub.wording import did_you_mean
@@ -41,13 +41,15 @@ if TYPE_CHECKING:
 __all__ = ["AnswerPrinter", "chat", "register"]
 
 CONCIERGE = "concierge"
-"""The agent that is asked where none is named, if the network has one of this name."""
+"""The default agent of `ask`, if the network has one of this name."""
 STOP_S = 5.0
-"""Seconds that Ctrl-C waits for the turn to be stopped."""
+"""Seconds that Ctrl-C waits for the turn to stop."""
 
 TimeoutOption = Annotated[
     float,
-    typer.Option("--timeout", min=0.1, help="Seconds to wait for the answer; the turn goes on."),
+    typer.Option(
+        "--timeout", min=0.1, help="Seconds to wait for the answer; the turn continues after that."
+    ),
 ]
 
 
@@ -65,7 +67,7 @@ def chat(
         typer.Option(
             "--open",
             "-o",
-            help="The thread to begin in: #general, @bob; left out: where everybody is.",
+            help="The thread to open first: #general, @bob. Default: the broadcast thread.",
             autocompletion=complete_thread,
             show_default=False,
         ),
@@ -74,9 +76,9 @@ def chat(
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Take part as a person: read, write, switch threads (/help says how).
+    """Join as a person: read, write, switch threads (/help lists the commands).
 
-    Lines may come from a pipe or file too; the exit code is then 1 if one of them was refused.
+    Lines can also come from a pipe or a file; the exit code is then 1 if one of them was refused.
     """
     target = NetworkTarget(address, token)
     if code := run_async(_chat(target, default_person(target, as_), opening)):
@@ -112,8 +114,8 @@ def ask(
         list[str] | None,
         typer.Argument(
             metavar="[AGENT] TEXT…",
-            help="The agent (left out: the concierge, or the only agent that is here), then the "
-            "text. Piped input is put below the text.",
+            help="The agent (default: the concierge, or the only agent online), then the text. "
+            "Piped input is appended to the text.",
             autocompletion=complete_agent,
             show_default=False,
         ),
@@ -126,7 +128,7 @@ def ask(
 ) -> None:
     """Ask an agent, wait for its answer and print it.
 
-    Exit code 1, with the reason, if there is none. Ctrl-C stops the agent's turn.
+    If there is no answer, prints the reason and exits with code 1. Ctrl-C stops the agent's turn.
     """
     target = NetworkTarget(address, token)
     person = default_person(target, as_)
@@ -147,20 +149,20 @@ async def _ask(
         if agent.down is not None:
             raise UserError(f"{agent.id} {agent.down}")
         value = await client.call("send_text_message", to=agent.id, text=text)
-        from hubbub.protocol.operations import SendResult  # while the hub works
+        from hubbub.protocol.operations import SendResult  # imported while the hub works
 
         sent = SendResult.model_validate(value)
         for line in delivery_notes(sent, SHELL):
             typer.echo(visible(line), err=True)
         if not agent.present:
-            typer.echo(f"{agent.id} is away; waiting until it is here", err=True)
+            typer.echo(f"{agent.id} is away; waiting until it is back", err=True)
         answers = await wait_for_answers(client, sent, wait_s, quiet=as_json)
     finish(answers, as_json=as_json)
 
 
 def _piped() -> str:
-    """What comes through a pipe or from a file; empty where somebody types, or nothing is."""
-    if sys.stdin is None:  # it was closed
+    """Input from a pipe or a file; empty at a terminal or without input."""
+    if sys.stdin is None:  # closed
         return ""
     try:
         kind = os.fstat(sys.stdin.fileno()).st_mode
@@ -174,9 +176,9 @@ def _piped() -> str:
 def _question(
     words: Sequence[str], piped: str, people: Sequence[Participant]
 ) -> tuple[Participant, str]:
-    """Whom to ask, and what. Raises `UserError`."""
+    """The agent to ask, and the text. Raises `UserError`."""
     agents = {each.id: each for each in people if each.kind == "agent"}
-    if words and words[0].startswith("@"):  # in quotes, as it is typed in a chat
+    if words and words[0].startswith("@"):  # in quotes, as typed in a chat
         words = [*words[0].split(maxsplit=1), *words[1:]]
     first, *rest = words or [""]
     name = first.removeprefix("@")
@@ -184,35 +186,35 @@ def _question(
     if not named and first.startswith("@"):
         raise UserError(f"there is no agent {one_line(name)!r}{did_you_mean(name, agents)}")
     if name in agents and not named:
-        raise UserError(f'say what to ask: hubbub ask {name} "what can you do?"')
+        raise UserError(f'ask needs a text: hubbub ask {name} "what can you do?"')
     if not named and rest:
         _check_first(first, people, agents)
-    said = " ".join(rest if named else words)
-    text = "\n\n".join(part for part in (said.strip(), piped) if part)
+    typed = " ".join(rest if named else words)
+    text = "\n\n".join(part for part in (typed.strip(), piped) if part)
     if not text:
         raise UserError('ask needs a text: hubbub ask "what can you do?"')
     return (agents[name] if named else _default(agents)), text
 
 
 def _check_first(first: str, people: Sequence[Participant], agents: dict[str, Participant]) -> None:
-    """Raise `UserError` for a first word that is nearly an agent's name, or another's."""
+    """Raise `UserError` if the first word is a person's name, or close to an agent's name."""
     if any(each.id == first and each.kind == "human" for each in people):
-        raise UserError(f"{first} is a person: `hubbub send {first} …` writes to people")
+        raise UserError(f"{first} is a person; write to people with `hubbub send {first} …`")
     if " " not in first and (near := did_you_mean(first, agents)):
-        raise UserError(f"there is no agent {first!r}{near} (put a text in quotes)")
+        raise UserError(f"there is no agent {first!r}{near} (put the text in quotes)")
 
 
 def _default(agents: dict[str, Participant]) -> Participant:
-    """Whom to ask if no agent is named. Raises `UserError`."""
-    here = [each for each in agents.values() if each.present] or list(agents.values())
+    """The agent to ask if none is named. Raises `UserError`."""
+    candidates = [each for each in agents.values() if each.present] or list(agents.values())
     if CONCIERGE in agents:
         return agents[CONCIERGE]
-    if len(here) == 1:
-        return here[0]
-    if not here:
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
         raise UserError("this network has no agents")
-    names = ", ".join(each.id for each in here)
-    raise UserError(f"say which agent to ask, before the text: {names}")
+    names = ", ".join(each.id for each in candidates)
+    raise UserError(f"name the agent before the text: {names}")
 
 
 # Waiting and printing, also for `send --wait` -----------------------------------------------------
@@ -221,9 +223,9 @@ def _default(agents: dict[str, Participant]) -> Participant:
 async def wait_for_answers(
     client: Client, sent: SendResult, wait_s: float, *, quiet: bool = False, names: bool = False
 ) -> Answers:
-    """Wait for the answers to a message, and print each as it comes, unless `quiet`; with `names`,
-    after the name of its agent. When this is cancelled, as by Ctrl-C, the turns are stopped.
-    Raises `typer.Exit` after `wait_s` seconds."""
+    """Wait for the answers to a message, and print each as it arrives unless `quiet`; with `names`,
+    after the name of its agent. Cancellation, as by Ctrl-C, stops the turns. Raises `typer.Exit`
+    after `wait_s` seconds."""
     from hubbub.people.answers import Answers
 
     printer = AnswerPrinter(names=names)
@@ -240,10 +242,11 @@ async def wait_for_answers(
     except TimeoutError:
         who = ", ".join(sorted(answers.agents))
         if answers.messages:
-            typer.echo(f"{who} may say more: {_where(client, sent)}", err=True)
+            typer.echo(f"{who} may still send more; {_where(client, sent)}", err=True)
             return answers
         typer.echo(
-            f"no answer within {wait_s:g} s; {who} goes on: {_where(client, sent)}", err=True
+            f"no answer within {wait_s:g} s; {who} is still working; {_where(client, sent)}",
+            err=True,
         )
         raise typer.Exit(1) from None
     except asyncio.CancelledError:
@@ -256,7 +259,7 @@ async def wait_for_answers(
 
 
 def finish(answers: Answers, *, as_json: bool) -> None:
-    """Print what stands at the end. Raises `typer.Exit` if there was no answer."""
+    """Print the JSON result, or the reason why there is no answer; then raises `typer.Exit`."""
     reason = answers.reason
     if as_json:
         emit_json(
@@ -275,29 +278,29 @@ def finish(answers: Answers, *, as_json: bool) -> None:
 
 
 class AnswerPrinter:
-    """Writes answers to the output: whole, or as far as their model has written them."""
+    """Prints answers: whole, or in part while the model still writes."""
 
     def __init__(self, *, names: bool = False):
         self._names, self._written = names, ""
 
     def ignore(self, *_: object) -> None:
-        """Nothing is to be printed."""
+        """Print nothing."""
 
     def part(self, agent: str, text: str) -> None:
-        """The model of `agent` has written this far."""
-        self._go_on(self._named(agent, visible(text)))
+        """Print an answer in progress; `text` is all of it so far."""
+        self._extend(self._named(agent, visible(text)))
 
     def whole(self, message: Message) -> None:
-        """An answer is there."""
-        self._go_on(self._named(message.sender_id, _body(message)))
+        """Print a complete answer."""
+        self._extend(self._named(message.sender_id, _body(message)))
         self._write("\n")
         self._written = ""
 
     def _named(self, agent: str, text: str) -> str:
         return f"{agent}: {text}" if self._names else text
 
-    def _go_on(self, text: str) -> None:
-        """What is new of a text that grows; what begins anew is written on a line of its own."""
+    def _extend(self, text: str) -> None:
+        """Print the new part of a growing text; a different text goes on a new line."""
         if self._written and not text.startswith(self._written):
             self._write("\n")
             self._written = ""
@@ -310,14 +313,14 @@ class AnswerPrinter:
 
 
 def _body(message: Message) -> str:
-    """A message as text, made safe, with its attachments below."""
-    return "\n".join([visible(message.text), *map(attachment_words, message.attachments)])
+    """A message as safe text, with its attachments below."""
+    return "\n".join([visible(message.text), *map(attachment_text, message.attachments)])
 
 
 def _where(client: Client, sent: SendResult) -> str:
-    """Where an answer will stand that comes later."""
+    """How to read an answer that arrives later."""
     thread = SHELL.name(label(sent.thread_id, client.participant))
-    return f"`{SHELL(f'messages list --thread {thread}')}` shows what it says"
+    return f"read it with `{SHELL(f'messages list --thread {thread}')}`"
 
 
 # Sending ------------------------------------------------------------------------------------------
@@ -328,7 +331,7 @@ def send(
         list[str],
         typer.Argument(
             metavar="[TO] TEXT…",
-            help="The recipient (bob, several as a,b, #general or another thread), then the text.",
+            help="The recipient (bob, several as a,b, #general or any thread), then the text.",
             autocompletion=complete_recipient,
         ),
     ],
@@ -336,23 +339,23 @@ def send(
         str | None, typer.Option("--channel", "-c", help="Post the text to this channel.")
     ] = None,
     broadcast: Annotated[
-        bool, typer.Option("--broadcast", "-b", help="Send the text to everybody.")
+        bool, typer.Option("--broadcast", "-b", help="Send the text to everyone.")
     ] = False,
     speak_as: Annotated[
         str | None,
-        typer.Option("--speak-as", help="An agent that you have taken over, and speak for."),
+        typer.Option("--speak-as", help="Send as this agent, which you have taken over."),
     ] = None,
     mode: Annotated[
         str | None,
         typer.Option(
             "--mode",
-            help="What happens to a turn that runs there: queue (it is not disturbed), steer (it "
-            "reads this) or interrupt (it ends).",
+            help="What a running turn does with it: queue (leave the turn alone), steer (add this "
+            "to the turn) or interrupt (end the turn).",
         ),
     ] = None,
     wait: Annotated[
         bool,
-        typer.Option("--wait", "-w", help="Print the answers of the agents that it wakes, too."),
+        typer.Option("--wait", "-w", help="Wait for the answers of the agents it wakes."),
     ] = False,
     timeout: TimeoutOption = 300.0,
     as_: AsOption = None,
@@ -360,12 +363,12 @@ def send(
     token: TokenOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Send a message: to participants, to a channel, or to everybody.
+    """Send a message to participants, to a channel, or to everyone.
 
     With --wait the exit code is 1 if no agent answers, and Ctrl-C stops the agents' turns.
     """
     operation, args = _message(words, channel, broadcast)
-    args |= _manner(speak_as, mode)
+    args |= _send_options(speak_as, mode)
     target = NetworkTarget(address, token)
     person = default_person(target, as_)
     limit = timeout if wait else None
@@ -380,16 +383,16 @@ async def _send(
     wait_s: float | None,
     as_json: bool,
 ) -> None:
-    """Send, say so, and wait for the answers at most so long (None: not at all)."""
+    """Send, report it, and wait up to `wait_s` seconds for the answers (None: do not wait)."""
     speaker = args.get("speak_as", person)
     async with joined(target, person, cursor="latest") as client:
         if "to" in args:
-            people = {known.id for known in client.ready.participants}
+            people = {each.id for each in client.ready.participants}
             channels = {channel.name for channel in client.ready.channels}
             args = {**args, "to": find_thread(args["to"], speaker, people, channels)}
         from hubbub.protocol.operations import SendResult
 
-        # `cid` is no argument of any operation: each call gets a fresh one.
+        # `cid` is not an argument of an operation: each call gets a new one.
         sent = SendResult.model_validate(await client.call(operation, cid=None, **args))
         if wait_s is None or not as_json:
             _print_sent(sent, speaker, as_json)
@@ -404,20 +407,20 @@ def _print_sent(sent: SendResult, speaker: str, as_json: bool) -> None:
         emit_json(sent)
         return
     thread = label(sent.thread_id, speaker)
-    away = f"; away, will get it later: {', '.join(sent.absent)}" if sent.absent else ""
-    nobody = f"; there is no participant {', '.join(sent.unresolved)}" if sent.unresolved else ""
-    typer.echo(visible(f"{sent.id} sent as {speaker} in {thread}{away}{nobody}"))
+    away = f"; away, gets it later: {', '.join(sent.absent)}" if sent.absent else ""
+    unknown = f"; there is no participant {', '.join(sent.unresolved)}" if sent.unresolved else ""
+    typer.echo(visible(f"{sent.id} sent as {speaker} in {thread}{away}{unknown}"))
     for line in delivery_notes(sent, SHELL):
         typer.echo(visible(line))
 
 
 def _message(words: list[str], channel: str | None, broadcast: bool) -> tuple[str, dict[str, str]]:
-    """The operation and its arguments that the words mean. Raises UserError."""
+    """The operation and its arguments for a command line. Raises `UserError`."""
     if channel is not None and broadcast:
         raise UserError("send takes --channel or --broadcast, not both")
-    said = words if channel is not None or broadcast else words[1:]
-    if said and not " ".join(said).strip():
-        raise UserError("there is nothing in this message")
+    text = words if channel is not None or broadcast else words[1:]
+    if text and not " ".join(text).strip():
+        raise UserError("the message is empty")
     if channel is not None:
         return "post_to_channel", {"channel": channel.lstrip("#"), "text": " ".join(words)}
     if broadcast:
@@ -430,9 +433,9 @@ def _message(words: list[str], channel: str | None, broadcast: bool) -> tuple[st
     return "send_text_message", {"to": words[0], "text": " ".join(words[1:])}
 
 
-def _manner(speak_as: str | None, mode: str | None) -> dict[str, str]:
-    """How a message is to be taken, as arguments. Raises `UserError`."""
+def _send_options(speak_as: str | None, mode: str | None) -> dict[str, str]:
+    """The options of a message, as arguments. Raises `UserError`."""
     if mode is not None and mode not in _MODES:
         raise UserError(f"there is no mode {mode!r}{nearest(mode, _MODES)}")
-    manner = {"speak_as": speak_as, "mode": mode}
-    return {name: value for name, value in manner.items() if value is not None}
+    options = {"speak_as": speak_as, "mode": mode}
+    return {name: value for name, value in options.items() if value is not None}

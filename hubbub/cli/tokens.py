@@ -1,4 +1,4 @@
-"""`tokens add | show | list | revoke`: what participants prove with that they are who they say."""
+"""`tokens add | show | list | revoke`: tokens, which prove a participant's identity."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="The network's YAML file; left out: the network that runs here, else hubbub.yaml.",
+        help="The network's YAML file. Default: the network running on this machine, else "
+        "hubbub.yaml.",
         show_default=False,
     ),
 ]
 ParticipantArgument = Annotated[str, typer.Argument(help="The participant's name.")]
 
 group = typer.Typer(
-    help="Make, list and revoke tokens.", invoke_without_command=True, callback=help_if_alone
+    help="Create, list and revoke tokens.", invoke_without_command=True, callback=help_if_alone
 )
 
 
@@ -46,7 +47,7 @@ def add(
     address: AddressOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a token for a participant and print it, only this once."""
+    """Create a token for a participant and print it. It cannot be printed again."""
     _check_name(participant)
     target = _running(config, address)
     if target is not None:
@@ -54,7 +55,7 @@ def add(
         token = NewToken.model_validate(value).token
     else:
         token = _add_offline(_config(config), participant)
-    about = "; it is not shown again. Use it with --token, or set HUBBUB_TOKEN."
+    about = " and is not shown again. Pass it with --token, or set HUBBUB_TOKEN."
     _print(participant, token, about, as_json)
 
 
@@ -64,10 +65,10 @@ def show(
     address: AddressOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print the token that a network you run here has made for a participant."""
+    """Print a participant's token for a network that you run."""
     _check_name(participant)
     token = _of_this_run(participant, address)
-    about = " until the network stops. The page asks for it, or use it with --token."
+    about = " until the network stops. Enter it on the page, or pass it with --token."
     _print(participant, token, about, as_json)
 
 
@@ -75,7 +76,7 @@ def show(
 def list_(
     config: ConfigOption = None, address: AddressOption = None, as_json: JsonFlag = False
 ) -> None:
-    """Show who has how many tokens (the tokens themselves are not stored)."""
+    """Show how many tokens each participant has. The tokens themselves are not stored."""
     counts = _counts(_running(config, address), config)
     if as_json:
         emit_json([{"participant": name, "tokens": count} for name, count in counts.items()])
@@ -90,7 +91,7 @@ def revoke(
     address: AddressOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Revoke all tokens of a participant, and end its connections."""
+    """Revoke all tokens of a participant and close its connections."""
     _check_name(participant)
     target = _running(config, address)
     counts = _counts(target, config)
@@ -105,7 +106,7 @@ def revoke(
     if as_json:
         emit_json({"participant": participant, "revoked": True})
     else:
-        typer.echo(f"the tokens of {participant} are revoked")
+        typer.echo(f"revoked the tokens of {participant}")
 
 
 def _print(participant: str, token: str, about: str, as_json: bool) -> None:
@@ -113,43 +114,43 @@ def _print(participant: str, token: str, about: str, as_json: bool) -> None:
         emit_json({"participant": participant, "token": token})
     else:
         typer.echo(token)
-        typer.echo(f"This token proves {participant}{about}", err=True)
+        typer.echo(f"This token identifies {participant}{about}", err=True)
 
 
 def _check_name(participant: str) -> None:
     if not is_participant_id(participant):
         raise UserError(
-            f"'{participant}' cannot be a name: a name has 1 to 64 letters, digits, '-' or '_'"
-            " and is not reserved"
+            f"'{participant}' is not a valid name: use 1 to 64 letters, digits, '-' or '_', and no "
+            "reserved word"
         )
 
 
 def _of_this_run(participant: str, address: str | None) -> str:
-    """What the run file, which only its user can read, says. Raises `UserError`."""
+    """The token in the run file, which only its user can read. Raises `UserError`."""
     from hubbub.client.runfile import find_network, find_run_files
 
     url = find_network(address).url
     run = next((run for run in find_run_files() if run.url == url), None)
     if run is None:
         raise UserError(
-            f"you run no network at {url}, and only who runs one is shown its tokens; there, "
-            f"`hubbub tokens add {participant}` makes one"
+            f"you do not run the network at {url}, and only the user who does can see its tokens; "
+            f"that user can create one with `hubbub tokens add {participant}`"
         )
     if participant in run.tokens:
         return run.tokens[participant]
     if run.auth == "open":
         raise UserError(f"{run.network} is open: people join it without a token")
     raise UserError(
-        f"{run.network} has made no token for {participant}"
-        f"{did_you_mean(participant, run.tokens)}; `hubbub tokens add {participant}` makes one"
+        f"{run.network} has no token for {participant}; create one with `hubbub tokens add "
+        f"{participant}`{did_you_mean(participant, run.tokens)}"
     )
 
 
 def _counts(target: NetworkTarget | None, config: Path | None) -> Mapping[str, int]:
-    """How many tokens those have who have any."""
+    """The number of tokens by participant, without those that have none."""
     if target is not None:
-        found = TokenCounts.model_validate(run_async(ask(target, "list_tokens")))
-        return {entry.participant: entry.tokens for entry in found.participants}
+        counts = TokenCounts.model_validate(run_async(ask(target, "list_tokens")))
+        return {entry.participant: entry.tokens for entry in counts.participants}
     from hubbub.network.store import list_tokens_offline
 
     return run_async(list_tokens_offline(_config(config).file.network.store))
@@ -165,7 +166,7 @@ def _add_offline(config: LoadedConfig, participant: str) -> str:
 
 
 def _running(config: Path | None, address: str | None) -> NetworkTarget | None:
-    """The running network that is meant; None if the store has to be written without a hub."""
+    """The running network to call; None if the store has to be written directly."""
     from hubbub.client.runfile import find_run_files
 
     if address is not None:

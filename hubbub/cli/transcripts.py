@@ -1,4 +1,4 @@
-"""`messages list | export | import`: what was said, on the screen, as a file, and back."""
+"""`messages list | export | import`: messages on the screen, to a file, and from a file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 MOST_LINES, MOST_BYTES = 100, 180_000
-"""Of one call that imports: a hub takes frames of 256 KiB."""
+"""Limits of one import call: a hub accepts frames of up to 256 KiB."""
 _FORMATS = {".md": "markdown", ".jsonl": "jsonl", ".html": "html", ".htm": "html"}
 
 Format = Literal["md", "jsonl", "html"]
@@ -53,10 +53,10 @@ def register(group: typer.Typer, word: str) -> None:
 
 def list_(
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Stay and show what comes, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Keep printing new messages, until Ctrl-C.")
     ] = False,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=0, help="How many messages of the past.")
+        int, typer.Option("--limit", "-n", min=0, help="How many past messages to print.")
     ] = 20,
     thread: Annotated[
         str | None,
@@ -72,7 +72,7 @@ def list_(
     token: TokenOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the messages of the network, the last ones and, with --follow, those to come."""
+    """List the latest messages. With --follow, keep printing new ones as they arrive."""
     target = NetworkTarget(address, token)
     reader = default_person(target, as_) if thread is not None else OPERATOR
     try:
@@ -85,7 +85,7 @@ def list_(
 async def _list(
     target: NetworkTarget, limit: int, follow: bool, chosen: tuple[str | None, str], as_json: bool
 ) -> None:
-    """`chosen`: the only thread to show, if any, as it is named from whose point of view."""
+    """List messages; `chosen` is the only thread to show, if any, and the reader that names it."""
     screen = console()
 
     def show(message: Message) -> None:
@@ -117,7 +117,7 @@ async def _page(client: Client, thread: str, limit: int) -> tuple[Message, ...]:
 
 
 async def _follow(client: Client, only: str | None, show: Show, upto: int | None = None) -> None:
-    """Show what comes; until the log's position `upto`, if given."""
+    """Show messages as they arrive, until the log's position `upto` if given."""
     if upto is not None and client.ready.cursor >= upto:
         return
     async for item in client.events():
@@ -131,7 +131,7 @@ async def _follow(client: Client, only: str | None, show: Show, upto: int | None
 
 
 def _canonical(client: Client, thread: str, reader: str) -> str:
-    """The thread that `reader` means; `dm.a.b` is one of others. Raises `UserError`."""
+    """The id of the thread that `reader` names; `dm.a.b` is one of others. Raises `UserError`."""
     people = {person.id for person in client.ready.participants}
     channels = {channel.name for channel in client.ready.channels}
     return find_thread(thread, reader, people, channels)
@@ -143,34 +143,34 @@ def _canonical(client: Client, thread: str, reader: str) -> str:
 def export(
     thread: Annotated[
         str | None,
-        typer.Option("--thread", help="A thread, or a person.", autocompletion=complete_thread),
+        typer.Option("--thread", help="A thread or a person.", autocompletion=complete_thread),
     ] = None,
     interaction: Annotated[
-        str | None, typer.Option("--interaction", help="What one message set in motion: i42.")
+        str | None, typer.Option("--interaction", help="All messages of an interaction: i42.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="The whole network.")] = False,
     format: Annotated[
         Format | None,
-        typer.Option("--format", "-f", help="Left out: as the file is called, else md."),
+        typer.Option("--format", "-f", help="Default: from the file's suffix, else md."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file; left out: the screen.")
+        Path | None, typer.Option("--output", "-o", help="The file. Default: standard output.")
     ] = None,
     as_: AsOption = None,
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Write a thread, an interaction or everything as Markdown, JSON lines or HTML."""
+    """Export messages as Markdown, JSON lines or HTML."""
     target = NetworkTarget(address, token)
     person = default_person(target, as_) if as_ is not None or not everything else None
     kind = {"md": "markdown"}.get(format or "", format) or _format_of(output)
-    asked: dict[str, JsonValue] = {"format": kind}
+    args: dict[str, JsonValue] = {"format": kind}
     if everything:
-        asked["everything"] = True
+        args["everything"] = True
     for name, value in (("thread", thread), ("interaction", interaction)):
         if value is not None:
-            asked[name] = value
-    count = run_async(_export(target, person, asked, output))
+            args[name] = value
+    count = run_async(_export(target, person, args, output))
     if output is not None:
         typer.echo(f"{counted(count, 'message', 'messages')} in {output}")
 
@@ -180,9 +180,9 @@ def _format_of(output: Path | None) -> str:
 
 
 async def _export(
-    target: NetworkTarget, person: str | None, asked: dict[str, JsonValue], output: Path | None
+    target: NetworkTarget, person: str | None, args: dict[str, JsonValue], output: Path | None
 ) -> int:
-    async with joined(target, person) as client, aclosing(_pieces(client, asked)) as pieces:
+    async with joined(target, person) as client, aclosing(_pieces(client, args)) as pieces:
         if output is not None:
             return await _write_whole(output, pieces)
         count = 0
@@ -192,10 +192,10 @@ async def _export(
         return count
 
 
-async def _pieces(client: Client, asked: dict[str, JsonValue]) -> AsyncGenerator[Piece, None]:
+async def _pieces(client: Client, args: dict[str, JsonValue]) -> AsyncGenerator[Piece, None]:
     more: dict[str, JsonValue] = {}
     while True:
-        answer = await client.call("export_transcript", cid=None, **asked, **more)
+        answer = await client.call("export_transcript", cid=None, **args, **more)
         piece = Piece.model_validate(answer)
         yield piece
         if piece.cursor is None:
@@ -204,7 +204,7 @@ async def _pieces(client: Client, asked: dict[str, JsonValue]) -> AsyncGenerator
 
 
 async def _write_whole(output: Path, pieces: AsyncIterator[Piece]) -> int:
-    """The file has all of it, or is as it was before. Raises `UserError`."""
+    """Write the file atomically: completely, or not at all. Raises `UserError`."""
     beside, count = output.with_name(f".{output.name}.{os.getpid()}.part"), 0
     try:
         with beside.open("x", encoding="utf-8", newline="\n") as file:
@@ -215,7 +215,7 @@ async def _write_whole(output: Path, pieces: AsyncIterator[Piece]) -> int:
             os.fsync(file.fileno())
         beside.replace(output)
     except OSError as error:
-        raise UserError(f"{output} cannot be written: {error.strerror}") from error
+        raise UserError(f"cannot write {output}: {error.strerror}") from error
     finally:
         beside.unlink(missing_ok=True)
     return count
@@ -227,19 +227,19 @@ def import_(
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Import a transcript of another network into empty threads. What was
-    imported before is not imported again: run it again if it was cut off."""
+    """Import a transcript of another network into empty threads. Messages that were imported
+    before are skipped: if an import was interrupted, run it again."""
     target = NetworkTarget(address, token)
     person = None if as_ is None else default_person(target, as_)
     imported, before, skipped = run_async(_import(target, person, file))
     text = f"{counted(imported, 'message', 'messages')} imported"
-    text += f", {before} were there before" if before else ""
-    text += f", {skipped} not taken over" if skipped else ""
+    text += f", {before} already there" if before else ""
+    text += f", {skipped} skipped" if skipped else ""
     typer.echo(text)
 
 
 async def _import(target: NetworkTarget, person: str | None, file: Path) -> tuple[int, int, int]:
-    """How many messages were imported, were there before, and were not taken over."""
+    """Returns the numbers of messages imported, already there, and skipped."""
     imported = before = skipped = 0
     try:
         with file.open(encoding="utf-8", newline="\n") as lines:
@@ -249,20 +249,20 @@ async def _import(target: NetworkTarget, person: str | None, file: Path) -> tupl
                     answer = await client.call(
                         "import_transcript", cid=None, header=header, lines=piece, first=first
                     )
-                    told = Imported.model_validate(answer)
-                    imported += told.imported
-                    before += told.before
-                    skipped += told.skipped
+                    result = Imported.model_validate(answer)
+                    imported += result.imported
+                    before += result.before
+                    skipped += result.skipped
     except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}") from error
+        raise UserError(f"cannot read {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{file} is no text in UTF-8") from error
+        raise UserError(f"{file} is not UTF-8 text") from error
     return imported, before, skipped
 
 
 def _parts(lines: Iterator[str]) -> Iterator[tuple[int, list[JsonValue]]]:
-    """The lines after the first, as many at a time as one call takes, with the number of the first
-    of them; at least one part, which may be empty."""
+    """The lines after the header in parts that fit one call, each with the number of its first
+    line. Yields at least one part, which can be empty."""
     part, size, first = list[JsonValue](), 0, 2
     for number, line in enumerate(lines, 2):
         text = line.rstrip("\r\n")

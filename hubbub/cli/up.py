@@ -1,4 +1,4 @@
-"""`up`: a whole network from one YAML file."""
+"""`up`: start a whole network from one YAML file."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def register(app: typer.Typer, word: str) -> None:
 def up(
     config: ConfigArgument = DEFAULT_CONFIG,
     listen: Annotated[
-        str | None, typer.Option("--listen", help="host:port, in place of the config's.")
+        str | None, typer.Option("--listen", help="host:port to listen on; overrides the config.")
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option("--store", help="sqlite:FILE or sqlite::memory:, in place of the config's."),
+        typer.Option("--store", help="sqlite:FILE or sqlite::memory:; overrides the config."),
     ] = None,
     agents: Annotated[
         bool, typer.Option("--agents/--no-agents", help="Whether to start the agents.")
@@ -38,7 +38,7 @@ def up(
         bool | None,
         typer.Option(
             "--browser/--no-browser",
-            help="Whether to open the page in a browser; left out: if there is a desktop here.",
+            help="Whether to open the page in a browser. Default: if this machine has a desktop.",
             show_default=False,
         ),
     ] = None,
@@ -46,14 +46,14 @@ def up(
         bool,
         typer.Option(
             "--direct-texts",
-            help="Show what direct messages say, too; left out: who writes to whom.",
+            help="Show the text of direct messages. Default: only sender and recipient.",
         ),
     ] = False,
     standby: Annotated[
         bool,
         typer.Option(
             "--standby",
-            help="Wait while another hub runs this network, and take over when it has died.",
+            help="Wait while another hub runs this network, and take over if it dies.",
         ),
     ] = False,
     as_json: JsonFlag = False,
@@ -68,11 +68,12 @@ def up(
 
     if config == DEFAULT_CONFIG and not config.exists():
         raise UserError(
-            "there is no hubbub.yaml here; `hubbub init` writes one, `hubbub up FILE` takes another"
+            "no hubbub.yaml in this folder: create one with `hubbub init`, or name another file "
+            "with `hubbub up FILE`"
         )
     overrides = {"listen": listen, "store": _absolute(store)}
-    said = {key: value for key, value in overrides.items() if value is not None}
-    loaded = load_checked(config, said, meanwhile=_load_hub)
+    given = {key: value for key, value in overrides.items() if value is not None}
+    loaded = load_checked(config, given, meanwhile=_load_hub)
     from hubbub.app.network import serve
 
     if browser is None:
@@ -87,11 +88,11 @@ def _load_hub() -> None:
     from hubbub.app.process import loading
 
     with loading():
-        import hubbub.app.network  # noqa: F401  it takes as long as what goes on beside it
+        import hubbub.app.network  # noqa: F401  takes as long as the check it runs alongside
 
 
 def _with_browser(view: Report) -> Report:
-    """Shows what happens, and the page in a browser as soon as there is a hub to serve it."""
+    """The view, which also opens the page in a browser once the hub is up."""
     from hubbub.app.lifecycle import NetworkUp
     from hubbub.cli.view import open_browser, page_url
 
@@ -104,7 +105,7 @@ def _with_browser(view: Report) -> Report:
 
 
 def _absolute(store: str | None) -> str | None:
-    """A store named on the command line lies where the command runs."""
+    """A store named on the command line, relative to the current folder."""
     if store is None or not store.startswith("sqlite:") or store == "sqlite::memory:":
         return store
     return f"sqlite:{Path(store.removeprefix('sqlite:')).expanduser().absolute()}"

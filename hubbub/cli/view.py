@@ -1,7 +1,7 @@
-"""What `hubbub up` shows: a banner, then what happens, one line each; or JSON for programs.
+"""The output of `hubbub up`: a banner, then one line for each event; or JSON for programs.
 
-What it shows stays in scrollbacks and journals that many can read: of direct messages it tells who
-wrote to whom, and what they say only where that is asked for.
+This output ends up in scrollbacks and journals that many people can read. So for direct messages it
+shows the sender and the recipient, and the text only on request.
 """
 
 from __future__ import annotations
@@ -57,43 +57,43 @@ __all__ = [
 ]
 
 
-# The network's page in the user's browser: where it is, whether to open it, and how.
+# The network's page in the user's browser
 
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
-"""Listening on all addresses is no place to go to; this machine's own is among them."""
+"""A wildcard address cannot be opened; the loopback address can."""
 _REMOTE = ("SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY")
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 _WITH_DESKTOP = frozenset({"darwin", "win32", "cygwin"})
 
 
 def page_url(url: str) -> str:
-    """The page of the network whose hub listens at `url` (ws://host:port), as seen from here."""
+    """The URL of the page for a hub at `url` (ws://host:port), as seen from this machine."""
     host, _, port = url.removeprefix("ws://").rpartition(":")
     return f"http://{_EVERYWHERE.get(host, host)}:{port}/"
 
 
 def wants_browser(env: Mapping[str, str], platform: str, tty: bool) -> bool:
-    """Whether a person sits here, at a desktop, and would like to see the page.
+    """Whether to open the page: at a terminal on a desktop, but not over SSH or in CI.
 
-    `env` is the environment, `platform` is `sys.platform`, `tty` says whether the output is read on
-    a terminal. Not inside SSH: the screen is somewhere else; not in CI.
+    `env` is the environment, `platform` is `sys.platform`, `tty` says whether the output is a
+    terminal.
     """
-    if not tty or _says_yes(env.get("CI", "")) or any(env.get(name) for name in _REMOTE):
+    if not tty or _is_true(env.get("CI", "")) or any(env.get(name) for name in _REMOTE):
         return False
     return platform in _WITH_DESKTOP or any(env.get(name) for name in _SCREENS)
 
 
-def _says_yes(value: str) -> bool:
+def _is_true(value: str) -> bool:
     return value.lower() not in ("", "0", "false", "no")
 
 
 def open_browser(url: str) -> threading.Thread:
-    """Open `url` in the user's browser, if there is one; that there is none is no error.
+    """Open `url` in the user's browser; does nothing if there is none.
 
-    Nobody waits: `webbrowser` runs in a process of its own, without a terminal (some browsers talk,
-    others draw themselves there) and out of reach of a Ctrl-C that is meant for this process. The
-    thread that is returned clears up after it, and keeps nothing alive.
+    Does not wait: `webbrowser` runs in a separate process without a terminal, since some browsers
+    print or draw there, and out of reach of a Ctrl-C for this process. The returned thread is a
+    daemon that reaps the process.
     """
     thread = threading.Thread(target=_open, args=(url,), name="browser", daemon=True)
     thread.start()
@@ -101,7 +101,7 @@ def open_browser(url: str) -> threading.Thread:
 
 
 def _open(url: str) -> None:
-    # Isolated (-I): a file of the user's folder must not pass for a module of the library.
+    # Isolated (-I), so that files in the user's folder cannot shadow modules of the library.
     command = [sys.executable, "-I", "-m", "webbrowser", url]
     try:
         subprocess.run(
@@ -112,27 +112,27 @@ def _open(url: str) -> None:
             start_new_session=True,
             check=False,
         )
-    except OSError:  # no process to be had: the link stands on the terminal all the same
+    except OSError:  # no process available; the terminal shows the link anyway
         return
 
 
 MOST_COLUMNS = 160
-"""Of a message's text that are shown; `hubbub messages list` shows all of it."""
+"""Columns shown of a message's text; `hubbub messages list` shows all of it."""
 MOST_A_SECOND = 20
-"""Messages that are shown; no eye follows more, and each line is work for the hub's loop."""
+"""Messages shown per second: more are unreadable, and each line costs time on the hub's loop."""
 HEAD = (
     "id", "seq", "thread_id", "tseq", "sender_id", "sender_kind", "type", "recipients",
     "interaction_id", "cause_id", "hop", "sent_at",
 )  # fmt: skip
-"""What is shown of a direct message: nothing that anybody has written."""
+"""The fields shown of a direct message: none that contains text by a participant."""
 MOST_PEOPLE = 6
-"""People for each of whom the banner says how to get in; with more, it is said once."""
+"""Up to this many people the banner shows each one's token command; beyond that, one for all."""
 _TITLE = 10
-"""Columns before what a line of the banner says."""
+"""Width of the title column in the banner."""
 Write = Callable[[str], object]
-"""Takes whole lines. It is called in the hub's loop and must not block."""
+"""Takes whole lines. Called on the hub's loop, so it must not block."""
 Later = Callable[[float, Callable[[], None]], object]
-"""Calls something after so many seconds."""
+"""Calls a function after a delay in seconds."""
 
 
 def _in_the_loop(seconds: float, work: Callable[[], None]) -> None:
@@ -147,7 +147,7 @@ class JsonView:
 
     @staticmethod
     def gap(count: int) -> str:
-        """The line in place of `count` others that were not read in time."""
+        """The line that replaces `count` lines that were not read in time."""
         return json.dumps({"event": "left_out", "lines": count}) + "\n"
 
     def __call__(self, event: LifecycleEvent) -> None:
@@ -186,8 +186,8 @@ class TerminalView:
 
     @staticmethod
     def gap(count: int) -> str:
-        """The line in place of `count` others that were not read in time."""
-        return f"… {count} lines are left out here: they were not read in time\n"
+        """The line that replaces `count` lines that were not read in time."""
+        return f"… {count} lines omitted because they were not read in time\n"
 
     def __call__(self, event: LifecycleEvent) -> None:
         if isinstance(event, MessagesSeen):
@@ -197,24 +197,24 @@ class TerminalView:
             self._print(event_line(event))
 
     def _room(self, count: int) -> int:
-        """How many of so many messages are shown in this second; the others are only counted."""
+        """How many of `count` messages to show in this second; the rest are only counted."""
         now = self._clock()
         if now >= self._until:
-            self._tell_rest()
+            self._report_rest()
             self._until, self._shown = now + 1, 0
         room = min(count, MOST_A_SECOND - self._shown)
         self._shown += room
         if room < count:
             if not self._left_out:
-                self._later(self._until - now, self._tell_rest)
+                self._later(self._until - now, self._report_rest)
             self._left_out += count - room
         return room
 
-    def _tell_rest(self) -> None:
+    def _report_rest(self) -> None:
         left_out, self._left_out = self._left_out, 0
         if left_out:
             more = "message" if left_out == 1 else "messages"
-            self._write(f"… {left_out} more {more}; `hubbub messages list` shows them\n")
+            self._write(f"… {left_out} more {more}; see `hubbub messages list`\n")
 
     def _print(self, line: Text | None) -> None:
         if line is None:
@@ -225,7 +225,7 @@ class TerminalView:
 
 
 def event_line(event: LifecycleEvent | MessageSeen, *, direct_texts: bool = False) -> Text | None:
-    """How an event, or one message of many, reads; None for what is of no interest."""
+    """The line for an event or a message; None if there is nothing to show."""
     from rich.text import Text
 
     match event:
@@ -240,24 +240,24 @@ def event_line(event: LifecycleEvent | MessageSeen, *, direct_texts: bool = Fals
         case AgentStarted() | MessagesSeen():
             return None
         case AgentDied(agents, code, retry_in_s):
-            again = f"{_ended(code)}; starts again in {retry_in_s:g} s"
+            again = f"{_ended(code)}; restarts in {retry_in_s:g} s"
             return Text(f"{_names(agents)} {again}", style="yellow")
         case AgentGivenUp(agents, code, deaths):
-            text = f"{_ended(code)}, the {deaths}th time in a row right after its start: left alone"
-            hint = "mend it, then start the network again"
+            text = f"{_ended(code)} right after starting, {deaths} times in a row: gave up on it"
+            hint = "fix it, then restart the network"
             return Text(f"{_names(agents)} {text}; {hint}", style="bold red")
         case AgentStuck(agents):
-            text = f"{_names(agents)} answers no pings: its process is killed and started again"
+            text = f"{_names(agents)} does not answer pings: killing and restarting its process"
             return Text(text, style="yellow")
         case GatewayUp(url, hubs):
-            return Text(f"gateway at {url}, of the network at {' or '.join(hubs)}")
+            return Text(f"gateway at {url}, for the network at {' or '.join(hubs)}")
         case NodeUp(node, networks):
             count = counted(len(networks), "network", "networks")
             return Text(f"node {node} is up, for {count}", style="bold")
         case NetworkTaken(network, url):
             return Text(f"{network} runs here: {url}", style="green")
         case NetworkLeft(network, reason):
-            return Text(f"{network} runs here no more: {reason}", style="yellow")
+            return Text(f"{network} no longer runs here: {reason}", style="yellow")
         case StandingBy(reason):
             return Text(f"standing by: {reason}", style="dim")
         case Stopping():
@@ -270,7 +270,7 @@ def _size(message: Message) -> str:
 
 
 def _beginning(message: Message) -> str:
-    # Cut before it is looked at: a text may be long, and what is shown is not.
+    # Cut first: the text can be long, and only its beginning is shown.
     return clip(one_line(message.text[: 4 * MOST_COLUMNS]), MOST_COLUMNS)
 
 
@@ -297,7 +297,7 @@ def _banner(up: NetworkUp) -> Text:
 
 
 def _ways_in(up: NetworkUp) -> Iterator[tuple[str, str, str]]:
-    """Lines of title, command and explanation. Tokens are named by the command that shows them."""
+    """Lines of title, command and explanation. For tokens, the command that prints them."""
     address = up.url.removeprefix("ws://")
     option = "" if address == DEFAULT_ADDRESS else f" --address {address}"
     if up.auth == "tokens":
@@ -309,12 +309,12 @@ def _ways_in(up: NetworkUp) -> Iterator[tuple[str, str, str]]:
 
 
 def _tokens(up: NetworkUp, option: str) -> Iterator[tuple[str, str]]:
-    """How people come by what they have to enter on the page: a command, and what it does."""
+    """How people get their tokens: a command, and what it does."""
     if not up.humans:
-        yield f"{program()} tokens add NAME{option}", "makes the token to join as NAME with"
+        yield f"{program()} tokens add NAME{option}", "creates a token to join as NAME"
         return
     for name in up.humans if len(up.humans) <= MOST_PEOPLE else ("NAME",):
-        yield f"{program()} tokens show {name}{option}", f"shows the token to join as {name} with"
+        yield f"{program()} tokens show {name}{option}", f"prints the token to join as {name}"
 
 
 def _output(agents: tuple[str, ...], stream: str, line: str) -> Text:
@@ -333,12 +333,12 @@ def _names(agents: tuple[str, ...]) -> str:
 
 
 def _ended(code: int) -> str:
-    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    return f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
 
 
 @contextmanager
 def view_of(*, as_json: bool, direct_texts: bool = False) -> Iterator[JsonView | TerminalView]:
-    """What happens goes to stdout, log records to stderr, both as they can be read."""
+    """Events go to stdout, log records to stderr; neither blocks on a slow reader."""
     shape = JsonView if as_json else TerminalView
     with Printer(sys.stderr, TerminalView.gap) as errors, Printer(sys.stdout, shape.gap) as printer:
         configure_logging(debug=bool(os.environ.get("HUBBUB_DEBUG")), printer=errors)

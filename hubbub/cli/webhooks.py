@@ -1,4 +1,4 @@
-"""`webhooks serve`: programs elsewhere post in the network."""
+"""`webhooks serve`: receive webhooks and post them in the network."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def serve(
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
-    """Take webhooks from programs elsewhere and post them in the network, until Ctrl-C. The YAML
-    says where: mods.webhooks.inbound."""
+    """Receive webhooks and post them in the network, until Ctrl-C. Configure them in the YAML under
+    mods.webhooks.inbound."""
     from hubbub.app.inbound import job_of, run
 
     def announce(addresses: Sequence[str]) -> None:
         for each in addresses:
             typer.echo(f"POST {each}")
-        typer.echo("webhooks are taken here; Ctrl-C stops")
+        typer.echo("receiving webhooks; Ctrl-C stops")
 
     run(job_of(config, address, token), announce)

@@ -1,11 +1,11 @@
-"""Files of agents that owners make while a network runs: one for each, in a folder of the config.
+"""Files of agents that owners create while a network runs: one per agent, in the agent folder.
 
     agents:
       reviewer:
         instruction: You read diffs, and you are blunt.
 
-They are read along with the network's own file. They, and the agents of that file, are written so
-that comments, order and all that owners cannot set stay as they are.
+They are loaded along with the network's own file. Writing them, or agents in that file, preserves
+comments, order and everything that owners cannot set.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ __all__ = [
 
 
 class AgentFolder(Section):
-    """What owners may make and change: agents with an instruction and tools of the hub and its
-    mods. Code, paths, commands, variables and limits of sandboxes are the operator's."""
+    """Agents that owners can create and change: with an instruction, and tools of the hub and its
+    mods. Code, paths, commands, variables and sandbox limits are reserved for the operator."""
 
     path: str = "agents.d"
-    """Its files, NAME.yaml, are read along with this one."""
+    """The folder. Its files, NAME.yaml, are loaded along with this one."""
     tools: list[str] | None = None
-    """Operations among which tools can be chosen, and which an agent has that chooses none; left
-    out: all that agents may use."""
+    """Operations that can be chosen as tools; an agent that chooses none gets all of these.
+    Default: all operations that agents may use."""
 
 
 def path_of(data: Mapping[str, JsonValue], start: Path) -> Path | None:
-    """The folder that a network's file at `start` names, if it names one."""
+    """The agent folder of a network's file at `start`, if it has one."""
     network = data.get("network")
     section = network.get("agent_folder") if isinstance(network, dict) else None
     if not isinstance(section, dict):
@@ -64,38 +64,38 @@ def file_of(folder: Path, agent: str) -> Path:
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """The files of the folder's agents, by name."""
+    """The agent files in a folder, by name."""
     if folder.is_dir():
         yield from sorted(each for each in folder.glob("*.yaml") if each.is_file())
 
 
 _QUOTED = re.compile(r"[^\n\t\x20-\x7e\xa0-\u2027\u202a-\ufefe\U00010000-\U0010ffff]|[ \t]\n|^\s")
-"""What a text cannot have as it stands: it is written in quotes then."""
+"""Characters that require a string to be quoted."""
 _PLACES: Mapping[str, Loc] = {
     **{name: (name,) for name in AgentFields.model_fields},
     "description": ("card", "description"),
     "daily_usd": ("daily", "usd"),
     "daily_tokens": ("daily", "tokens"),
 }
-"""Where in an agent's section each field stands."""
+"""The place of each field in an agent's section."""
 _BY_VALUE = ("model", "permission_mode", "daily_usd", "daily_tokens", "max_steps")
-"""Fields that are no free text: where a variable stands for one, its name would be no value."""
+"""Fields that are not free text: the name of a variable is not a valid value for them."""
 _SHARE: TypeAdapter[float] = TypeAdapter(Share)
 
 
 def fields_of(section: Mapping[str, JsonValue]) -> AgentFields:
-    """What of an agent's section owners can change, as it stands there. Raises `ValidationError`
-    where that is of another type."""
-    found = {name: _at(section, place) for name, place in _PLACES.items()}
-    rollout = found["rollout"]
+    """The fields of an agent's section that owners can change. Raises `ValidationError` if one has
+    another type."""
+    values = {name: _at(section, place) for name, place in _PLACES.items()}
+    rollout = values["rollout"]
     if isinstance(rollout, Mapping) and "share" in rollout:
-        found["rollout"] = {**rollout, "share": _SHARE.validate_python(rollout["share"])}
-    return AgentFields.model_validate({k: v for k, v in found.items() if v is not None})
+        values["rollout"] = {**rollout, "share": _SHARE.validate_python(rollout["share"])}
+    return AgentFields.model_validate({k: v for k, v in values.items() if v is not None})
 
 
 def with_values(section: dict[str, JsonValue], real: Mapping[str, JsonValue]) -> None:
-    """Put the value of fields that are no free text, as it is in `real`, in place of the name of
-    the variable that stands for it in `section`, which has the names."""
+    """Replace references to variables in `section` by their values from `real`, in fields that are
+    not free text."""
     for name in _BY_VALUE:
         *above, last = _PLACES[name]
         parent = _at(section, tuple(above)) if above else section
@@ -106,30 +106,30 @@ def with_values(section: dict[str, JsonValue], real: Mapping[str, JsonValue]) ->
 def with_variables(
     section: Mapping[str, JsonValue], real: Mapping[str, JsonValue]
 ) -> frozenset[str]:
-    """The fields in which variables stand: `section` has their names, `real` their values."""
+    """The fields that contain variables: `section` has their names, `real` their values."""
     places = _PLACES.items()
     return frozenset(name for name, place in places if _at(section, place) != _at(real, place))
 
 
 def field_at(loc: Loc) -> str:
-    """The field that a place in an agent's section belongs to; empty: none."""
+    """The field that a place in an agent's section belongs to; empty if none."""
     return next((name for name, place in _PLACES.items() if loc[: len(place)] == place), "")
 
 
 def rest_of(data: Mapping[str, JsonValue], agent: str) -> Mapping[str, JsonValue]:
-    """A file without what owners can change of one of its agents."""
-    agents, changing = data["agents"], {place[0] for place in _PLACES.values()}
+    """A file without the fields of one agent that owners can change."""
+    agents, editable = data["agents"], {place[0] for place in _PLACES.values()}
     section = agents.get(agent) if isinstance(agents, dict) else None
     if not isinstance(agents, dict) or not isinstance(section, dict):
         return data
-    kept = {key: value for key, value in section.items() if key not in changing}
-    return {**data, "agents": {**agents, agent: kept}}
+    rest = {key: value for key, value in section.items() if key not in editable}
+    return {**data, "agents": {**agents, agent: rest}}
 
 
 def may_be_changed(section: JsonValue) -> bool:
-    """Whether what owners can set is what makes up the agent: a model that this file instructs."""
-    usual = isinstance(section, dict) and section.get("kind", "llm") == "llm"
-    return usual and isinstance(section, dict) and not {"object", "prompt"} & {*section}
+    """Whether owners can change the agent: it has a model and its instruction in this file."""
+    is_llm = isinstance(section, dict) and section.get("kind", "llm") == "llm"
+    return is_llm and isinstance(section, dict) and not {"object", "prompt"} & {*section}
 
 
 def _at(section: JsonValue | Mapping[str, JsonValue], place: Loc) -> JsonValue:
@@ -139,9 +139,9 @@ def _at(section: JsonValue | Mapping[str, JsonValue], place: Loc) -> JsonValue:
 
 
 def agent_text(agent: str, fields: AgentFields, before: tuple[str, YamlDocument] | None) -> str:
-    """The text of an agent's file; `before`: that which it has now, and how it was read. Raises
-    `ValueError`, `LookupError` or `TypeError` if it is of a form that cannot be changed: a key
-    that is a number, one that is there twice, a text in place of keys."""
+    """The new text of an agent's file; `before` is its current text, as text and parsed. Raises
+    `ValueError`, `LookupError` or `TypeError` if the current text has a form that cannot be
+    changed: a key that is a number, a duplicate key, a string in place of keys."""
     from ruamel.yaml import YAML  # only needed here
     from ruamel.yaml.error import YAMLError
     from ruamel.yaml.util import load_yaml_guess_indent
@@ -162,7 +162,7 @@ def agent_text(agent: str, fields: AgentFields, before: tuple[str, YamlDocument]
     if before:
         agents = before[1].data["agents"]
         known = agents[agent] if isinstance(agents, dict) else None
-        assert isinstance(known, dict)  # else it was refused when it was read
+        assert isinstance(known, dict)  # checked when the file was read
         old = fields_of(known)
     for name, place in _PLACES.items():
         value = getattr(fields, name)
@@ -174,7 +174,7 @@ def agent_text(agent: str, fields: AgentFields, before: tuple[str, YamlDocument]
 
 
 def _put(section: MutableMapping[str, Any], place: Loc, value: object) -> None:
-    """Any: as ruamel has it, with its comments. None takes the key away."""
+    """Set a value; None removes the key. Any: ruamel's types, which hold comments."""
     if isinstance(value, AgentRollout):
         for name, each in value:
             _put(section, (*place, name), each)
@@ -191,7 +191,7 @@ def _put(section: MutableMapping[str, Any], place: Loc, value: object) -> None:
 
 
 def _written(value: object) -> object:
-    """As it stands in YAML: `${` is text here, never a variable."""
+    """The value for YAML, with `${` escaped: it is text, never a variable."""
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString, LiteralScalarString
 
     if isinstance(value, tuple):

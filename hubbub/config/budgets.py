@@ -1,4 +1,4 @@
-"""What agents may spend before a person must say more: limits, the loop limit, the breaker."""
+"""Limits on the work of agents: budgets, the loop limit, the breaker, approvals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kM]?)")
 
 
 def _tokens(value: object) -> object:
-    """`200k` as a number of tokens: a thousand to the k, as prices have it."""
+    """`200k` as a number of tokens; k is a thousand, as in prices."""
     if not isinstance(value, str):
         return value
     match = _COUNT.fullmatch(value.strip())
@@ -37,27 +37,28 @@ Dollars = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Budgets(Section):
-    """Limits of one interaction: all that one message of a person sets in motion. What an agent
-    opens by itself has half of each. Past a limit messages are kept and delivered, and wake nobody;
-    a notice says so once. null: no such limit."""
+    """Limits of one interaction: all messages and turns that result from one message of a person.
+    An interaction opened by an agent gets half of each. Past a limit, messages are still stored and
+    delivered but wake no agent, and a notice says so once. null: no limit."""
 
     hops: Annotated[int, Field(ge=1, le=1000)] = 8
-    """Messages in a row, each because of the one before."""
+    """Length of a chain of messages, each caused by the one before."""
     wakes: Annotated[int, Field(ge=1)] | None = 64
-    """Turns that its messages start."""
+    """Turns started by its messages."""
     fan_out: Annotated[int, Field(ge=1)] | None = 8
-    """Agents that one message of an agent wakes; a person's message wakes as many as it names."""
+    """Agents woken by one message of an agent; a person's message has no such limit."""
     agents: Annotated[int, Field(ge=1)] | None = 16
-    """Different agents that it wakes."""
+    """Distinct agents it wakes."""
     wall_clock: Span | None = 1800.0
-    """From its first message, for example 30m; a new message of a person opens another one."""
+    """Time from its first message, for example 30m; a person's next message opens a new
+    interaction."""
     tokens: Tokens | None = None
-    """That its turns read and write, together."""
+    """Input and output tokens of its turns together."""
     usd: Dollars | None = None
-    """That its turns cost, by the prices of `models`."""
+    """Cost of its turns, by the prices of `models`."""
 
     def halved(self) -> Budgets:
-        """For what nobody but agents has set in motion: half of each, at least 1 of what counts."""
+        """Limits for an interaction opened by an agent: half of each, but at least 1 of a count."""
         half = {
             name: limit / 2 if name in ("wall_clock", "usd") else max(1, limit // 2)
             for name, limit in self
@@ -70,52 +71,52 @@ class DailyBudget(Section):
     """Limits for a day (UTC)."""
 
     tokens: Tokens | None = None
-    """Read and written together."""
+    """Input and output tokens together."""
     usd: Dollars | None = None
-    """By the prices of `models`."""
+    """Cost by the prices of `models`."""
     wakes: Annotated[int, Field(ge=1)] | None = None
-    """Turns that are started."""
+    """Turns started."""
 
 
 class DailyBudgets(Section):
-    """Limits for a day (UTC); those of single agents stand with the agent, as `daily`."""
+    """Limits for a day (UTC); an agent's own limits are in its `daily`."""
 
     network: DailyBudget = DailyBudget()
-    """Of all agents together."""
+    """For all agents together."""
     thread: DailyBudget = DailyBudget()
-    """Of each thread."""
+    """For each thread."""
     agent: DailyBudget = DailyBudget()
-    """Of each agent that has no `daily` of its own."""
+    """For each agent without its own `daily`."""
 
 
 class LoopLimitConfig(Section):
-    """Two agents that only wake each other are let run out of breath."""
+    """Stops loops of two agents that only wake each other."""
 
     wakes: Annotated[int, Field(ge=1)] = 3
-    """Wakes between two agents, in both directions together, in one interaction of a person, or in
-    all that agents have opened; with no person's message to either of them between."""
+    """Wakes between two agents, in both directions together, without a person's message to either
+    in between; counted per interaction of a person, or across all opened by agents."""
     within: Span = 300.0
-    """For example 5m: older ones no longer count."""
+    """Wakes older than this do not count, for example 5m."""
     enabled: bool = True
-    """false: only budgets and the breaker hold them."""
+    """false: only budgets and the breaker stop them."""
 
 
 class BreakerConfig(Section):
-    """A thread in which very many turns begin is stopped: nothing wakes anybody there until a
-    person releases it."""
+    """Stops a thread in which too many turns start: nothing wakes agents there until a person
+    resumes it."""
 
     turns: Annotated[int, Field(ge=1)] = 60
-    """More than this begin..."""
+    """More than this many turns start..."""
     within: Span = 60.0
-    """...in this time."""
+    """...within this time."""
     enabled: bool = True
-    """false: there is no breaker."""
+    """false: no breaker."""
 
 
 class ApprovalsConfig(Section):
-    """Who says whether a tool call may run for which a person must be asked."""
+    """Who approves tool calls that need approval."""
 
     approvers: list[Id] = []
-    """People from `humans`; left out: the owners."""
+    """People from `humans`. Default: the owners."""
     expire: Span = 86400.0
-    """What is not decided by then is refused, for example 1h."""
+    """Time after which an undecided request is denied, for example 1h."""

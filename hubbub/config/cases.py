@@ -1,4 +1,4 @@
-"""Cases of prompt tests in YAML: what a model is given, and what must be true of what it does.
+"""Test cases in YAML: the input of a model, and expectations about its behaviour.
 
 cases:
   - name: a refund goes to billing
@@ -32,52 +32,52 @@ def _pattern(value: object) -> object:
 
 
 class Expectation(Section):
-    """One thing that must be true: exactly one of these keys, `in` and `schema` beside theirs.
+    """One expectation: exactly one of these keys, plus `in` or `schema` where they apply.
 
-    `the answer` is what the model wrote; of an agent, the last message that it sent.
+    `the answer` is the model's text, or the last message that an agent sent.
     """
 
     valid_json: Literal[True] | None = None
     """The answer is JSON, and nothing but JSON."""
     has_field: str | None = None
-    """The answer is JSON with this field: `queue`, or further in, `order.items.0.name`."""
+    """The answer is JSON with this field: `queue`, or nested, `order.items.0.name`."""
     no_field: str | None = None
     """The answer is JSON without this field."""
     field: str | None = None
     """The answer is JSON, and this field has one of the values of `in`."""
     values: Annotated[list[JsonValue] | None, Field(alias="in", min_length=1)] = None
-    """Beside `field`: the values."""
+    """With `field`: the allowed values."""
     matches: Annotated[str | None, BeforeValidator(_pattern)] = None
-    """The answer contains this regular expression; of an agent, any message that it sent."""
+    """The answer, or any message that an agent sent, matches this regular expression."""
     tool_called: str | None = None
-    """The tool was called, with arguments of whatever kind."""
+    """The tool was called, with any arguments."""
     tool_not_called: str | None = None
-    """The tool was not called, not even wrongly."""
+    """The tool was not called, not even with invalid arguments."""
     arguments_match: str | None = None
-    """The tool was called, and all its calls have arguments that its schema accepts."""
+    """The tool was called, and all its calls have valid arguments."""
     schema_: Annotated[dict[str, JsonValue] | None, Field(alias="schema")] = None
-    """Beside `arguments_match`: this JSON Schema in place of the tool's own."""
+    """With `arguments_match`: a JSON Schema that replaces the tool's own."""
     max_tokens: Annotated[int | None, Field(ge=1)] = None
-    """The model has written at most so many tokens, in all steps together."""
+    """The model wrote at most this many tokens, in all steps together."""
     ends_with_finish: Literal[True] | None = None
-    """The agent has called `finish`, and that ended its turn; of a network, all turns."""
+    """The agent's turn ended with a call of `finish`; in a network, all turns did."""
     answered_by: Id | None = None
-    """Of a network: this agent has answered the person, and no other has."""
+    """Networks only: this agent answered the person, and no other did."""
     never_silent: Literal[True] | None = None
-    """Of a network: the person has an answer, or a notice of the hub in its place."""
+    """Networks only: the person got an answer, or a notice from the hub instead."""
     max_turns: Annotated[int | None, Field(ge=1)] = None
-    """Of a network: agents have taken at most so many turns."""
+    """Networks only: agents took at most this many turns."""
     max_cost: Annotated[float | None, Field(ge=0)] = None
-    """Of a network: the turns have cost at most so many US dollars."""
+    """Networks only: the turns cost at most this many US dollars."""
     no_loop: Literal[True] | None = None
-    """Of a network: no turn went round in circles, and no agents only woke each other."""
+    """Networks only: no turn looped, and no agents only woke each other."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, value: object) -> object:
-        """`valid_json` alone means `valid_json: true`."""
+        """`valid_json` is short for `valid_json: true`."""
         return {value: True} if isinstance(value, str) else value
 
     @model_validator(mode="after")
@@ -93,7 +93,7 @@ class Expectation(Section):
 
     @property
     def kind(self) -> str:
-        """The key that says what is expected."""
+        """The key of the expectation."""
         return next(name for name in KINDS if getattr(self, name) is not None)
 
     def __str__(self) -> str:
@@ -106,19 +106,19 @@ class Expectation(Section):
 
 KINDS = tuple(name for name in Expectation.model_fields if name not in ("values", "schema_"))
 OF_AGENTS = frozenset({"tool_called", "tool_not_called", "arguments_match", "ends_with_finish"})
-"""What only an agent does."""
+"""Expectations that need an agent."""
 OF_NETWORKS = frozenset({"answered_by", "never_silent", "max_turns", "max_cost", "no_loop"})
-"""What only a network does."""
+"""Expectations that need a network."""
 Fault = Literal["slow_model", "rate_limit", "agent_killed", "person_silent"]
 
 
 class CaseMessage(Section):
-    """A message of a conversation. Its text alone means: from the person who talks to the agent."""
+    """A message of a conversation. A string is short for a message from the person."""
 
     sender: Annotated[Id | None, Field(alias="from")] = None
-    """Left out: the first person of the network, or `ann`."""
+    """The sender. Default: the first person of the network, or `ann`."""
     text: str
-    """What is said."""
+    """The text."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -132,7 +132,7 @@ class NetworkCaseMessage(CaseMessage):
     """A message to a network."""
 
     to: str
-    """An agent's name, or a channel: `#help`."""
+    """An agent, or a channel: `#help`."""
 
 
 def _several(value: object) -> object:
@@ -140,50 +140,50 @@ def _several(value: object) -> object:
 
 
 class CaseSettings(Section):
-    """What a file may say for all its cases."""
+    """Settings that a file can set for all its cases."""
 
     agent: Id | None = None
     """An agent of the network."""
     prompt: str | None = None
-    """A versioned prompt, NAME or NAME@VERSION; left out in `prompts/NAME/cases`: NAME. With a
-    conversation: the version that the agent uses, in place of the one that its config pins."""
+    """A versioned prompt, NAME or NAME@VERSION. Default in `prompts/NAME/cases`: NAME. With a
+    conversation, it overrides the version in the agent's config."""
     model: Id | None = None
-    """A model of the network; left out: the agent's."""
+    """A model of the network. Default: the agent's."""
     variables: dict[str, JsonValue] = {}
-    """Of the prompt; they go over those that the agent gives."""
+    """Variables of the prompt; they override the agent's."""
     results: dict[str, JsonValue] = {}
-    """What tools return, by their names: text, or other JSON. No tool is really called; one that
-    has no result here ends the conversation where it is called."""
+    """Results by tool: text, or other JSON. Tools are not executed; a call of a tool without a
+    result here ends the conversation."""
 
 
 class Case(CaseSettings):
-    """One case: a `message` for a prompt alone, an `incoming` message for a whole agent, or what
-    people say (`says`) to a whole network."""
+    """One case: a `message` for a prompt alone, an `incoming` message for an agent, or messages of
+    people (`says`) for a whole network."""
 
     name: str
-    """What is to be shown, in a sentence."""
+    """The expected behaviour, in a sentence."""
     message: str | None = None
-    """To the prompt as system message, without tools and without an agent."""
+    """A message for the prompt as system message, without tools or an agent."""
     threads: dict[str, list[CaseMessage]] = {}
-    """What was said before, by thread, as the agent is shown them: `direct_ann`, `channel_help`."""
+    """Earlier messages, by thread as the agent sees it: `direct_ann`, `channel_help`."""
     incoming: (
         Annotated[list[CaseMessage], BeforeValidator(_several), Field(min_length=1)] | None
     ) = None
-    """The message that wakes the agent, or several."""
+    """The message or messages that wake the agent."""
     thread: str | None = None
-    """Where it stands; left out: the direct thread with its sender."""
+    """The thread of `incoming`. Default: the direct thread with its sender."""
     says: (
         Annotated[list[NetworkCaseMessage], BeforeValidator(_several), Field(min_length=1)] | None
     ) = None
-    """To the network: what people say, each when all is over that came of the one before."""
+    """Messages of people to the network, each sent when all work for the one before has ended."""
     faults: list[Fault] = []
-    """What may go wrong in the network: each run has one of these or none, as its number says."""
+    """Faults to inject into the network: each run has one of these or none, by its number."""
     runs: Annotated[int | None, Field(ge=1, le=10_000)] = None
-    """How often; left out: as the command line says."""
+    """The number of runs. Default: set on the command line."""
     bar: Annotated[float | None, Field(ge=0, le=1)] = None
-    """The share of runs that must pass; left out: as the command line says."""
+    """The fraction of runs that must pass. Default: set on the command line."""
     expect: Annotated[list[Expectation], Field(min_length=1)]
-    """All of these must be true of a run that passes."""
+    """A run passes if all of these hold."""
 
     @model_validator(mode="after")
     def _kind(self) -> Self:
@@ -196,7 +196,7 @@ class Case(CaseSettings):
             if self.faults:
                 raise wrong("`faults` belong to `says`")
             if needing := [str(e) for e in self.expect if e.kind in OF_NETWORKS]:
-                raise wrong(f"'{needing[0]}' needs `says`: it is of a network")
+                raise wrong(f"'{needing[0]}' applies to networks: it needs `says`")
         elif self.agent or self.thread or self.threads:
             raise wrong("`agent`, `thread` and `threads` belong to `incoming`, not `says`")
         if self.message is not None:
@@ -208,7 +208,7 @@ class Case(CaseSettings):
         return self
 
     def under(self, settings: CaseSettings) -> Case:
-        """The case with what its file says where it says nothing itself."""
+        """The case with the file's settings as defaults."""
         return self.model_copy(
             update={
                 "agent": self.agent or settings.agent,

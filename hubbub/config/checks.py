@@ -1,7 +1,7 @@
-"""What a schema cannot say: that names exist, files are there and an open hub stays on loopback.
+"""Checks beyond the schema: names and files exist, and an open hub stays on loopback.
 
-The checks read the raw data, not the validated models, so that they still find their problems when
-something else in the file is wrong.
+The checks read the raw data, not the validated models, so they still work if another part of the
+file is invalid.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["cross_check"]
 
 
 def check_approvers(document: YamlDocument) -> None:
-    """Report approvers who are nobody, and tools that nobody could ever approve."""
+    """Report unknown approvers, and tools that no one could approve."""
     network = _map(document.data.get("network"))
     people = _map(document.data.get("humans"))
-    asked = _map(network.get("approvals")).get("approvers")
-    _check_approver_names(document, ("network", "approvals", "approvers"), asked, people)
+    approvers = _map(network.get("approvals")).get("approvers")
+    _check_approver_names(document, ("network", "approvals", "approvers"), approvers, people)
     for name, agent in _map(document.data.get("agents")).items():
         loc = ("agents", name)
         own = _map(agent).get("approvers")
         _check_approver_names(document, (*loc, "approvers"), own, people)
-        if not (own or asked or _has_owner(people) or network.get("auth") == "open"):
+        if not (own or approvers or _has_owner(people) or network.get("auth") == "open"):
             _check_confirmed(document, loc, _map(agent))
 
 
@@ -48,8 +48,8 @@ def _check_approver_names(
             agents = _map(document.data.get("agents"))
             hint = nearest(name, people) or "; add a section humans:"
             if name in agents:
-                hint = f"; it is an agent (line {document.place(('agents', name)).line})"
-            text = f"{dotted(loc)} names '{name}', who is no person of humans{hint}"
+                hint = f"; '{name}' is an agent (line {document.place(('agents', name)).line})"
+            text = f"{dotted(loc)} names '{name}', who is not in humans{hint}"
             document.report(place, text)
 
 
@@ -63,8 +63,8 @@ def _check_confirmed(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonV
         if _map(settings).get("confirm") in (True, "tainted"):
             document.report(
                 (*loc, "tool_settings", tool, "confirm"),
-                f"there is nobody to approve the calls of {tool}: give a person in humans the role "
-                "owner, or name some in network.approvals.approvers",
+                f"no one can approve calls of {tool}: give a person in humans the role owner, or "
+                "name people in network.approvals.approvers",
             )
 
 
@@ -73,56 +73,56 @@ def _map(value: JsonValue) -> Mapping[str, JsonValue]:
 
 
 _DEFAULTS = NetworkConfig()
-_USUAL = AgentConfig.model_fields
-_AGENT_KEYS = frozenset(field.alias or name for name, field in _USUAL.items())
+_AGENT_FIELDS = AgentConfig.model_fields
+_AGENT_KEYS = frozenset(field.alias or name for name, field in _AGENT_FIELDS.items())
 _OF_A_MODEL: Mapping[str, str] = MappingProxyType(
     {
-        "mode": "a router that is unsure asks the person: see `roles.min_confidence`",
-        "begin_with": "the kind says which role begins",
-        "fork": "roles hand work on to agents: see `roles.targets`",
-        "skills": "give them as `knowledge`, or to agents that it may ask",
-        "select_over": "roles read of all their tools",
-        "select": "roles read of all their tools",
+        "mode": "an unsure router asks the person; see `roles.min_confidence`",
+        "begin_with": "the kind determines which role starts",
+        "fork": "roles delegate work to agents; see `roles.targets`",
+        "skills": "use `knowledge`, or give them to agents that it can ask",
+        "select_over": "roles see all their tools",
+        "select": "roles see all their tools",
         "rollout": "change `instruction` or `models` for all threads",
         "max_steps": "see `roles.max_plan_steps`, `roles.max_retries` and `max_tokens`",
     }
 )
-"""Keys that mean something for a single model only; what agents with roles have instead."""
-_OWN_MODEL = "the program has a model of its own, which its own config chooses"
+"""Keys that apply to a single model only, with the alternative for agents with roles."""
+_OWN_MODEL = "the program uses its own model, set in its own config"
 _OF_ACP: Mapping[str, str] = MappingProxyType(
     {
         "model": _OWN_MODEL,
         "models": _OWN_MODEL,
         "roles": "the program works alone",
         "mode": "see `permission_mode`",
-        "begin_with": "say it in `instruction`",
-        "fork": "the program may have sub-agents of its own",
+        "begin_with": "put it into `instruction`",
+        "fork": "the program may have its own sub-agents",
         "rollout": "change `instruction` for all threads",
-        "skills": "put them where the program looks for its own",
-        "select_over": "name the few that it needs in `tools`",
-        "select": "name the few that it needs in `tools`",
-        "context": "the program fills its context window itself",
+        "skills": "put them where the program looks for skills",
+        "select_over": "list the few it needs in `tools`",
+        "select": "list the few it needs in `tools`",
+        "context": "the program manages its own context window",
     }
 )
-"""Keys that mean something for agents of models only; what a program of ACP has instead."""
-_OWN_WORDS = "the agent elsewhere has its own"
+"""Keys that apply to agents with a model only, with the alternative for ACP programs."""
+_REMOTE_OWN = "the remote agent has its own"
 _OF_A2A: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(
-            ("model", "models", "instruction", "prompt", "knowledge", "skills", "fork"), _OWN_WORDS
+            ("model", "models", "instruction", "prompt", "knowledge", "skills", "fork"), _REMOTE_OWN
         ),
-        "tools": "it may answer, and use no tool of this network",
-        "mcp": "it may answer, and use no tool of this network",
+        "tools": "it can answer, but not use this network's tools",
+        "mcp": "it can answer, but not use this network's tools",
         "rollout": "change `a2a.url` for all threads",
-        "template": "it is sent the messages as they are",
-        "mode": "it asks by itself",
+        "template": "it receives the messages unchanged",
+        "mode": "it decides itself when to ask",
     }
 )
-"""Keys that mean something for agents of models only; what an agent elsewhere has instead."""
+"""Keys that apply to agents with a model only, with the alternative for remote agents."""
 
 
 def cross_check(document: YamlDocument, mods: Collection[str] | None) -> None:
-    """Report everything that does not fit together. `mods` are the known mods; None: any name."""
+    """Report all inconsistencies. `mods` are the available mods; None accepts any name."""
     _check_names(document)
     _check_network(document)
     _check_members(document)
@@ -138,7 +138,7 @@ def cross_check(document: YamlDocument, mods: Collection[str] | None) -> None:
 def _sections(
     data: Mapping[str, JsonValue], key: str
 ) -> Iterator[tuple[str, Mapping[str, JsonValue]]]:
-    """The entries below `key` that are maps."""
+    """The entries of a section that are maps."""
     for name, entry in _map(data.get(key)).items():
         if isinstance(entry, dict):
             yield name, entry
@@ -154,32 +154,32 @@ def _text(section: Mapping[str, JsonValue], key: str, default: str = "") -> str:
 
 
 def _check_names(document: YamlDocument) -> None:
-    """Participants have names of their own."""
+    """Report reserved names, and participants with the same name."""
     agents, humans = _names(document, "agents"), _names(document, "humans")
     bridges = _names(document, "bridges")
     for key, names in (("agents", agents), ("humans", humans), ("bridges", bridges)):
         for name in names:
             if is_id(name) and not is_participant_id(name):
                 why = (
-                    f"reserved ({', '.join(sorted(RESERVED_IDS))} are)"
+                    f"is reserved (like {', '.join(sorted(RESERVED_IDS))})"
                     if name in RESERVED_IDS
-                    else "taken by threads (t1, t2, … and direct_…, channel_…, mod_… are)"
+                    else "looks like a thread id (t1, t2, …, direct_…, channel_…, mod_…)"
                 )
-                document.report((key, name), f"'{name}' is {why}: choose another name")
+                document.report((key, name), f"'{name}' {why}: choose another name")
     for name in _names(document, "channels"):
         if is_id(name) and not is_channel_name(name):
-            text = f"'{name}' reads like a thread's id (direct_…, channel_…, mod_… do)"
+            text = f"'{name}' looks like a thread id (direct_…, channel_…, mod_…)"
             document.report(("channels", name), f"{text}: choose another name")
     for name in set(agents) & set(humans):
         line = document.place(("agents", name)).line
         document.report(
             ("humans", name),
-            f"'{name}' is an agent already (line {line}): a participant has one name of its own",
+            f"'{name}' is already an agent (line {line}): names of participants must be unique",
         )
 
 
 def _check_bridges(document: YamlDocument) -> None:
-    """What stands for people of another chat is nobody else, and has the channels that it needs."""
+    """Report name clashes with bridges and their people, and missing or closed channels."""
     channels = dict(_sections(document.data, "channels"))
     bridges = _names(document, "bridges")
     for key in ("agents", "humans", "bridges"):
@@ -188,7 +188,7 @@ def _check_bridges(document: YamlDocument) -> None:
             if key != "bridges" and name in bridges:
                 other = [name]
             if other:
-                text = f"'{name}' is a name of the bridge '{other[0]}': choose another one"
+                text = f"'{name}' clashes with the bridge '{other[0]}': choose another name"
                 document.report((key, name), text)
     for name, bridge in _sections(document.data, "bridges"):
         for channel in _map(bridge.get("channels")):
@@ -197,11 +197,11 @@ def _check_bridges(document: YamlDocument) -> None:
                 hint = nearest(channel, _names(document, "channels"))
                 document.report(loc, f"{dotted(loc)}: there is no channel '{channel}'{hint}")
             elif isinstance(channels.get(channel, {}).get("members"), list):
-                text = f"channel '{channel}' has a list of members, so nobody from outside can join"
-                document.report(loc, f"{text}: leave out `members`")
+                text = f"channel '{channel}' has a list of members, so the bridge cannot join"
+                document.report(loc, f"{text}: remove `members`")
         kind = _text(bridge, "kind", "irc")
         if kind not in ("irc", "matrix") and split_spec(kind) is None:
-            text = f"there is no bridge of the kind '{kind}': irc, matrix or file.py:ClassName"
+            text = f"unknown kind of bridge '{kind}': expected irc, matrix or file.py:ClassName"
             document.report(("bridges", name, "kind"), text)
 
 
@@ -219,9 +219,9 @@ def _check_network(document: YamlDocument) -> None:
     if _text(network, "auth", _DEFAULTS.auth) == "open" and not address.loopback:
         document.report(
             loc,
-            f"{address} can be reached from other machines while `auth: open` lets anybody join as "
-            "anybody: set `auth: tokens` (and `hubbub tokens add <participant>`), or listen on "
-            f"127.0.0.1:{address.port}",
+            f"{address} is reachable from other machines, and `auth: open` lets anyone join under "
+            "any name: set `auth: tokens` (and run `hubbub tokens add <participant>`), or listen "
+            f"on 127.0.0.1:{address.port}",
         )
 
 
@@ -231,11 +231,11 @@ def _check_store(document: YamlDocument, store: str) -> None:
         return
     if not store.startswith(SQLITE) or store == SQLITE:
         known = f"sqlite:<file>, {MEMORY_STORE} or {POSTGRES}<user>@<host>/<database>"
-        document.report(loc, f"'{store}' is no store: expected {known}")
+        document.report(loc, f"'{store}' is not a valid store: expected {known}")
     elif store != MEMORY_STORE:
         folder = Path(store.removeprefix(SQLITE)).parent
         if not folder.is_dir():
-            document.report(loc, f"the folder {shown_path(folder)} of the store does not exist")
+            document.report(loc, f"the store's folder {shown_path(folder)} does not exist")
 
 
 def _check_members(document: YamlDocument) -> None:
@@ -245,8 +245,8 @@ def _check_members(document: YamlDocument) -> None:
             if member not in known:
                 document.report(
                     place,
-                    f"channel '{name}' has the member '{member}', which is neither in agents nor "
-                    f"in humans{nearest(member, known)}",
+                    f"channel '{name}' has the member '{member}', which is not in agents or "
+                    f"humans{nearest(member, known)}",
                 )
 
 
@@ -257,7 +257,7 @@ def _check_mods(document: YamlDocument, known: Collection[str]) -> None:
             [entry] if isinstance(entry, str) else list(entry) if isinstance(entry, dict) else []
         )
         if isinstance(entry, dict) and len(entry) != 1:
-            document.report(("mods", n), "a mod is its name, or its name with its settings below")
+            document.report(("mods", n), "expected a mod's name, or a name with its settings")
         for name in names:
             if split_spec(name) is not None:
                 _check_spec(document, ("mods", n), name, "ClassName")
@@ -273,12 +273,12 @@ def _check_agent(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue
         if class_:
             _check_spec(document, (*loc, "class"), class_, "ClassName")
         elif _left_out(agent, "class"):
-            document.report(loc, f"{dotted(loc)} is a python agent: it needs the key 'class'")
+            document.report(loc, f"{dotted(loc)} is a Python agent: it needs the key 'class'")
     elif kind == "acp":
         _check_acp(document, loc, agent)
     elif kind == "a2a":
         if _left_out(agent, "a2a"):
-            text = "is an agent elsewhere: it needs `a2a: {url: https://...}`"
+            text = "is a remote agent: it needs `a2a: {url: https://...}`"
             document.report(loc, f"{dotted(loc)} {text}")
         _check_ignored(document, loc, agent, _OF_A2A)
     elif kind == "program":
@@ -286,7 +286,9 @@ def _check_agent(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue
             text = "is a program: it needs the key 'command', for example `[node, agent.mjs]`"
             document.report(loc, f"{dotted(loc)} {text}")
         if agent.get("process") == "shared":
-            document.report((*loc, "process"), f"{dotted(loc)} has a process of its own")
+            document.report(
+                (*loc, "process"), f"{dotted(loc)} is a program, which always has its own process"
+            )
     elif kind == "llm" or kind in ROLES_OF:
         if class_:
             document.report((*loc, "class"), f"{dotted(loc)} has a class: add `kind: python`")
@@ -316,14 +318,14 @@ def _check_acp(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue])
         document.report(loc, text)
     folder = _map(agent.get("acp")).get("cwd")
     if isinstance(folder, str) and not Path(folder).is_dir():
-        text = f"the workspace {shown_path(Path(folder))} does not exist: make the folder"
+        text = f"the workspace {shown_path(Path(folder))} does not exist: create the folder"
         document.report((*loc, "acp", "cwd"), text)
     _check_template(document, (*loc, "template"), _text(agent, "template"))
     _check_ignored(document, loc, agent, _OF_ACP)
 
 
 def _check_prompt(document: YamlDocument, loc: Loc, prompt: JsonValue) -> None:
-    """The Python that a prompt names is there."""
+    """Report missing Python code in a prompt."""
     if isinstance(prompt, str):
         _check_spec(document, loc, prompt, "name")
     if builder := _text(_map(prompt), "builder"):
@@ -339,10 +341,11 @@ def _check_prompt(document: YamlDocument, loc: Loc, prompt: JsonValue) -> None:
 def _check_ignored(
     document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue], ignored: Mapping[str, str]
 ) -> None:
-    """What would be ignored. A key that says what holds anyway does no harm."""
+    """Report keys that would be ignored, unless they have their default value."""
     for key, instead in ignored.items():
-        if key in agent and agent[key] != _USUAL[key].get_default(call_default_factory=True):
-            text = f"{dotted(loc)} is of the kind {agent['kind']}, where `{key}` has no effect"
+        default = _AGENT_FIELDS[key].get_default(call_default_factory=True)
+        if key in agent and agent[key] != default:
+            text = f"`{key}` has no effect on {dotted(loc)}, which is of kind {agent['kind']}"
             document.report((*loc, key), f"{text}: {instead}")
 
 
@@ -356,7 +359,7 @@ def _check_servers(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonVal
 
 
 def _left_out(agent: Mapping[str, JsonValue], key: str) -> bool:
-    """Whether the key is missing, and not just misspelled or unreadable."""
+    """Whether a key is missing, not just misspelled or unreadable."""
     return key not in agent and not any(closest(k, _AGENT_KEYS) == key for k in _extra(agent))
 
 
@@ -369,8 +372,8 @@ def _check_llm(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue])
     _check_template(document, (*loc, "template"), _text(agent, "template"))
     _check_role_models(document, loc, agent, models)
     prompt = agent.get("prompt")
-    elsewhere = isinstance(prompt, str) or {"name", "builder"} & {*_map(prompt)}
-    if "rollout" in agent and ("object" in agent or elsewhere):
+    has_prompt = isinstance(prompt, str) or {"name", "builder"} & {*_map(prompt)}
+    if "rollout" in agent and ("object" in agent or has_prompt):
         text = f"{dotted(loc)} has no instruction of its own to roll out; see `prompt.rollout`"
         document.report((*loc, "rollout"), text)
     rolled_out = _map(agent.get("rollout")).get("model")
@@ -380,16 +383,18 @@ def _check_llm(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue])
         document.report((*loc, "rollout", "model"), text + hint)
     model = agent.get("model", "default")
     if not isinstance(model, str) or not _needs_model(agent):
-        return  # the schema, or a missing variable, has said so
+        return  # reported by the schema or as a missing variable
     if "object" in agent and "model" not in agent:
-        return  # the object has one
+        return  # the object sets it
     if model not in models and ("model" in agent or _left_out(agent, "model")):
         hint = (
             nearest(model, models)
-            or "; add a section models: (`hubbub network doctor` proposes one)"
+            or "; add a section models: (`hubbub network doctor` suggests one)"
         )
-        named = "uses the unknown model" if "model" in agent else "names no model, and there is no"
-        document.report((*loc, "model"), f"{dotted(loc)} {named} '{model}'{hint}")
+        text = f"uses the unknown model '{model}'"
+        if "model" not in agent:
+            text = f"sets no model, and there is no model '{model}'"
+        document.report((*loc, "model"), f"{dotted(loc)} {text}{hint}")
 
 
 def _check_role_models(
@@ -403,7 +408,7 @@ def _check_role_models(
 
 
 def _needs_model(agent: Mapping[str, JsonValue]) -> bool:
-    """Whether some role has to use the agent's `model`."""
+    """Whether any role uses the agent's `model`."""
     kind, own = _text(agent, "kind", "llm"), _map(agent.get("models"))
     return "model" in agent or any(role not in own for role in ROLES_OF.get(kind, (kind,)))
 
@@ -414,7 +419,7 @@ def _check_template(document: YamlDocument, loc: Loc, template: str) -> None:
 
 
 def _check_spec(document: YamlDocument, loc: Loc, spec: str, noun: str) -> None:
-    """`file.py:Name`: the file is there, parses, and defines the name."""
+    """Report a `file.py:Name` whose file is missing, invalid, or does not define the name."""
     parts = split_spec(spec)
     if parts is None:
         document.report(loc, f"'{spec}' is not of the form file.py:{noun}")
@@ -422,8 +427,8 @@ def _check_spec(document: YamlDocument, loc: Loc, spec: str, noun: str) -> None:
     file, name = Path(parts[0]), parts[1]
     if not file.is_file():
         beside = file.parent.glob("*.py") if file.parent.is_dir() else ()
-        meant = closest(file.name, [p.name for p in beside])
-        hint = f"; did you mean '{meant}'?" if meant else ""
+        match = closest(file.name, [p.name for p in beside])
+        hint = f"; did you mean '{match}'?" if match else ""
         document.report(loc, f"the file {shown_path(file)} does not exist{hint}")
         return
     try:
@@ -434,17 +439,17 @@ def _check_spec(document: YamlDocument, loc: Loc, spec: str, noun: str) -> None:
     except ValueError as error:  # null bytes, before Python 3.11.4
         document.report(loc, f"{shown_path(file)} is not valid Python: {error}")
     except OSError as error:
-        document.report(loc, f"the file {shown_path(file)} cannot be read: {error}")
+        document.report(loc, f"cannot read the file {shown_path(file)}: {error}")
     else:
         if defined is not None and name not in (*defined, EVERY):
             hint = nearest(name, (d for d in defined if not d.startswith("_")))
-            document.report(loc, f"{shown_path(file)} defines no '{name}'{hint}")
+            document.report(loc, f"{shown_path(file)} does not define '{name}'{hint}")
 
 
 def _defined(file: Path) -> set[str] | None:
-    """The names at a module's top level; None if they cannot all be known without running it.
+    """The top-level names of a module; None if they cannot be determined without running it.
 
-    Raises SyntaxError, OSError, or ValueError for what is no text.
+    Raises `SyntaxError`, `OSError`, or `ValueError` if the file is not text.
     """
     names: set[str] = set()
     for node in ast.parse(file.read_bytes(), filename=str(file)).body:

@@ -1,4 +1,5 @@
-"""pydantic's findings about a config as sentences that name place, expectation and nearest key."""
+"""pydantic's errors about a config as sentences with the place, the expected value and the nearest
+key."""
 
 from __future__ import annotations
 
@@ -49,25 +50,25 @@ _BOUNDS = {
 def explain(
     error: ValidationError, root: type[BaseModel], document: YamlDocument, at: Loc = ()
 ) -> list[ConfigError]:
-    """One problem per place that is wrong.
+    """One problem for each invalid place.
 
-    `at` is where in the document the validated value stands; `root` is the model it was to be.
+    `at` is the place of the validated value in the document; `root` is its model.
     """
     errors = _without_consequences(error.errors(include_url=False))
     located = [(_trimmed((*at, *e["loc"]), document), e) for e in errors]
     located.sort(key=lambda pair: tuple(map(str, pair[0])))
     problems: list[ConfigError] = []
     for loc, group in groupby(located, key=lambda pair: pair[0]):
-        found = [details for _, details in group]
-        if loc in document.broken or _is_outer_branch(loc, found, located):
+        details = [each for _, each in group]
+        if loc in document.broken or _is_outer_branch(loc, details, located):
             continue
-        problems += [document.problem(loc, text) for text in _sentences(loc, found, root, at)]
+        problems += [document.problem(loc, text) for text in _sentences(loc, details, root, at)]
     return problems
 
 
 def as_document(data: Mapping[str, JsonValue], place: Path) -> YamlDocument:
-    """What a program says as a config, as if it stood in a file of this name, which is what
-    problems name and where relative paths begin."""
+    """A config from a program, as if read from a file at `place`, which problems name and relative
+    paths start from."""
     document = YamlDocument(dict(data))
     _mark(data, (), SourceLocation(place, 0), document.places)
     return document
@@ -83,7 +84,7 @@ def _mark(
 
 
 def valid(model: type[M], given: Mapping[str, object], place: str) -> M:
-    """A section that a program gives. Raises `ConfigProblems`, each of which names `place`."""
+    """A section given by a program, validated. Raises `ConfigProblems`, which name `place`."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
@@ -99,7 +100,7 @@ def dotted(loc: Sequence[str | int]) -> str:
 
 
 def _without_consequences(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """A key that is missing because it is misspelled is told once, as the misspelled one."""
+    """The errors without missing keys that are reported as misspelled ones."""
     extra = [e["loc"] for e in errors if e["type"] == "extra_forbidden"]
     return [
         e
@@ -113,7 +114,7 @@ def _without_consequences(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _trimmed(loc: Loc, document: YamlDocument) -> Loc:
-    """Without what pydantic puts in between for the branches of a union and for keys."""
+    """The path without pydantic's parts for branches of unions and for keys."""
     here: Loc = ()
     for part in loc:
         if (*here, part) in document.places:
@@ -122,39 +123,41 @@ def _trimmed(loc: Loc, document: YamlDocument) -> Loc:
 
 
 def _is_outer_branch(
-    loc: Loc, found: Sequence[ErrorDetails], located: Sequence[tuple[Loc, ErrorDetails]]
+    loc: Loc, details: Sequence[ErrorDetails], located: Sequence[tuple[Loc, ErrorDetails]]
 ) -> bool:
-    """Whether these are only the other branches of a union whose right branch failed deeper."""
+    """Whether these errors are of other branches of a union whose right branch failed deeper."""
     deeper = any(len(other) > len(loc) and other[: len(loc)] == loc for other, _ in located)
-    return deeper and not any(d["type"] in ("missing", "extra_forbidden") for d in found)
+    return deeper and not any(d["type"] in ("missing", "extra_forbidden") for d in details)
 
 
 def _sentences(
-    loc: Loc, found: Sequence[ErrorDetails], root: type[BaseModel], at: Loc
+    loc: Loc, details: Sequence[ErrorDetails], root: type[BaseModel], at: Loc
 ) -> Iterable[str]:
-    structural = [d for d in found if d["type"] in ("missing", "extra_forbidden")]
-    for details in structural:
-        yield _structural(loc, details, root, at)
+    structural = [d for d in details if d["type"] in ("missing", "extra_forbidden")]
+    for each in structural:
+        yield _structural(loc, each, root, at)
     if structural:
         return
-    if any(d["loc"] and d["loc"][-1] == "[key]" for d in found):
-        yield f"'{loc[-1]}' cannot be a name in {dotted(loc[:-1])}: expected {_ID_RULE}"
+    if any(d["loc"] and d["loc"][-1] == "[key]" for d in details):
+        yield f"'{loc[-1]}' is not a valid name in {dotted(loc[:-1])}: expected {_ID_RULE}"
         return
-    custom = [d["msg"] for d in found if d["type"] in ("size", "span", "value_error")]
+    custom = [d["msg"] for d in details if d["type"] in ("size", "span", "value_error")]
     name = dotted(loc)
-    given = _given(found[0]["input"])
+    given = _given(details[0]["input"])
     if custom:
-        yield f"{name} is {given}: {custom[0]}"
+        is_nested = isinstance(details[0]["input"], Mapping | list)
+        yield f"{name}: {custom[0]}" if is_nested else f"{name} is {given}: {custom[0]}"
         return
-    expected = list(dict.fromkeys(filter(None, map(_expectation, found))))
-    choices = [choice for d in found for choice in _choices(d)]
-    hint = nearest(str(found[0]["input"]), choices) if isinstance(found[0]["input"], str) else ""
+    expected = list(dict.fromkeys(filter(None, map(_expectation, details))))
+    choices = [choice for d in details for choice in _choices(d)]
+    value = details[0]["input"]
+    hint = nearest(value, choices) if isinstance(value, str) else ""
     hint = hint if hint.startswith("; did") else ""
     yield f"{name} is {given}: expected {' or '.join(expected)}{hint}"
 
 
 def _structural(loc: Loc, details: ErrorDetails, root: type[BaseModel], at: Loc) -> str:
-    """A key too many or too few."""
+    """The sentence about a missing or unknown key."""
     key = str(details["loc"][-1])
     if details["type"] == "missing":
         return f"{dotted(loc)} needs the key '{key}'"
@@ -180,7 +183,7 @@ def _choices(details: ErrorDetails) -> list[str]:
 
 
 def _given(value: object) -> str:
-    """The value as the sentence shows it, cut if it is long."""
+    """The value as shown in a message, cut if long."""
     match value:
         case None:
             return "empty"
@@ -200,7 +203,7 @@ def _keys(model: type[BaseModel]) -> list[str]:
 
 
 def _model_at(model: type[BaseModel], loc: Sequence[str | int]) -> type[BaseModel] | None:
-    """The model that the map at `loc` has to be."""
+    """The model of the map at `loc`."""
     here: object = model
     for part in loc:
         here = _step(here, part)
@@ -211,7 +214,7 @@ def _model_at(model: type[BaseModel], loc: Sequence[str | int]) -> type[BaseMode
 
 
 def _step(annotation: object, part: str | int) -> object:
-    """The annotation of `annotation[part]`; None where it is no model's business."""
+    """The annotation of `annotation[part]`; None outside of models."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         fields = annotation.model_fields.items()
         return next((f.annotation for name, f in fields if part in (name, f.alias)), None)

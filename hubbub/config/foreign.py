@@ -1,4 +1,4 @@
-"""Agents that are other software: the program of a coding agent, an agent elsewhere."""
+"""Agents that run other software: coding agents over ACP, remote agents over A2A."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ __all__ = ["A2aPeerConfig", "AcpConfig"]
 
 
 class AcpConfig(Section):
-    """The program of a coding agent, which speaks ACP on its stdin and stdout."""
+    """A coding agent's program, which speaks ACP on stdin and stdout."""
 
     command: Annotated[list[str], Field(min_length=1)]
     """Program and arguments, for example `[opencode, acp]`."""
     cwd: str = "."
-    """Its workspace: the folder in which it works; left out: the file's."""
+    """Its workspace folder. Default: the config's folder."""
     env: dict[str, str] = {}
-    """Besides HOME, LOGNAME, PATH, SHELL, TERM and USER: it gets nothing else of the agent's
-    environment. A key of its own goes here: `{ANTHROPIC_API_KEY: "${ANTHROPIC_API_KEY}"}`."""
+    """Environment variables in addition to HOME, LOGNAME, PATH, SHELL, TERM and USER; no others are
+    inherited. Put API keys here: `{ANTHROPIC_API_KEY: "${ANTHROPIC_API_KEY}"}`."""
     login: str | None = None
-    """How the program logs in, of the ways that it offers, where it wants that before a session:
-    `openai-api-key` for Codex. Left out: it has logged in already, or needs no account."""
+    """The program's login method, if it requires a login before a session: `openai-api-key` for
+    Codex. Default: it is logged in already, or needs no account."""
     session: Literal["thread", "agent"] = "thread"
-    """thread: what the program remembers of one thread it does not know in another; agent: one
-    memory for all threads, which it works on one after the other."""
+    """thread: a session per thread, with separate memories; agent: one session for all threads,
+    which it works on one at a time."""
     start_timeout: Span = 60.0
-    """Until it has started, or has begun or loaded a session."""
+    """Time to start, or to create or load a session."""
 
 
 class A2aPeerConfig(Section):
-    """An agent elsewhere, which is asked by A2A 1.0."""
+    """A remote agent, called over A2A 1.0."""
 
     url: str
-    """Where it is, for example `https://agents.example.com/lawyer`: its card is below that, at
-    `/.well-known/agent-card.json`, or here if this ends with `.json`."""
+    """Its address, for example `https://agents.example.com/lawyer`. Its card is at
+    `/.well-known/agent-card.json` below that, or at this address if it ends with `.json`."""
     token: str = ""
     """Sent as a bearer token: `${LAWYER_TOKEN}`."""
     headers: dict[str, str] = {}
-    """Sent as well, for example `{X-API-Key: "${LAWYER_KEY}"}`."""
+    """Additional headers, for example `{X-API-Key: "${LAWYER_KEY}"}`."""
     hosts: list[str] = []
-    """Other hosts where its card may say that it is asked; left out: that of `url` only, since the
-    token goes there."""
+    """Other hosts to which its card can direct calls. Default: only the host of `url`, because the
+    token is sent there."""
 
     @field_validator("url")
     @classmethod
     def _is_web_address(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("a web address, such as https://agents.example.com/lawyer")
+            raise ValueError("expected a URL such as https://agents.example.com/lawyer")
         return url

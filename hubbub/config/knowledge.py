@@ -16,25 +16,25 @@ __all__ = ["Knowledge", "KnowledgeConfig", "check_knowledge", "check_skills", "t
 
 
 class KnowledgeConfig(Section):
-    """Markdown that agents search. `knowledge: [handbook]` is short for its folders alone."""
+    """Markdown that agents search. `knowledge: [handbook]` is short for `folders`."""
 
     folders: list[str] = []
-    """Searched with all that is below them: files that end in .md or .markdown. What begins with a
-    dot is left out, and links that lead elsewhere are not followed."""
+    """Folders to search recursively for files that end in .md or .markdown. Names that start with a
+    dot are skipped, and links to other places are not followed."""
     max_file: Size = 1024 * 1024
-    """Bytes of a file; larger ones are left out, and said to be."""
+    """Maximum bytes of a file; larger ones are skipped, with a note."""
     max_files: Annotated[int, Field(ge=1, le=100_000)] = 5000
-    """Files in all."""
+    """Maximum number of files."""
     max_size: Size = 64 * 1024 * 1024
-    """Bytes of all files together."""
+    """Maximum bytes of all files together."""
     auto: Annotated[int, Field(ge=0, le=20)] = 0
-    """Passages that every prompt shows: those that match best what has come in. The tool
-    `search_knowledge` gives more."""
+    """The number of passages in every prompt that best match the incoming messages. The tool
+    `search_knowledge` finds more."""
     auto_tokens: Size = 800
-    """Of these passages together; what has no room is left out."""
+    """Maximum tokens of these passages together; those that do not fit are left out."""
 
     def joined(self, other: KnowledgeConfig) -> KnowledgeConfig:
-        """Both: all folders, each once, and of each limit the greater."""
+        """Both combined: all folders, and the greater of each limit."""
         return KnowledgeConfig(
             folders=list(dict.fromkeys([*self.folders, *other.folders])),
             max_file=max(self.max_file, other.max_file),
@@ -46,7 +46,7 @@ class KnowledgeConfig(Section):
 
 
 def _folders(value: object) -> object:
-    """`[handbook]` as the map that it is short for."""
+    """Expand `[handbook]` to the map it is short for."""
     return {"folders": value} if isinstance(value, list) else value
 
 
@@ -56,43 +56,44 @@ Knowledge = Annotated[
     BeforeValidator(_folders),
     WithJsonSchema({"anyOf": [_TEXTS, KnowledgeConfig.model_json_schema()]}),
 ]
-"""A list of folders, or a map that says more about them."""
+"""A list of folders, or a map with more settings."""
 
 
 def check_knowledge(document: YamlDocument, loc: Loc, section: Mapping[str, JsonValue]) -> None:
-    """Report the folders of `section["knowledge"]` that are not there."""
-    given = section.get("knowledge")
+    """Report missing folders of `section["knowledge"]`."""
+    folders = section.get("knowledge")
     here: Loc = (*loc, "knowledge")
-    if isinstance(given, dict):
-        given, here = given.get("folders"), (*here, "folders")
-    for place, name in texts(given, here):
+    if isinstance(folders, dict):
+        folders, here = folders.get("folders"), (*here, "folders")
+    for place, name in texts(folders, here):
         folder = Path(name)
         if folder.is_file():
-            said = f"{shown_path(folder)} is a file; knowledge is a folder of Markdown files"
-            document.report(place, said)
+            text = f"{shown_path(folder)} is a file; expected a folder of Markdown files"
+            document.report(place, text)
         elif not folder.is_dir():
-            said = f"the folder {shown_path(folder)} does not exist{_meant(folder)}"
-            document.report(place, said)
+            text = f"the folder {shown_path(folder)} does not exist{_suggestion(folder)}"
+            document.report(place, text)
 
 
 def check_skills(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
-    """Report the files and folders of an agent's `skills` that are not there."""
+    """Report missing files and folders of an agent's `skills`."""
     for place, name in texts(agent.get("skills"), (*loc, "skills")):
         path = Path(name)
         if not path.exists():
             noun = "file" if path.suffix else "folder"
-            document.report(place, f"the {noun} {shown_path(path)} does not exist{_meant(path)}")
+            text = f"the {noun} {shown_path(path)} does not exist{_suggestion(path)}"
+            document.report(place, text)
 
 
 def texts(value: JsonValue, loc: Loc) -> Iterator[tuple[Loc, str]]:
-    """The texts of a list at `loc`, each with its place."""
+    """The strings of a list at `loc`, each with its place."""
     for n, item in enumerate(value) if isinstance(value, list) else ():
         if isinstance(item, str):
             yield (*loc, n), item
 
 
-def _meant(path: Path) -> str:
-    """What stands beside it under a similar name."""
+def _suggestion(path: Path) -> str:
+    """A hint at a similar name in the same folder."""
     try:
         beside = [entry.name for entry in path.parent.iterdir()]
     except OSError:

@@ -1,4 +1,4 @@
-"""From a YAML file to a checked network, with every mistake told at once and in its place."""
+"""Loads a YAML file as a checked network, and reports all problems at once, with their places."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMED = ("channels", "models", "mcp_servers", "agents", "humans", "bridges")
 
 @dataclass(frozen=True)
 class LoadedConfig:
-    """A config that holds together. Its paths are absolute."""
+    """A valid config. Its paths are absolute."""
 
     path: Path
     file: NetworkFile
@@ -39,7 +39,7 @@ class LoadedConfig:
         return parse_address(self.file.network.listen)
 
     def problem(self, loc: Loc, message: str) -> ConfigError:
-        """An error about the value at `loc` that was found later, with its file and line."""
+        """An error about the value at `loc`, with file and line, for checks after loading."""
         return self.document.problem(loc, message)
 
 
@@ -53,10 +53,10 @@ def load(
 ) -> LoadedConfig:
     """Read a config, follow its includes, replace variables, validate and check it.
 
-    `mods` are the names of the mods that exist (None: any name is taken); `overrides` replace keys
-    of the section `network`, for example `listen`; `texts` stand in place of files, None
-    where there is to be none in its agent folder. Raises ConfigProblems with everything that is
-    wrong, or ConfigError when a file cannot be read at all.
+    `mods` are the available mods (None accepts any name); `overrides` replace keys of the section
+    `network`, for example `listen`; `texts` replace the contents of files, with None for a deleted
+    file of the agent folder. Raises `ConfigProblems` with all problems, or `ConfigError` if a file
+    cannot be read.
     """
     start = Path(path).absolute()
     if not start.exists():
@@ -72,21 +72,21 @@ def load(
     return LoadedConfig(start.resolve(), file, document)
 
 
-USUAL_NAME = "hubbub.yaml"
-"""Of a config that nobody has named."""
+DEFAULT_NAME = "hubbub.yaml"
+"""The config's default file name."""
 _NETWORK = re.compile(rb"^network:", re.MULTILINE)
 
 
 def _existing(path: Path) -> str:
-    """A hint at a config that does exist."""
+    """A hint that names an existing config."""
     folders = [path.parent, path.parent / "configs", Path.cwd() / "configs"]
     files = [f for folder in folders if folder.is_dir() for f in folder.glob("*.y*ml")]
     near = nearest(path.name, [f.name for f in files])
     networks = [f for f in path.parent.glob("*.y*ml") if _NETWORK.search(f.read_bytes())]
-    if len(networks) == 1 and path.name == USUAL_NAME:
-        return f"; the network here is in {shown_path(networks[0])}: name that"
-    found = next((f for f in files if f"'{f.name}'" in near), None)
-    return f"; did you mean {shown_path(found)}?" if found else "; `hubbub init` writes a first one"
+    if len(networks) == 1 and path.name == DEFAULT_NAME:
+        return f"; did you mean {shown_path(networks[0])}?"
+    match = next((f for f in files if f"'{f.name}'" in near), None)
+    return f"; did you mean {shown_path(match)}?" if match else "; create one with `hubbub init`"
 
 
 def _merged(
@@ -95,7 +95,7 @@ def _merged(
     texts: Mapping[Path, str | None],
     chain: tuple[Path, ...],
 ) -> YamlDocument:
-    """The file over what it includes; later includes over earlier ones."""
+    """The file merged over its includes, and later includes over earlier ones."""
     document = parse(path, environ, texts.get(path))
     anchor_paths(document)
     includes = _includes(document)
@@ -120,31 +120,31 @@ def _add_agents(
     environ: Mapping[str, str],
     texts: Mapping[Path, str | None],
 ) -> None:
-    """The files of the agent folder, each of which has the agent that it is named after."""
+    """Add the files of the agent folder, each with the agent it is named after."""
     folder = path_of(document.data, start)
     if folder is None:
         return
     for file in sorted({*files_in(folder), *(each for each in texts if each.parent == folder)}):
         if file in texts and texts[file] is None:
             continue
-        made, name = parse(file, environ, texts.get(file)), file.stem
-        sections = made.data.get("agents")
-        if [*made.data] != ["agents"] or not isinstance(sections, dict) or [*sections] != [name]:
+        part, name = parse(file, environ, texts.get(file)), file.stem
+        sections = part.data.get("agents")
+        if [*part.data] != ["agents"] or not isinstance(sections, dict) or [*sections] != [name]:
             text = f"expected the agent that the file is named after, `agents: {{{name}: ...}}`"
-            made.report((), text)
+            part.report((), text)
         elif ("agents", name) in document.places:
             other = shown_path(document.place(("agents", name)).file)
-            made.report(("agents", name), f"the agent '{name}' stands in {other} too")
+            part.report(("agents", name), f"the agent '{name}' is also defined in {other}")
         else:
             _limit_tools(sections[name], document.data)
-            anchor_paths(made)
-            _lay_over(document, made)
+            anchor_paths(part)
+            _lay_over(document, part)
             continue
-        document.problems += made.problems
+        document.problems += part.problems
 
 
 def _limit_tools(section: JsonValue, data: Mapping[str, JsonValue]) -> None:
-    """Who chooses no tools has those that the folder allows, not all."""
+    """Give an agent that chooses no tools those that the folder allows, not all."""
     network = data.get("network")
     folder = network.get("agent_folder") if isinstance(network, dict) else None
     allowed = folder.get("tools") if isinstance(folder, dict) else None
@@ -165,7 +165,7 @@ def _includes(document: YamlDocument) -> list[str]:
 
 
 def _lay_over(below: YamlDocument, above: YamlDocument) -> None:
-    """Merge `above` into `below`: maps key by key, anything else is replaced whole."""
+    """Merge `above` into `below`: maps key by key, anything else as a whole."""
     _merge_map(below.data, above.data, (), below.places)
     below.places.update(above.places)
     below.broken |= above.broken

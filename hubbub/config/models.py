@@ -1,7 +1,7 @@
-"""The YAML of a network as models. `hubbub network schema` prints their JSON Schema.
+"""A network's YAML file as models. `hubbub network schema` prints their JSON Schema.
 
-It is for editors that complete and check while one types. Unknown keys are errors everywhere; the
-loader turns them into sentences with file and line.
+The schema is for editors that complete and check while you type. Unknown keys are errors; the
+loader reports them with file and line.
 """
 
 from __future__ import annotations
@@ -79,167 +79,167 @@ __all__ = [
 
 
 class Limits(Section):
-    """What the hub accepts from one participant."""
+    """Limits for one participant."""
 
     frame: Size = 256 * 1024
-    """Bytes of one frame."""
+    """Bytes per frame."""
     json_depth: Annotated[int, Field(ge=8, le=100)] = 32
-    """Levels of objects and lists inside each other in one frame."""
+    """Nesting depth of objects and lists in a frame."""
     text: Size = 64 * 1024
-    """Bytes of one text."""
+    """Bytes per text."""
     calls_per_second: Annotated[float, Field(gt=0)] = 20
-    """Calls of one participant in the long run."""
+    """Sustained call rate of a participant."""
     burst: Annotated[int, Field(ge=1)] = 100
-    """Calls of one participant at once."""
+    """Calls that a participant can make at once."""
     channels: Annotated[int, Field(ge=1)] = 128
-    """Channels of the network."""
+    """Channels in the network."""
     thread_depth: Annotated[int, Field(ge=0, le=20)] = 5
-    """Levels of reply threads inside each other."""
+    """Nesting depth of reply threads."""
     unacknowledged: Annotated[int, Field(ge=1)] = 256
-    """Events in flight to one socket."""
+    """Events in flight per socket."""
     unsent: Size = 1024 * 1024
-    """Bytes a socket may leave unread before it is closed as slow."""
+    """Unread bytes after which a socket is closed as slow."""
     unsent_for: Span = 10.0
-    """Seconds a socket may accept nothing before it is closed as slow."""
+    """Seconds without accepting data after which a socket is closed as slow."""
     identify_within: Span = 10.0
-    """Seconds until a socket that has not identified is closed."""
+    """Seconds after which a socket that has not identified is closed."""
     heartbeat: Span = 25.0
     """Seconds between pings."""
     heartbeat_reply: Span = 8.0
-    """Seconds a pong may take."""
+    """Seconds to wait for a pong."""
     bad_frames: Annotated[int, Field(ge=1)] = 100
-    """Bad frames from one socket before it is closed with 4501; each good frame makes up for one.
-    """
+    """Bad frames after which a socket is closed with 4501; each good frame offsets one."""
     connections: Annotated[int, Field(ge=1)] = 4096
-    """Connections in all."""
+    """Total connections."""
     strangers: Annotated[int, Field(ge=1)] = 1024
-    """Connections of one address that have not identified."""
+    """Unidentified connections per address."""
 
 
 class WakePolicy(Section):
     broadcast: Literal["humans", "all", "mentioned"] = "humans"
-    """Whose broadcasts wake agents that they do not mention."""
+    """Whose broadcasts wake agents without mentioning them."""
     loop_limit: LoopLimitConfig = LoopLimitConfig()
-    """How often two agents wake each other."""
+    """How often two agents can wake each other."""
 
 
 class A2aConfig(Section):
-    """Agents that others may ask by A2A."""
+    """Agents that are available over A2A."""
 
     agents: Annotated[list[Id], Field(min_length=1)]
-    """Their names. The card of the first is at the well-known address of the hub."""
+    """Their names. The first one's card is at the hub's well-known address."""
     url: str | None = None
-    """Where others reach the hub, for the cards: `https://agents.example.org`; left out: where they
-    have asked for the card."""
+    """The hub's public address, for the cards: `https://agents.example.org`. Default: the address
+    at which the card is requested."""
     push_hosts: list[str] = []
-    """Hosts that notifications may be sent to though their addresses are not public."""
+    """Hosts to which notifications can be sent although their addresses are not public."""
 
 
 class NetworkConfig(Section):
     name: Id = "hubbub"
-    """What the network is called."""
+    """The network's name."""
     listen: str = "127.0.0.1:4820"
     """host:port"""
     hosts: list[HostName] = []
-    """Names by which browsers reach the hub, directly or through a proxy, such as
-    `newsroom.example.org`; with the port if that is not the usual one. IP addresses, `localhost`
-    and the host of `listen` need not be listed."""
+    """Host names by which browsers reach the hub, directly or through a proxy, such as
+    `newsroom.example.org`; with the port if it is not the default one. IP addresses, `localhost`
+    and the host of `listen` are always allowed."""
     store: str = "sqlite:hubbub.db"
     """sqlite:<file> or sqlite::memory:"""
     auth: Literal["tokens", "open"] = "tokens"
-    """tokens, or open: everybody on this machine may join as anybody (loopback only)."""
+    """tokens, or open: anyone on this machine can join under any name (loopback only)."""
     limits: Limits = Limits()
-    """What one participant may do."""
+    """Limits for each participant."""
     wake: WakePolicy = WakePolicy()
-    """Who wakes agents."""
+    """Which messages wake agents."""
     budgets: Budgets = Budgets()
-    """What one interaction may cost."""
+    """Limits for each interaction."""
     daily: DailyBudgets = DailyBudgets()
-    """What a day may cost."""
+    """Limits for each day."""
     breaker: BreakerConfig = BreakerConfig()
-    """When a thread is stopped because too much begins in it."""
+    """When a thread is stopped because too many turns start in it."""
     approvals: ApprovalsConfig = ApprovalsConfig()
-    """Who is asked about tools that need a person's word."""
+    """Who approves tool calls that need approval."""
     allow_mods: list[str] | None = None
-    """Names of the mods that may run besides the built-in ones; left out: all that `mods` names."""
+    """Third-party mods that are allowed to run. Default: all in `mods`."""
     agent_folder: AgentFolder | None = None
-    """Where agents live that owners make while the network runs, from the page or with `hubbub
-    agents add`. Left out: none can be made."""
+    """The folder for agents that owners create while the network runs, on the page or with `hubbub
+    agents add`. Default: none can be created."""
     mcp: bool = False
-    """Whether MCP hosts may join over HTTP, at `/mcp/NAME` of the hub's port, with a token."""
+    """Whether MCP hosts can join over HTTP, at `/mcp/NAME` on the hub's port, with a token."""
     openai: bool = False
-    """Whether programs that speak the OpenAI API may talk to agents, at `/v1` of the hub's port; a
+    """Whether OpenAI API clients can talk to agents, at `/v1` on the hub's port; a
     person's token is the API key."""
     a2a: A2aConfig | None = None
-    """Which agents others may ask by A2A, at `/a2a/NAME` of the hub's port; a person's token proves
-    who asks. Left out: none."""
+    """Agents that are available over A2A, at `/a2a/NAME` on the hub's port; a person's token
+    identifies the caller. Default: none."""
     gateway_token: Annotated[str, Field(min_length=16, max_length=512)] | None = None
-    """What gateways (`hubbub gateway`) prove themselves with, best as `${HUBBUB_GATEWAY_TOKEN}`:
-    they read all that is said. Left out: there are none."""
+    """The token of gateways (`hubbub gateway`), which see all messages; preferably
+    `${HUBBUB_GATEWAY_TOKEN}`. Default: no gateways."""
     compression: bool = False
-    """Compress frames: less traffic for three times the memory of a connection."""
+    """Compress frames: less traffic, but three times the memory per connection."""
 
 
 class ChannelConfig(Section):
     description: str = ""
-    """What the channel is for; agents read it too."""
+    """The channel's purpose; agents read it too."""
     members: Literal["all"] | list[Id] = "all"
-    """`all` (who joins the network joins the channel), or a list: then nobody else may join."""
+    """`all` (participants of the network join the channel automatically), or a list: then no one
+    else can join."""
 
 
 class HumanConfig(Section):
     roles: list[Literal["owner", "member"]] = ["member"]
-    """owner: may watch everything and make tokens."""
+    """owner: can observe everything and create tokens."""
     card: Card = Card()
-    """What others are told about the person."""
+    """The person's description for others."""
 
 
 class BridgeConfig(Section):
     kind: str
-    """irc, matrix, or `file.py:ClassName`, a class that derives from `hubbub.bridges.chat.Chat`."""
+    """irc, matrix, or `file.py:ClassName`, a subclass of `hubbub.bridges.chat.Chat`."""
     channels: Annotated[dict[Id, str], Field(min_length=1)]
-    """Channels of the network that everybody may join, each with that of the other chat, for
-    example `{dev: "#dev"}`."""
+    """Open channels of the network, each with the other chat's channel, for example
+    `{dev: "#dev"}`."""
     settings: dict[str, JsonValue] = {}
-    """Where the other chat is, and what opens it."""
+    """The other chat's address and credentials."""
 
 
 class NetworkFile(Section):
-    """One YAML file: a whole network."""
+    """A network's YAML file."""
 
     network: NetworkConfig = NetworkConfig()
     """The hub."""
     channels: dict[Id, ChannelConfig] = {}
-    """By name."""
+    """Channels by name."""
     mods: list[str | dict[str, dict[str, JsonValue] | None]] = []
-    """Names of built-in or installed mods, or `file.py:ClassName`, alone or with their settings;
-    their order is the order of the pipeline."""
+    """Built-in or installed mods, or `file.py:ClassName`, optionally with their settings; in the
+    order of the pipeline."""
     models: dict[Id, ModelConfig] = {}
-    """By the name that agents use."""
+    """Models by the name that agents use."""
     mcp_servers: dict[Id, McpServerConfig] = {}
-    """Servers of tools (Model Context Protocol), by the name that agents use."""
+    """MCP servers by the name that agents use."""
     knowledge: Knowledge = KnowledgeConfig()
-    """Folders of Markdown that all agents with a model search."""
+    """Folders of Markdown that all agents with a model can search."""
     agents: dict[Id, AgentConfig] = {}
-    """By name."""
+    """Agents by name."""
     humans: dict[Id, HumanConfig] = {}
-    """People who are known before they join, by name."""
+    """People who are registered before they join, by name."""
     bridges: dict[Id, BridgeConfig] = {}
-    """To other chats, by name. A person there takes part as `NAME-PERSON`."""
+    """Bridges to other chats, by name. A person there joins as `NAME-PERSON`."""
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The people whom `humans` calls owners."""
+        """The people in `humans` with the role owner."""
         return tuple(name for name, human in self.humans.items() if "owner" in human.roles)
 
     def bridge_of(self, participant: str) -> str | None:
-        """The bridge that a participant of this name belongs to: it, or one of its people."""
+        """The bridge that a participant belongs to, as the bridge itself or one of its people."""
         return next(
             (b for b in self.bridges if participant == b or participant.startswith(f"{b}-")), None
         )
 
     def agent(self, name: str) -> AgentConfig:
-        """An agent's section, with what holds for all agents of the network. Raises KeyError."""
+        """An agent's section, combined with network-wide settings. Raises `KeyError`."""
         own = self.agents[name]
         return own.model_copy(update={"knowledge": self.knowledge.joined(own.knowledge)})
 
@@ -248,16 +248,16 @@ _REFERENCE: JsonValue = {"type": "string", "pattern": r"\$\{"}
 
 
 def json_schema() -> dict[str, JsonValue]:
-    """The schema of a network file as one writes it.
+    """The JSON Schema of a network file.
 
-    Beyond the models: `include`, and a `${NAME}` wherever a number or a switch stands.
+    Beyond the models, it allows `include`, and `${NAME}` in place of numbers and booleans.
     """
     schema: dict[str, JsonValue] = NetworkFile.model_json_schema()
     properties = schema["properties"]
     assert isinstance(properties, dict)
     properties["include"] = {
         "title": "Include",
-        "description": "Files whose maps are merged underneath this one; relative to this file.",
+        "description": "Files to merge underneath this one; paths are relative to this file.",
         "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}],
     }
     loose = {key: _with_references(value) for key, value in schema.items()}
@@ -275,7 +275,7 @@ def _with_references(node: JsonValue) -> JsonValue:
 
 
 def _loosened(node: dict[str, JsonValue]) -> JsonValue:
-    """The value itself or a reference; what describes it stays outside."""
+    """A schema that also accepts a reference; its description stays at the top."""
     about = {k: v for k, v in node.items() if k in ("title", "description", "default")}
     rule: JsonValue = {k: v for k, v in node.items() if k not in about}
     about["anyOf"] = [rule, _REFERENCE]

@@ -1,4 +1,4 @@
-"""Relative paths of a config are relative to the file they stand in, even when it is included."""
+"""Paths in a config, which are relative to the file that contains them, even an included one."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = [
 
 SQLITE = "sqlite:"
 POSTGRES = "postgresql://"
-"""How the URLs of stores begin."""
+"""Prefixes of store URLs."""
 EVERY = "*"
 MEMORY_STORE = "sqlite::memory:"
 
 
 def shown_store(url: str) -> str:
-    """A store for people: a file, or a database without its password."""
+    """A store's name for messages: a file, or a database without its password."""
     if not url.startswith(POSTGRES):
         return url.removeprefix(SQLITE)
     parts = urlsplit(url)
@@ -39,8 +39,8 @@ def shown_store(url: str) -> str:
 
 
 def beside(url: str) -> Path | None:
-    """What begins the names of files that belong to a store: its own; for a database in Postgres
-    one in the user's folder for data. None: the store is in memory."""
+    """The path prefix for files that belong to a store: the store's own path, or for Postgres one
+    in the user's data folder. None if the store is in memory."""
     if not url.startswith(POSTGRES):
         return None if url == MEMORY_STORE else Path(url.removeprefix(SQLITE))
     parts = urlsplit(url)
@@ -52,19 +52,19 @@ def beside(url: str) -> Path | None:
 
 
 def split_spec(spec: str) -> tuple[str, str] | None:
-    """`file.py:Name` as file and name (`*`: all of it); None if `spec` is not of that form."""
+    """`file.py:Name` as file and name (`*` for all names); None if `spec` has another form."""
     file, _, name = spec.rpartition(":")
     named = name.isidentifier() or name == EVERY
     return (file, name) if file.endswith(".py") and named else None
 
 
 def anchor_paths(document: YamlDocument) -> None:
-    """Make the relative paths of one file absolute, in place.
+    """Make the relative paths of a file absolute, in place.
 
-    They stand in `network.store` and `network.agent_folder`, an agent's `class`, `object`,
+    Paths are in `network.store` and `network.agent_folder`, an agent's `class`, `object`,
     `template`, `tools`, `hooks`, `skills`, `acp.cwd` and `prompt` (its folder and the files of its
-    components), in `knowledge`, and in the names of mods that are files; in the settings of an
-    agent or mod a text is a path when it starts with `./` or `../`.
+    components), in `knowledge`, and in the names of mods that are files. In the settings of an
+    agent or mod, a string is a path if it starts with `./` or `../`.
     """
     folder = document.place(()).file.parent
     document.data = {key: _anchored(value, (key,), folder) for key, value in document.data.items()}
@@ -72,8 +72,8 @@ def anchor_paths(document: YamlDocument) -> None:
 
 
 def _anchor_mods(document: YamlDocument, folder: Path) -> None:
-    """A mod with settings is a key, `mods/thanks.py:Thanks: {...}`: the places of what stands below
-    it move along."""
+    """A mod with settings is a key, `mods/thanks.py:Thanks: {...}`: the places of its settings
+    change along with it."""
     mods = document.data.get("mods")
     for n, entry in enumerate(mods) if isinstance(mods, list) else ():
         if not isinstance(entry, dict):

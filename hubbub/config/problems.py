@@ -1,4 +1,4 @@
-"""What is wrong with a config, as sentences: place, what was expected, the nearest name."""
+"""Problems of a config as sentences: the place, the expected value, the nearest name."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["ConfigProblems", "closest", "listing", "nearest", "shown_path"]
 
 
 class ConfigProblems(ConfigError):
-    """Everything that is wrong with a config, reported together: one line each.
+    """All problems of a config, one line each.
 
-    `problems` are in order of file and line.
+    `problems` are sorted by file and line.
     """
 
     def __init__(self, problems: Iterable[ConfigError]):
@@ -28,16 +28,16 @@ def _order(problem: ConfigError) -> tuple[str, int, str]:
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """The end of a sentence about a wrong name: the nearest valid one, or all if none is near."""
+    """The end of a sentence about an unknown name: the nearest valid one, or all of them."""
     names = sorted(set(valid))
-    meant = closest(name, names)
-    if meant is not None:
-        return f"; did you mean '{meant}'?"
+    match = closest(name, names)
+    if match is not None:
+        return f"; did you mean '{match}'?"
     return f"; valid: {listing(names)}" if names else ""
 
 
 def closest(name: str, valid: Iterable[str]) -> str | None:
-    """The valid name that `name` was probably meant to be, if there is one."""
+    """The valid name that `name` probably means, if any."""
     return next(iter(near(name, valid)), None)
 
 
@@ -49,7 +49,7 @@ def listing(names: Iterable[str], limit: int = 12) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """The path as the user would write it: relative if it lies under the current directory."""
+    """The path for messages: relative if it is inside the current directory."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:

@@ -1,4 +1,4 @@
-"""How the system prompt of an agent is put together: the key `prompt` of an agent in the YAML."""
+"""The system prompt of an agent: the key `prompt` of an agent in the YAML."""
 
 from __future__ import annotations
 
@@ -29,47 +29,47 @@ LATEST = "latest"
 COMPONENTS: Mapping[str, str] = MappingProxyType(
     {
         "identity": "`instruction`, or the versioned prompt",
-        "network": "which agent it is, in which network",
-        "untrusted_data": "that what others wrote is data, and cannot change the instruction",
-        "thread_ids": "how threads are called",
+        "network": "the agent's name and network",
+        "untrusted_data": "that text by others is data and cannot change the instruction",
+        "thread_ids": "the naming of threads",
         "speaking": "that only tools have an effect, and how to stop",
-        "delegation": "who else is here, and how to hand something over",
+        "delegation": "the other participants, and how to delegate",
         "tools": "which tools only read, and which act",
         "mods": "the network's mods",
-        "skills": "instructions that can be loaded",
-        "capabilities": "what the agent can do, as others see it: `card.skills`",
+        "skills": "the instructions that can be loaded",
+        "capabilities": "the agent's capabilities as others see them: `card.skills`",
         "permission_mode": "what `permission_mode` allows, unless it is `full`",
-        "scratchpad": "where it may think, with `scratchpad: true`",
+        "scratchpad": "where to think, with `scratchpad: true`",
         "examples": "`examples`",
-        "knowledge": "passages of documents that match what has come in: `knowledge.auto`",
-        "memory": "what it remembers, if it has something to remember with",
+        "knowledge": "passages of documents that match the incoming messages: `knowledge.auto`",
+        "memory": "its memory, if it has tools for one",
         "dialect.tool_call": "its tools, and how to call them in the dialect `tool_call`",
         "dialect.final_output": "its tools, and how to call them in the dialect `final_output`",
-        "reminder": "`reminder`; the very last",
+        "reminder": "`reminder`; always last",
     }
 )
-"""The components that every prompt begins with, in their order, and what they tell the model."""
+"""The built-in components in their order, and their content."""
 
 CONDITIONS: Mapping[str, str] = MappingProxyType(
     {
         "always": "in every turn",
         "asks_first": "`permission_mode` is `ask`",
-        "can_delegate": "another agent is there, and a tool to write to it",
+        "can_delegate": "there is another agent, and a tool to write to it",
         "has_capabilities": "the agent's card has skills",
         "has_mods": "the network has mods",
         "has_others": "the network has other participants",
         "has_skills": "there are instructions to load",
         "has_state": "the agent remembers something",
-        "has_tools": "it may call more than `finish`",
-        "in_channel": "a channel, or a reply thread of one, woke the agent",
-        "in_direct_thread": "a direct thread, or a reply thread of one, woke it",
+        "has_tools": "it has tools other than `finish`",
+        "in_channel": "it was woken in a channel, or in a reply thread of one",
+        "in_direct_thread": "it was woken in a direct thread, or in a reply thread of one",
         "is_auto": "`mode` is `auto`",
         "is_interactive": "`mode` is `interactive`",
         "never": "in no turn",
         "read_only": "`permission_mode` is `read_only`",
     }
 )
-"""What `when` may name, each also as `not NAME`, and when it holds."""
+"""Conditions for `when`, also usable as `not NAME`, and when they hold."""
 
 
 def _conditions(value: object) -> object:
@@ -87,9 +87,9 @@ def _conditions(value: object) -> object:
 
 
 def _version(value: object) -> object:
-    """A version as text. YAML reads 1.10 as the number 1.1: that must not pass."""
+    """A version as text. Floats are refused, because YAML reads 1.10 as the number 1.1."""
     if isinstance(value, float):
-        raise wrong(f'write the version in quotes, "{value}": as a number 1.10 is 1.1')
+        raise wrong(f'quote the version, "{value}": as a number, 1.10 is 1.1')
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -144,34 +144,36 @@ class ComponentConfig(Section):
     """A part of the system prompt: `text`, `file` or `function`."""
 
     text: str | None = None
-    """What it says, as it stands here."""
+    """Its text."""
     file: str | None = None
-    """A file that says it; one that ends in `.j2` is a template with the variables of `prompt`."""
-    function: str | None = None
-    """`file.py:name`, a Python function, `async` or not: of the turn's context it makes the text.
+    """A file with its text; a file that ends in `.j2` is a template with the variables of `prompt`.
     """
+    function: str | None = None
+    """`file.py:name`, a Python function, `async` or not, that builds the text from the turn's
+    context."""
     priority: Priority | None = None
-    """Higher stands first; left out: 50, or that of the component that is replaced."""
+    """Components with a higher priority come first. Default: 50, or that of the replaced component.
+    """
     when: When = ()
-    """A condition, or a list of conditions that must all hold; left out: always, or as the
-    component that is replaced."""
+    """A condition, or a list of conditions that must all hold. Default: always, or that of the
+    replaced component."""
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _has_one_source(self) -> Self:
         if sum(given is not None for given in (self.text, self.file, self.function)) != 1:
-            raise wrong("a component has either a text, a file or a function")
+            raise wrong("a component needs either a text, a file or a function")
         return self
 
 
 class ComponentsConfig(Section):
-    """What differs from the components that every prompt has."""
+    """Changes to the built-in components."""
 
     remove: list[str] = []
-    """Names of components to leave out."""
+    """Names of components to remove."""
     add: dict[Id, ComponentConfig] = {}
-    """More components, by name."""
+    """Additional components, by name."""
     replace: dict[str, ComponentConfig] = {}
-    """Other texts for components, by name."""
+    """Replacements for components, by name."""
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
@@ -181,89 +183,89 @@ class ComponentsConfig(Section):
         for name in self.remove:
             if name.startswith("dialect."):
                 raise wrong(
-                    f"a model that calls tools in words cannot do without '{name}': put other "
-                    "words below replace"
+                    f"a model that calls tools as text needs '{name}': put another text under "
+                    "replace instead"
                 )
         for name in self.add:
             if name in COMPONENTS:
-                raise wrong(f"the component '{name}' exists: put it below replace")
+                raise wrong(f"the component '{name}' already exists: put it under replace")
         for name in self.replace:
             if name in self.remove:
-                raise wrong(f"the component '{name}' is removed and replaced")
+                raise wrong(f"the component '{name}' is both removed and replaced")
         return self
 
 
 class ExampleStep(Section):
-    """A tool call of an example."""
+    """A tool call in an example."""
 
     call: str
-    """The tool's name; `finish` is one."""
+    """The tool's name, which can be `finish`."""
     arguments: dict[str, JsonValue] = {}
-    """What it is called with."""
+    """Its arguments."""
     result: str | None = None
-    """What comes back; left out: not shown."""
+    """Its result. Default: not shown."""
 
 
 class ExampleConfig(Section):
-    """An incoming message and what the agent should do about it."""
+    """An incoming message and how the agent should handle it."""
 
     incoming: str
-    """Its text."""
+    """The message's text."""
     sender: Id = "ann"
-    """Who sends it."""
+    """The message's sender."""
     thread: str | None = None
-    """The id of its thread as the agent sees it; left out: the direct one with the sender."""
+    """The id of its thread as the agent sees it. Default: the direct thread with the sender."""
     steps: Annotated[list[ExampleStep], Field(min_length=1, max_length=20)]
-    """The calls, one after the other."""
+    """The calls, in order."""
 
 
 class RolloutConfig(Section):
-    """Another version for a share of the threads. Remove the section to roll it back."""
+    """Another version for a share of the threads. Remove the section to roll back."""
 
     version: Version
     """The version."""
     share: Share
-    """How many threads get it: `10%`, or 0.1. A thread that has it keeps it as the share grows."""
+    """The share of threads: `10%` or 0.1. Threads keep the change as the share grows."""
 
     @model_validator(mode="after")
     def _is_one_version(self) -> Self:
         if self.version == LATEST:
-            raise wrong("a rollout names its version")
+            raise wrong("a rollout needs a specific version")
         return self
 
 
 class PromptConfig(Section):
-    """The system prompt in parts; `file.py:name` alone is its `builder`."""
+    """The system prompt in parts; `file.py:name` alone sets `builder`."""
 
     builder: str | None = None
-    """`file.py:name`, a `PromptBuilder` of Python in place of the components that every prompt has.
-    """
+    """`file.py:name`, a `PromptBuilder` in Python that replaces the built-in components."""
 
     name: Id | None = None
-    """A versioned prompt in place of `instruction`: the file `FOLDER/NAME/VERSION.j2`."""
+    """A versioned prompt that replaces `instruction`: the file `FOLDER/NAME/VERSION.j2`."""
     version: Version = LATEST
-    """Of the named prompt; `latest` is the highest that is no pre-release (2.10 after 2.9)."""
+    """The version of the named prompt; `latest` is the highest that is not a pre-release (2.10 is
+    after 2.9)."""
     folder: str = "prompts"
-    """Where versioned prompts lie."""
+    """The folder of versioned prompts."""
     variables: dict[str, JsonValue] = {}
-    """What the named prompt and components in `.j2` files need to know."""
+    """Variables for the named prompt and for components in `.j2` files."""
     rollout: RolloutConfig | None = None
     """Another version of the named prompt for a share of the threads."""
     components: ComponentsConfig = ComponentsConfig()
     """Parts to remove, add or replace."""
     max_tokens: dict[str, Size] = {}
-    """The most that a component may say, by its name, for example `{memory: 300}`; the rest is cut,
-    and the turn's record says so."""
+    """Maximum tokens by component, for example `{memory: 300}`; the rest is cut, with a note in the
+    turn's record."""
     examples: Annotated[list[ExampleConfig], Field(max_length=20)] = []
-    """What to do about some messages, shown to the model."""
+    """Examples of handled messages, shown to the model."""
     reminder: Annotated[list[str], Field(max_length=3)] = []
-    """The two or three rules that matter most, said again at the very end."""
+    """The two or three most important rules, repeated at the very end."""
     scratchpad: bool = False
-    """The model may think in `<scratchpad>…</scratchpad>` before it acts: it is kept in the record
-    of the turn and sent to nobody."""
+    """Lets the model think in `<scratchpad>…</scratchpad>` before it acts; the text is stored in
+    the turn's record and not sent."""
 
     @model_validator(mode="after")
-    def _has_what_it_speaks_of(self) -> Self:
+    def _check_name(self) -> Self:
         if self.name is None and self.rollout is not None:
             raise wrong("a rollout needs the name of a prompt")
         if self.name is None and self.version != LATEST:

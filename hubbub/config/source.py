@@ -1,7 +1,7 @@
-"""YAML as plain data with places: every key and every item knows its file and line.
+"""YAML as plain data with places: each key and each item has its file and line.
 
-The core schema of YAML 1.2 (`no` and `on` are texts, `1:30` is no number), duplicate keys are
-errors, environment references are replaced. Nothing here knows what a network is.
+Uses the core schema of YAML 1.2 (`no` and `on` are strings, `1:30` is not a number), rejects
+duplicate keys and expands environment references. Independent of the network's models.
 """
 
 from __future__ import annotations
@@ -26,32 +26,29 @@ _OPEN = "${"
 _BODY = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _MOST_LEVELS = 8
-"""References inside the default of another one."""
+"""Nesting depth of references in defaults."""
 _SHOWN = 60
 
 
 class MissingVariable(Exception):
-    """A variable that is not set and has no default, or a reference that is none.
-
-    The text is the sentence for the user.
-    """
+    """An unset variable without a default, or an invalid reference. The message is for the user."""
 
 
 def refers(text: str) -> bool:
-    """Whether `text` contains anything to expand."""
+    """Whether `text` contains a reference."""
     return _OPEN in text
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:
-    """`text` with its references replaced. As in a shell, `:-` also stands in for an empty value,
-    and a default is looked at only where it is needed. Raises MissingVariable.
+    """`text` with its references expanded. As in a shell, a `:-` default also replaces an empty
+    value, and is only expanded if needed. Raises `MissingVariable`.
     """
     return _expand(text, environ, _MOST_LEVELS)
 
 
 def _expand(text: str, environ: Mapping[str, str], levels: int) -> str:
     if not levels:
-        raise MissingVariable(f"'{_cut(text)}': references stand too deep in each other's defaults")
+        raise MissingVariable(f"'{_cut(text)}': references are nested too deeply")
     pieces: list[str] = []
     at = 0
     while (start := text.find(_OPEN, at)) >= 0:
@@ -66,15 +63,15 @@ def _expand(text: str, environ: Mapping[str, str], levels: int) -> str:
 
 
 def _closing(text: str, start: int) -> int:
-    """Where the brace of the reference that begins at `start` is closed. Raises MissingVariable."""
+    """The index of the closing brace of the reference at `start`. Raises `MissingVariable`."""
     depth = 0
     for brace in _BRACE.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1
         if not depth:
             return brace.start()
     raise MissingVariable(
-        f"'{_cut(text[start:])}' is never closed: write ${{NAME}} or ${{NAME:-default}} "
-        "($${ for the characters themselves)"
+        f"'{_cut(text[start:])}' has no closing brace: write ${{NAME}} or ${{NAME:-default}} "
+        "(or $${ for a literal ${)"
     )
 
 
@@ -82,19 +79,19 @@ def _value(body: str, environ: Mapping[str, str], levels: int) -> str:
     parts = _BODY.fullmatch(body)
     if parts is None:
         raise MissingVariable(
-            f"'{_cut(f'${{{body}}}')}' is no reference to a variable: write ${{NAME}} or "
-            "${NAME:-default} ($${ for the characters themselves)"
+            f"'{_cut(f'${{{body}}}')}' is not a valid reference: write ${{NAME}} or "
+            "${NAME:-default} (or $${ for a literal ${)"
         )
     name, default = parts["name"], parts["default"]
-    found = environ.get(name)
+    value = environ.get(name)
     if default is not None:
-        return found or _expand(default, environ, levels - 1)
-    if found is None:
+        return value or _expand(default, environ, levels - 1)
+    if value is None:
         raise MissingVariable(
-            f"the environment variable {name} is not set: set it, or give a default with "
+            f"the environment variable {name} is not set: set it, or provide a default with "
             f"${{{name}:-default}}"
         )
-    return found
+    return value
 
 
 def _cut(text: str) -> str:
@@ -102,14 +99,14 @@ def _cut(text: str) -> str:
 
 
 Loc = tuple[str | int, ...]
-"""Where a value stands in the data: keys and indexes from the root."""
+"""The path of a value in the data: keys and indexes from the root."""
 
 _MAX_NODES = 100_000
 _MAX_DEPTH = 64
 
 
 class SourceLocation(NamedTuple):
-    """Where something stands in a file; lines count from 1."""
+    """A place in a file; lines count from 1."""
 
     file: Path
     line: int
@@ -117,13 +114,13 @@ class SourceLocation(NamedTuple):
 
 @dataclass
 class YamlDocument:
-    """A file as data, with the places of its parts and what was wrong with it."""
+    """A file as data, with the places of its values and its problems."""
 
     data: dict[str, JsonValue] = field(default_factory=dict)
     places: dict[Loc, SourceLocation] = field(default_factory=dict)
     problems: list[ConfigError] = field(default_factory=list)
     broken: set[Loc] = field(default_factory=set)
-    """Values that could not be read: None in the data, and their problem is told already."""
+    """Values that could not be read: None in the data, with their problem already reported."""
 
     def place(self, loc: Loc) -> SourceLocation:
         """The place of `loc`, or of the nearest enclosing value that has one."""
@@ -132,7 +129,7 @@ class YamlDocument:
         return self.places[loc]
 
     def problem(self, loc: Loc, message: str) -> ConfigError:
-        """A problem with the value at `loc`, as an error that is ready to be raised."""
+        """An error about the value at `loc`, to raise or report."""
         file, line = self.place(loc)
         return ConfigError(message, shown_path(file), line, loc)
 
@@ -141,7 +138,7 @@ class YamlDocument:
 
 
 class _CoreLoader(yaml.SafeLoader):
-    """PyYAML with the scalars of YAML 1.2, so that a channel may be called `no`."""
+    """PyYAML with the scalars of YAML 1.2, so that a channel can be called `no`."""
 
 
 _CoreLoader.yaml_implicit_resolvers = {}
@@ -157,9 +154,9 @@ for _tag, _pattern, _first in (
 
 
 def parse(path: Path, environ: Mapping[str, str], text: str | None = None) -> YamlDocument:
-    """Read one file, its includes not followed; `text`: what it is to have.
+    """Read one file without its includes; `text` replaces its content.
 
-    Raises ConfigError when the file cannot be read or is no YAML; all else is in `problems`.
+    Raises `ConfigError` if the file cannot be read or is not YAML; the rest is in `problems`.
     """
     name = shown_path(path)
     try:
@@ -179,7 +176,7 @@ def parse(path: Path, environ: Mapping[str, str], text: str | None = None) -> Ya
 
 
 def _syntax(error: yaml.YAMLError, name: str, text: str) -> ConfigError:
-    """The parser's complaint as one sentence."""
+    """The parser's error as one sentence."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return ConfigError(f"is not valid YAML: {' '.join(str(error).split())}", name)
@@ -188,7 +185,7 @@ def _syntax(error: yaml.YAMLError, name: str, text: str) -> ConfigError:
     rows = text.splitlines()
     hint = ""
     if mark.line < len(rows) and re.search(r"[\[{,]\s*[^\"']*\$\{", rows[mark.line]):
-        hint = '; put "${…}" in quotes inside of { } and [ ]'
+        hint = '; quote "${…}" inside { } and [ ]'
     elif "\t" in rows[mark.line] if mark.line < len(rows) else False:
         hint = "; indent with spaces, not tabs"
     return ConfigError(f"is not valid YAML: {what}{hint}", name, line)
@@ -218,7 +215,7 @@ class _Builder:
     def _value(self, node: yaml.Node, loc: Loc) -> JsonValue:
         self._count += 1
         if self._count > _MAX_NODES or len(loc) > _MAX_DEPTH:
-            raise self._document.problem(loc, "is nested too deeply or repeats itself without end")
+            raise self._document.problem(loc, "is nested too deeply or expands to too many values")
         match node:
             case yaml.MappingNode():
                 return self._mapping(node, loc)
@@ -239,7 +236,7 @@ class _Builder:
             where = (*loc, key.value)
             if key.value in result:
                 first = self._document.places[where].line
-                self._report(line, f"'{key.value}' is there twice (first in line {first})")
+                self._report(line, f"duplicate key '{key.value}' (first in line {first})")
                 continue
             self._document.places[where] = SourceLocation(self._path, line)
             result[key.value] = self._value(child, where)
@@ -248,7 +245,7 @@ class _Builder:
     def _pairs(
         self, node: yaml.MappingNode, loc: Loc
     ) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
-        """The entries whose keys are texts; merge keys (`<<`) come last and only fill gaps."""
+        """The entries with string keys; merge keys (`<<`) come last and do not override."""
         merged: list[tuple[yaml.ScalarNode, yaml.Node]] = []
         own: set[str] = set()
         for key, child in node.value:
@@ -267,7 +264,7 @@ class _Builder:
 
     def _merge_key(self, node: yaml.Node, loc: Loc) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
         if len(loc) > _MAX_DEPTH:
-            raise self._document.problem(loc, "merges itself without end")
+            raise self._document.problem(loc, "merges itself")
         nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for source in nodes:
             self._count += 1
@@ -303,7 +300,7 @@ class _Builder:
             case "int" | "float":
                 self._report(node.start_mark.line + 1, "the number is too large")
                 return None
-        self._report(node.start_mark.line + 1, f"the tag {node.tag} is not known here")
+        self._report(node.start_mark.line + 1, f"unknown tag {node.tag}")
         return None
 
     def _report(self, line: int, message: str) -> None:
@@ -311,7 +308,7 @@ class _Builder:
 
 
 def _number(text: str) -> int | float | None:
-    """The number that YAML's core schema reads; None beyond what a float can hold."""
+    """The number in YAML's core schema; None if it overflows a float."""
     if text[:2] in ("0x", "0o"):
         return int(text, 0)
     value = float(text)

@@ -1,4 +1,4 @@
-"""Amounts and addresses as people write them in YAML, and the base of all sections."""
+"""Amounts and addresses as written in YAML, and the base class of all sections."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ _SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2,
 _SPANS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::\d{1,5})?")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_ADDRESS_FORM = "expected host:port, for example 127.0.0.1:4820"
 
 
 def wrong(message: str) -> PydanticCustomError:
-    """What a validator raises about a value of the user, in the words of `message`."""
-    # Built, not formatted by pydantic: what a user wrote may have braces in it.
+    """The error for a validator to raise, with this message."""
+    # Passed as an argument, because pydantic would format braces in the user's text.
     return PydanticCustomError("value_error", "{message}", {"message": message})
 
 
@@ -62,7 +63,7 @@ def span(value: object) -> object:
 
 
 def _host_name(value: str) -> str:
-    """A name as browsers send it: no scheme, no path."""
+    """A host as browsers send it, without scheme and path."""
     host = value.strip().lower()
     if not _HOST.fullmatch(host):
         raise wrong("expected a host such as newsroom.example.org, or host:port")
@@ -70,7 +71,7 @@ def _host_name(value: str) -> str:
 
 
 def _amount_schema(number: str, units: Iterable[str]) -> WithJsonSchema:
-    """What an editor accepts: the number, or a number with a unit."""
+    """The schema for editors: a number, or a number with a unit."""
     names = "|".join(sorted(filter(None, units)))
     text = {"type": "string", "pattern": rf"^\d+(\.\d+)?\s*({names})?$"}
     return WithJsonSchema({"anyOf": [{"type": number, "exclusiveMinimum": 0}, text]})
@@ -82,12 +83,12 @@ Size = Annotated[
     Field(ge=1),
     _amount_schema("integer", ("B", "KB", "MB", "KiB", "MiB", "k")),
 ]
-"""Bytes: a number, or a text such as 256KiB or 1MB."""
+"""Bytes: a number, or a string such as 256KiB or 1MB."""
 Span = Annotated[float, BeforeValidator(span), Field(gt=0), _amount_schema("number", _SPANS)]
-"""Seconds: a number, or a text such as 500ms, 10s, 30m, 2h."""
+"""Seconds: a number, or a string such as 500ms, 10s, 30m, 2h."""
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 HostName = Annotated[str, AfterValidator(_host_name)]
-"""A host as in a URL, with its port if that is not the usual one."""
+"""A host as in a URL, with its port if it is not the default one."""
 
 
 class Section(Documented):
@@ -98,7 +99,7 @@ class Section(Documented):
 
 
 class ListenAddress(NamedTuple):
-    """Where a hub listens. Port 0 lets the system choose one."""
+    """The address a hub listens on. Port 0 lets the system choose."""
 
     host: str
     port: int
@@ -119,13 +120,15 @@ class ListenAddress(NamedTuple):
 
 
 def parse_address(text: str) -> ListenAddress:
-    """The address in `text`. Raises ValueError with the sentence for the user."""
+    """The address in `text`. Raises `ValueError` with a message for the user."""
     host, colon, digits = text.rpartition(":")
     if not colon or not digits.isascii() or not digits.isdecimal() or int(digits[:6]) > 65535:
-        raise ValueError(f"'{text}' is no address: expected host:port, for example 127.0.0.1:4820")
+        raise ValueError(f"'{text}' is not a valid address: {_ADDRESS_FORM}")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if ":" in bare and bare == host:
-        raise ValueError(f"'{text}' is no address: write an IPv6 host in brackets, [::1]:4820")
+        raise ValueError(
+            f"'{text}' is not a valid address: write an IPv6 host in brackets, [::1]:4820"
+        )
     if not bare or any(c.isspace() or c in "/[]" for c in bare):
-        raise ValueError(f"'{text}' is no address: expected host:port, for example 127.0.0.1:4820")
+        raise ValueError(f"'{text}' is not a valid address: {_ADDRESS_FORM}")
     return ListenAddress(bare, int(digits))

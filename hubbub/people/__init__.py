@@ -1,8 +1,8 @@
-"""What a person's client is made of, in a shell and in a chat.
+"""The parts of a person's client, for the shell and the chat.
 
-`state` is the network as one person knows it (`oversight`, `notices`,
-`reactions`), `commands` the table of commands that operations make (`parameters`, `groups`),
-`client` calls them, `answers` waits for what comes of a message, `shown`, `text`, `figures` and
-`messages` say how things read. `chat` is the client by lines. Imports the client, the protocol and
-the schemas of mods; nothing of the program around it.
+`state` is one person's view of the network (`oversight`, `notices`), `commands` the table of
+commands generated from operations (`parameters`, `groups`), `client` calls them, `answers` waits
+for answers to a message, and `shown`, `text`, `figures` and `messages` format output. `chat` is the
+line-based client. Imports the client, the protocol and the schemas of mods, but not the program
+around it.
 """

@@ -1,4 +1,4 @@
-"""What comes of a message: the answers of the agents that it woke, as they arrive."""
+"""The answers to a message by the agents that it woke, as they arrive."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import suppress
 
 from hubbub.client import Client, Disconnected
 from hubbub.errors import OperationError
-from hubbub.people.figures import SHELL, outcome_words
+from hubbub.people.figures import SHELL, outcome_text
 from hubbub.people.names import label
-from hubbub.people.oversight import approval_words
+from hubbub.people.oversight import approval_lines
 from hubbub.people.text import one_line
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Approvals
@@ -27,16 +27,16 @@ from hubbub.protocol.operations import (
 __all__ = ["Answers"]
 
 NOTICE_S = 2.0
-"""Seconds that the hub may take, after the last turn, to say why there is no answer."""
-LOOK_S = 0.5
-"""Seconds between two looks at what goes on in threads of others: no event tells of its end."""
+"""Seconds to wait, after the last turn, for the hub's notice of why there is no answer."""
+POLL_S = 0.5
+"""Seconds between polls of turns in threads of others, whose end sends no event."""
 
 
 class Answers:
-    """Follows a message until every turn that it started has ended, or waits for a person: also
-    the later ones of its interaction, as when an agent answers with the result of another.
+    """Follows a message until every turn of its interaction has ended or waits for a person. This
+    includes later turns, as when an agent answers with the result of another.
 
-    The client must have joined before the message was sent, with `latest`.
+    The client must have joined before the message was sent, with the cursor `latest`.
     """
 
     def __init__(
@@ -47,21 +47,21 @@ class Answers:
         answered: Callable[[Message], None] = lambda message: None,
         writing: Callable[[str, str], None] = lambda agent, text: None,
     ):
-        """`answered` is given each answer; `writing` an agent, and what its model has written so
-        far of the answer that comes next."""
+        """`answered` is called with each answer; `writing` with an agent and the text of its answer
+        in progress."""
         self._client, self._sent = client, sent
         self._answered, self._writing = answered, writing
         self.agents = frozenset(sent.queued)
-        """Those that the message woke."""
+        """The agents that the message woke."""
         self.messages: list[Message] = []
         """Their answers, in the order of the log."""
         self.receipts: dict[str, Receipt] = {}
-        """What became of the message with each agent, as it was last asked."""
+        """The latest receipt of each agent."""
         self._why = ""
         self._approval = ""
-        self._over = not self.agents
-        self._elsewhere = False
-        """Whether the agents' own turns have ended, and others of the interaction have not."""
+        self._is_done = not self.agents
+        self._has_other_turns = False
+        """Whether the agents' own turns have ended, but others of the interaction have not."""
 
     @property
     def question(self) -> str:
@@ -70,31 +70,31 @@ class Answers:
 
     @property
     def reason(self) -> str:
-        """Why there is no answer, or no whole one; empty if there is one."""
+        """Why the answer is missing or incomplete; empty if there is one."""
         if self._approval:
             return self._approval
         if self.messages:
             return ""
         if not self.agents:
-            return "no agent was woken by this"
-        ends = [f"{r.participant} {outcome_words(r.outcome)}" for r in self.receipts.values()]
-        return self._why or f"there is no answer: {', '.join(ends) or 'it is not known why'}"
+            return "this message woke no agent"
+        ends = [f"{r.participant} {outcome_text(r.outcome)}" for r in self.receipts.values()]
+        return self._why or f"no answer: {', '.join(ends) or 'reason unknown'}"
 
     async def wait(self) -> None:
-        """Until it is over. Raises `OperationError`, and `ConnectionLost` if the hub has gone for
-        good."""
-        began = False
-        while not (self._over or self._approval):
+        """Wait for all answers. Raises `OperationError`, and `ConnectionLost` if the hub closed
+        the connection for good."""
+        is_connected = False
+        while not (self._is_done or self._approval):
             try:
-                async with asyncio.timeout(LOOK_S if self._elsewhere else None):
+                async with asyncio.timeout(POLL_S if self._has_other_turns else None):
                     item = await anext(self._client.events())
             except TimeoutError:
-                await self._look()
+                await self._check()
                 continue
             if isinstance(item, Ready):
-                if began:  # what was said without a connection is not sent again
-                    await self._look()
-                began = True
+                if is_connected:  # messages sent during a disconnection are not delivered again
+                    await self._check()
+                is_connected = True
             else:
                 await self._take(item)
         if not (self.messages or self._why or self._approval) and self.agents:
@@ -109,11 +109,11 @@ class Answers:
                 await self._client.call("mark_read", thread=thread, upto=last)
 
     async def stop(self) -> None:
-        """End the turns that still run."""
+        """Stop the turns that are still running."""
         await self._read_receipts()
         for receipt in self.receipts.values():
             if receipt.turn is not None and receipt.state != "ended":
-                with suppress(OperationError):  # it has ended meanwhile
+                with suppress(OperationError):  # it ended in the meantime
                     await self._client.call("stop", scope="turn", target=receipt.turn)
 
     # What arrives -----------------------------------------------------------------------------
@@ -122,21 +122,21 @@ class Answers:
         match item:
             case Event(message=message) if self._answers(message):
                 self._note(message)
-                await self._look()
+                await self._check()
             case Event(message=message) if message.sender_kind == "system":
                 await self._notice(message)
             case Signal(type="turn_ended", data={"agent": str(agent)}) if agent in self.agents:
-                await self._look()
+                await self._check()
             case Signal(type="partial", sender=str(agent), data={"text": str(text)}):
                 if agent in self.agents and self._here(item.thread_id):
                     self._writing(agent, text)
 
     def _here(self, thread_id: str | None) -> bool:
-        """Whether a thread is that of the message, or hangs under it."""
+        """Whether a thread is the message's thread or a reply thread under it."""
         return thread_ids.root(thread_id or "") == thread_ids.root(self._sent.thread_id)
 
     def _answers(self, message: Message) -> bool:
-        """Whether a message answers; others may be answered in the same thread meanwhile."""
+        """Whether a message answers this one; the agents may also answer others in the thread."""
         question = self._sent.message
         if (
             message.sender_id not in self.agents
@@ -145,7 +145,7 @@ class Answers:
             or not self._here(message.thread_id)
         ):
             return False
-        if message.cause_id is None:  # an agent that does not say what it answers
+        if message.cause_id is None:  # an agent that does not report causes
             return message.type == "direct"
         turns = {receipt.turn for receipt in self.receipts.values()}
         return message.interaction_id == question.interaction_id or message.cause_id in turns
@@ -156,51 +156,51 @@ class Answers:
             self._answered(message)
 
     async def _notice(self, message: Message) -> None:
-        """The hub says why there is no answer, or what an agent waits for."""
+        """Note the hub's notice of why there is no answer, or of an approval."""
         match message.content:
             case {"messages": list(about)} if self._sent.id in about:
                 self._why = one_line(message.text)
             case {"code": "approval", "approval": str(id), "agent": str(agent)}:
                 if agent in self.agents and self._here(message.thread_id):
-                    self._approval = await self._asks(id) or one_line(message.text)
+                    self._approval = await self._approval_text(id) or one_line(message.text)
 
-    async def _asks(self, id: str) -> str:
-        """What an agent asks for, and how to decide; empty if this person may not see it."""
+    async def _approval_text(self, id: str) -> str:
+        """An agent's request and how to decide it; empty if this person may not see it."""
         value = await self._client.call("list_approvals", state="pending")
-        found = Approvals.model_validate(value).approvals
+        approvals = Approvals.model_validate(value).approvals
         me = self._client.participant
         lines = [
             line
-            for each in found
+            for each in approvals
             if each.id == id
-            for line in approval_words(each, lambda thread: label(thread, me), SHELL)
+            for line in approval_lines(each, lambda thread: label(thread, me), SHELL)
         ]
         if lines:
             where = SHELL.name(label(self._sent.thread_id, me))
             way = SHELL(f"messages list --thread {where}")
-            lines.append(f"   the answer stands in {way} then")
+            lines.append(f"   then read the answer with `{way}`")
         return "\n".join(lines)
 
-    async def _look(self) -> None:
-        """Whether it is over; then, what was said without an event here."""
+    async def _check(self) -> None:
+        """Check whether all turns have ended; if so, read the answers that sent no event."""
         await self._read_receipts()
-        # An agent that keeps no records has no turn that ends: it has answered when it has spoken.
-        spoken = {message.sender_id for message in self.messages}
-        over = [
-            r.state == "ended" or (r.state == "pending" and r.participant in spoken)
+        # An agent that records no turns is done when it has answered.
+        answered = {message.sender_id for message in self.messages}
+        ended = [
+            r.state == "ended" or (r.state == "pending" and r.participant in answered)
             for r in self.receipts.values()
         ]
-        self._elsewhere = all(over) and await self._goes_on()
-        if self._elsewhere or not all(over):
+        self._has_other_turns = all(ended) and await self._is_open()
+        if self._has_other_turns or not all(ended):
             return
-        self._over = True
+        self._is_done = True
         page = await self._client.call("read_thread", thread=self._sent.thread_id)
         for message in ThreadPage.model_validate(page).messages:
             if self._answers(message):
                 self._note(message)
 
-    async def _goes_on(self) -> bool:
-        """Whether anything of the interaction is not over."""
+    async def _is_open(self) -> bool:
+        """Whether the interaction has open turns."""
         after, id = None, self._sent.message.interaction_id
         while True:
             value = await self._client.call("read_interaction", id=id, after=after)
@@ -211,5 +211,5 @@ class Answers:
 
     async def _read_receipts(self) -> None:
         value = await self._client.call("read_receipts", id=self._sent.id)
-        found = Receipts.model_validate(value).receipts
-        self.receipts = {r.participant: r for r in found if r.participant in self.agents}
+        receipts = Receipts.model_validate(value).receipts
+        self.receipts = {r.participant: r for r in receipts if r.participant in self.agents}

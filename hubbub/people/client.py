@@ -1,4 +1,4 @@
-"""A person's client as commands use it: calls operations, and knows what names stand for."""
+"""A person's client as commands use it: it calls operations and resolves names."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["PersonClient", "Progress"]
 
 M = TypeVar("M", bound=BaseModel)
 Progress = Callable[[str], None]
-"""Called with the progress of a file: `photo.png 40 %`; with nothing at its end."""
+"""Called with the progress of a transfer: `photo.png 40 %`; with an empty text at its end."""
 
 
 class PersonClient:
-    """A client, what it knows of the network, and how commands are typed there.
+    """A client, its view of the network, and the syntax of its commands.
 
-    Methods that take names raise `UserError`, which says the nearest one there is.
+    Methods that take names raise `UserError` with the nearest match.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class PersonClient:
         here: bool,
         progress: Progress = lambda so_far: None,
     ):
-        """`here`: whether this person has a thread open, which is meant where none is named."""
+        """`here`: whether this person has a thread open, which is the default thread."""
         self._client = client
         self.state, self.typed, self.here, self.progress = state, typed, here, progress
         self.next_search: tuple[str, str] | None = None
@@ -54,16 +54,16 @@ class PersonClient:
 
     async def call(self, operation: str, **args: JsonValue) -> JsonValue:
         """Call an operation; arguments that are None are left out. Raises `OperationError`."""
-        # `cid` is no argument of any operation: each call gets a fresh one.
+        # `cid` is not an argument of an operation: each call gets a new one.
         given = {key: value for key, value in args.items() if value is not None}
         return await self._client.call(operation, cid=None, **given)
 
     async def ask(self, shape: type[M], operation: str, /, **args: JsonValue) -> M:
-        """Call an operation, and read its answer as a model."""
+        """Call an operation and validate its result as a model."""
         return shape.model_validate(await self.call(operation, **args))
 
     def shown(self, thread_id: str) -> str:
-        """A thread as this person is shown it."""
+        """A thread's name for this person."""
         return self.state.shown(thread_id)
 
     # Names ------------------------------------------------------------------------------------
@@ -77,23 +77,23 @@ class PersonClient:
     def agent(self, name: str) -> str:
         """The id of an agent."""
         agents = self._agents()
-        if (found := name.lstrip("@")) in agents:
-            return found
-        raise UserError(f"there is no agent {one_line(name)!r}{did_you_mean(found, agents)}")
+        if (agent := name.lstrip("@")) in agents:
+            return agent
+        raise UserError(f"there is no agent {one_line(name)!r}{did_you_mean(agent, agents)}")
 
     def thread(self, name: str) -> str:
         """The canonical id of a thread."""
         known = self.state
         return find_thread(name, known.me, {*known.participants, known.me}, known.channels)
 
-    def approval(self, name: str, found: Sequence[Approval]) -> Approval:
-        """An approval by its id, or by a part of it that is no other's."""
-        exact = [approval for approval in found if approval.id == name]
-        near = exact or [approval for approval in found if name in approval.id]
+    def approval(self, name: str, approvals: Sequence[Approval]) -> Approval:
+        """An approval by its id or an unambiguous part of it."""
+        exact = [approval for approval in approvals if approval.id == name]
+        near = exact or [approval for approval in approvals if name in approval.id]
         if len(near) == 1:
             return near[0]
-        ids = [approval.id for approval in found]
+        ids = [approval.id for approval in approvals]
         if near:
             listed = ", ".join(approval.id for approval in near)
-            raise UserError(f"{name!r} may be any of {listed}")
+            raise UserError(f"{name!r} is ambiguous: {listed}")
         raise UserError(f"there is no pending approval {one_line(name)!r}{did_you_mean(name, ids)}")

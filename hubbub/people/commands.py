@@ -1,8 +1,8 @@
-"""Commands for people: one table for the shell and the chat, made of operations.
+"""Commands for people: one table for the shell and the chat, generated from operations.
 
-An operation of a mod has its command by being declared: `tasks assign` for `assign_task`, with what
-it takes as arguments and options, its description as help, and its answer shown by its shape. The
-modules of `groups` say what is different: another word, a better view, more than one call.
+Each operation of a mod gets a command automatically: `assign_task` becomes `tasks assign`, with the
+operation's input as arguments and options, its description as help, and its output shown by shape.
+The modules of `groups` define the exceptions: another name, a better view, several calls.
 """
 
 from __future__ import annotations
@@ -40,49 +40,48 @@ __all__ = [
 
 Given = Mapping[str, JsonValue]
 Show = Callable[[Any, PersonClient], list[NoteLine]]
-"""What an answer looks like. Any: each takes the model of its own operation, named in its
-signature, and the answer is read as that."""
+"""Formats an answer. Any: each function takes the output model of its operation, which its
+signature names and the answer is validated as."""
 Do = Callable[
     [PersonClient, dict[str, Any]], Awaitable[CommandResult]
-]  # Any: as the parameters say
+]  # Any: typed by the parameters
 SHORT = 58
-"""Columns of help in a list."""
+"""Columns of a help text in a list."""
 THREADS = frozenset({"thread", "threads"})
-"""Arguments that name threads, in any form that people type."""
+"""Arguments that name threads, in any form people type."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a shell (`hubbub tasks list`) and of a chat (`/tasks list`)."""
+    """A command of the shell (`hubbub tasks list`) and of the chat (`/tasks list`)."""
 
     path: str
     operation: str = ""
-    """That it is about: without it in the network there is no such command."""
+    """The operation it needs: a network without it does not have the command."""
     show: Show | None = None
-    """How its answer is shown; None: by its shape."""
+    """Formats the answer; None: by its shape."""
     columns: tuple[str, ...] = ()
-    """Of a list: what `listing` shows of each thing."""
+    """For a list: the columns that `listing` shows."""
     do: Do | None = None
-    """In place of one call."""
+    """Runs the command; None: a single call."""
     about: str = ""
-    """Empty: what the operation says of itself."""
+    """The help; empty: the operation's description."""
     order: tuple[str, ...] | None = None
-    """What stands without an option's name, in this order, `name?` where it may be left out; None:
-    what is required."""
+    """Positional parameters in this order, as `name?` if optional; None: the required ones."""
     without: tuple[str, ...] = ()
-    """What of the operation it does not take."""
+    """Parameters of the operation that it does not take."""
     fixed: Given = field(default_factory=dict)
-    """What it always asks with."""
+    """Arguments that it always passes."""
     more: tuple[Parameter, ...] = ()
-    """What it takes besides."""
+    """Parameters that it takes in addition."""
     operator: bool = False
-    """Whether it is asked as the operator at a shell, unless somebody is named."""
+    """Whether the shell runs it as the operator, unless --as is given."""
     here: bool = False
-    """Whether a chat means the open thread where none is named."""
+    """Whether the thread defaults to the open one in a chat."""
     where: str = "both"
     """shell, chat or both."""
     spec: OperationSpec | None = None
-    """Of an operation that does not come with Hubbub."""
+    """The spec of an operation of a third-party mod."""
 
     @property
     def word(self) -> str:
@@ -98,16 +97,16 @@ class Command:
 
     @property
     def short(self) -> str:
-        """The same for a list: as far as it is needed."""
+        """The help, shortened for a list."""
         short = self.help
-        for end in ("[:;] ", "[:;,] "):  # a comma may also stand in a list
+        for end in ("[:;] ", "[:;,] "):  # commas last: they also separate list items
             if len(short) > SHORT:
                 short = re.split(end, short)[0].removesuffix(".") + "."
         return short
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Those in `order` first."""
+        """All parameters, those in `order` first."""
         own = {p.name: p for p in (*self.described.parameters, *self.more)}
         for name in (*self.without, *self.fixed):
             own.pop(name, None)
@@ -117,14 +116,14 @@ class Command:
 
     @property
     def positional(self) -> tuple[Parameter, ...]:
-        """What is typed without an option's name."""
+        """The parameters that are typed without an option's name."""
         if self.order is not None:
             return self.parameters[: len(self.order)]
         return tuple(p for p in self.parameters if p.required)
 
     @property
     def answer(self) -> type[BaseModel] | None:
-        """The model that it shows."""
+        """The model that `show` takes."""
         if self.show is None:
             return None
         shape = next(iter(get_annotations(self.show, eval_str=True).values()))
@@ -134,12 +133,12 @@ class Command:
 
 @dataclass(frozen=True)
 class Group:
-    """Commands that begin with one word."""
+    """Commands that start with the same word."""
 
     about: str
     section: str
     mods: tuple[str, ...] = ()
-    """Whose operations are its commands."""
+    """The mods whose operations are its commands."""
 
 
 GROUPS: Mapping[str, Group] = {
@@ -149,42 +148,42 @@ GROUPS: Mapping[str, Group] = {
     ),
     "threads": Group("List, follow, mute, title and resolve threads.", "Talk", ("threads",)),
     "agents": Group(
-        "See who is here, find who can do something, speak for an agent, run one.", "Look",
+        "List participants, find an agent for a task, speak for an agent, run one.", "Inspect",
         ("directory",),
     ),
-    "turns": Group("See what agents did, why, and what it cost.", "Look"),
-    "stop": Group("Stop a turn; or a thread, an agent or everything, until resumed.", "In charge"),
-    "resume": Group("Resume what was stopped.", "In charge"),
-    "approvals": Group("Decide about tool calls that wait for a person.", "In charge"),
-    "tasks": Group("Manage the tasks on boards (mod tasks).", "Workplace", ("tasks",)),
-    "polls": Group("Create polls, vote, and see the results (mod polls).", "Workplace", ("polls",)),
-    "files": Group("Upload, list and download files (mod files).", "Workplace", ("files",)),
+    "turns": Group("Inspect what agents did, why, and what it cost.", "Inspect"),
+    "stop": Group("Stop a turn; or a thread, an agent or everything, until resumed.", "Control"),
+    "resume": Group("Resume a stopped thread, agent or everything.", "Control"),
+    "approvals": Group("Approve or deny tool calls.", "Control"),
+    "tasks": Group("Manage the tasks on boards (mod tasks).", "Workspace", ("tasks",)),
+    "polls": Group("Create polls, vote, and see the results (mod polls).", "Workspace", ("polls",)),
+    "files": Group("Upload, list and download files (mod files).", "Workspace", ("files",)),
     "documents": Group(
-        "Read and write shared documents (mod documents).", "Workplace", ("documents",)
+        "Read and write shared documents (mod documents).", "Workspace", ("documents",)
     ),
     "reminders": Group(
-        "Set, pause and cancel reminders (mod schedule).", "Workplace", ("schedule",)
+        "Set, pause and cancel reminders (mod schedule).", "Workspace", ("schedule",)
     ),
     "webhooks": Group(
-        "Notify other programs, and be notified by them (mod webhooks).", "Workplace", ("webhooks",)
+        "Notify other programs, and be notified by them (mod webhooks).", "Workspace", ("webhooks",)
     ),
     "network": Group("Check, inspect and back up a network.", "Run", ("moderation",)),
 }  # fmt: skip
-"""The groups that have commands made of operations. Those of one word (`stop`) are their own
+"""Groups with commands generated from operations. A command of one word (`stop`) is its own
 group."""
 _MODULES = dict.fromkeys(("stop", "resume", "approvals", "network"), "control")
-"""The modules of `groups` that have the commands of several groups."""
+"""The modules of `groups` that define the commands of several groups, by group."""
 INTERNAL = frozenset({
     "begin_upload", "upload_chunk", "upload_state", "finish_upload", "cancel_upload",
     "download_chunk", "list_reactions", "add_reaction", "remove_reaction", "mark_visit",
     "export_transcript", "import_transcript", "retract_vote", "list_agents",
 })  # fmt: skip
-"""Operations that programs call in the course of something else."""
+"""Operations that only programs call, as part of another command."""
 
 
 @cache
 def commands_in(group: str) -> tuple[Command, ...]:
-    """The commands that begin with this word, those of its module first. Empty for other words."""
+    """The commands of a group, those of its module first; empty if there is no such group."""
     if group not in GROUPS:
         return ()
     module = import_module(f"hubbub.people.groups.{_MODULES.get(group, group)}")
@@ -193,15 +192,15 @@ def commands_in(group: str) -> tuple[Command, ...]:
     mods = GROUPS[group].mods
     others = [s for s in known_operations().values() if s.mod in mods and s.mod]
     others = [s for s in others if s.name not in taken]
-    return (*own, *_made(group, others))
+    return (*own, *_generated(group, others))
 
 
-def mod_commands(mod: str, found: Iterable[OperationSpec]) -> tuple[Command, ...]:
-    """The commands of a mod that does not come with Hubbub, made of what the hub says of it."""
-    return tuple(replace(c, spec=s) for s in found for c in _made(mod, [s]))
+def mod_commands(mod: str, specs: Iterable[OperationSpec]) -> tuple[Command, ...]:
+    """The commands of a third-party mod, from the specs that the hub returns."""
+    return tuple(replace(c, spec=s) for s in specs for c in _generated(mod, [s]))
 
 
-def _made(group: str, specs: Iterable[OperationSpec]) -> list[Command]:
+def _generated(group: str, specs: Iterable[OperationSpec]) -> list[Command]:
     return [
         Command(f"{group} {_word(group, s.name)}", s.name)
         for s in specs
@@ -218,29 +217,28 @@ def _word(group: str, operation: str) -> str:
 
 @cache
 def all_commands() -> tuple[Command, ...]:
-    """Those of all groups. Imports the models of all mods."""
+    """The commands of all groups. Imports the models of all mods."""
     return tuple(command for group in GROUPS for command in commands_in(group))
 
 
 def in_commands(message: str, typed: Callable[[str], str], *, chat: bool = False) -> str:
-    """The hub's sentence with commands in place of operations: it speaks to programs and models."""
+    """The hub's message with commands in place of operations, which it names for programs."""
     commands = [c for c in reversed(all_commands()) if c.where != "shell" or not chat]
     paths = {c.operation: c.path for c in commands if c.operation}
     if chat:
         paths |= {"join_channel": "join", "list_threads": "threads", "list_participants": "who"}
 
-    def command(found: re.Match[str]) -> str:
-        return f"`{typed(paths[found[0]])}`" if found[0] in paths else found[0]
+    def command(match: re.Match[str]) -> str:
+        return f"`{typed(paths[match[0]])}`" if match[0] in paths else match[0]
 
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", command, message)
 
 
-# Doing it -----------------------------------------------------------------------------------------
+# Running a command --------------------------------------------------------------------------------
 
 
 async def perform(command: Command, person: PersonClient, given: Given) -> CommandResult:
-    """Do what a command says. Raises `UserError` for names that do not exist, else
-    `OperationError`."""
+    """Run a command. Raises `UserError` for unknown names, `OperationError` if the hub refuses."""
     args = {name: _resolved(person, command, name, value) for name, value in given.items()}
     if command.here and person.here and "thread" not in args:
         args["thread"] = person.state.current
@@ -252,7 +250,7 @@ async def perform(command: Command, person: PersonClient, given: Given) -> Comma
 
 
 def shown(command: Command, value: JsonValue, person: PersonClient) -> list[NoteLine]:
-    """An answer in the view of its command."""
+    """An answer, formatted for its command."""
     if command.columns:
         pages = {"before", "after"} & {parameter.name for parameter in command.parameters}
         return listing(value, command.columns, person.shown, next(iter(pages), ""))
@@ -263,7 +261,7 @@ def shown(command: Command, value: JsonValue, person: PersonClient) -> list[Note
 
 
 def _resolved(person: PersonClient, command: Command, name: str, value: JsonValue) -> JsonValue:
-    """Names as people type them, as the hub has them."""
+    """The hub's id for a name that a person typed."""
     if name == "agent" and command.do is None:
         return person.agent(str(value))
     if name not in THREADS or value is None:
@@ -274,7 +272,7 @@ def _resolved(person: PersonClient, command: Command, name: str, value: JsonValu
 
 
 def remember(person: PersonClient, value: JsonValue) -> None:
-    """Ids in an answer, and what they are called: completion offers them."""
+    """Remember the ids and names in an answer, for completion."""
     if isinstance(value, list):
         for each in value:
             remember(person, each)
@@ -282,49 +280,49 @@ def remember(person: PersonClient, value: JsonValue) -> None:
         id = value.get("id")
         name = value.get("title") or value.get("question") or value.get("name")
         if isinstance(id, str) and isinstance(name, str) and re.fullmatch(r"[a-z][1-9]\d*", id):
-            person.state.seen.note([(id, name)])
+            person.state.known_ids.note([(id, name)])
         for each in value.values():
             if isinstance(each, dict | list):
                 remember(person, each)
 
 
 def find_command(words: Sequence[str], commands: Iterable[Command]) -> tuple[Command, int] | None:
-    """The command that these words begin with, and how many of them name it. A group's word may be
-    left out where only one command ends so, and a group alone means its list."""
+    """The command at the start of these words, and how many words name it. The group can be omitted
+    if the rest is unambiguous, and a group alone means its list."""
     if not words:
         return None
-    there = {command.path: command for command in commands}
+    by_path = {command.path: command for command in commands}
     two, one = " ".join(words[:2]).lower(), words[0].lower()
-    if two in there and len(words) > 1:
-        return there[two], 2
-    if one in there:
-        return there[one], 1
-    if (listed := there.get(f"{one} list")) is not None:
+    if two in by_path and len(words) > 1:
+        return by_path[two], 2
+    if one in by_path:
+        return by_path[one], 1
+    if (listed := by_path.get(f"{one} list")) is not None:
         return listed, 1
-    ends = _ending(one, there.values())
+    ends = _ending(one, by_path.values())
     if len(ends) > 1:
         named = " or ".join(f"/{command.path}" for command in ends)
-        raise UserError(f"may be {named}: which one?")
+        raise UserError(f"/{one} is ambiguous; did you mean {named}?")
     return (ends[0], 1) if ends else None
 
 
 def _ending(word: str, commands: Iterable[Command]) -> list[Command]:
-    """The commands that end so; of messages and threads alone, where there are such: a chat is
+    """The commands that end with this word. Those of messages and threads win, since a chat is
     about them."""
-    found = [command for command in commands if command.word == word]
-    near = [c for c in found if c.path.startswith(("messages ", "threads "))]
-    return near or found
+    matches = [command for command in commands if command.word == word]
+    near = [c for c in matches if c.path.startswith(("messages ", "threads "))]
+    return near or matches
 
 
 def without_group(command: str) -> str:
-    """A command as short as a chat understands it."""
+    """The shortest form of a command that a chat accepts."""
     group, _, rest = command.partition(" ")
     word = rest.partition(" ")[0]
     commands = [each for each in all_commands() if each.where != "shell"]
     if group not in GROUPS or any(each.path == word for each in commands):
         return command
-    found = _ending(word, commands)
-    return rest if len(found) == 1 and found[0].path == f"{group} {word}" else command
+    ends = _ending(word, commands)
+    return rest if len(ends) == 1 and ends[0].path == f"{group} {word}" else command
 
 
 CHAT = CommandSyntax("/", without_group)

@@ -1,4 +1,4 @@
-"""Numbers, codes and what somebody types, in the words that people are shown. Pure."""
+"""Numbers, codes and commands as text for people. Pure."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = [
     "budget_line",
     "delivery_notes",
     "dollars",
-    "holds_back",
-    "left_words",
+    "duration_text",
+    "is_held_back",
     "moment",
-    "outcome_words",
+    "outcome_text",
+    "remaining_text",
     "sentence",
-    "size_words",
-    "span_words",
-    "sums_words",
+    "size_text",
+    "span_text",
+    "sums_text",
     "thousands",
-    "took_words",
-    "turn_words",
+    "turn_text",
 ]
 
 BAR = 16
@@ -48,16 +48,16 @@ OUTCOMES = {
     "cancelled": "was stopped",
     "model_error": "got no answer from its model",
     "handler_error": "failed in its handler",
-    "budget_exhausted": "has used up its budget",
+    "budget_exhausted": "exhausted its budget",
 }
 """How a turn ended, after the name of its agent."""
 
 
 class CommandSyntax:
-    """How a command is typed where this person is: `hubbub tasks list`, `/tasks list`."""
+    """The syntax of commands in the shell (`hubbub tasks list`) or a chat (`/tasks list`)."""
 
     def __init__(self, before: str, shorten: Callable[[str], str] | None = None):
-        """`shorten`: what a chat leaves out of a command; None: this is a shell."""
+        """`shorten` abbreviates a command for a chat; None: a shell."""
         self._before, self._shorten = before, shorten
 
     @property
@@ -68,7 +68,7 @@ class CommandSyntax:
         return self._before + (command if self._shorten is None else self._shorten(command))
 
     def name(self, name: str) -> str:
-        """A name as it is typed here: a shell takes `#general` for a comment."""
+        """A name as typed here: quoted in a shell, where `#general` would be a comment."""
         return shlex.quote(name) if self.shell else name
 
 
@@ -79,7 +79,7 @@ SHELL = CommandSyntax("hubbub ")
 
 
 def dollars(usd: float) -> str:
-    """`$0.0042`, to two digits that count."""
+    """`$0.0042`, to two significant digits."""
     digits = 1 - floor(log10(usd)) if 0 < usd < 1 else 2
     return f"${usd:.{digits}f}"
 
@@ -92,7 +92,7 @@ def thousands(count: float) -> str:
     return f"{count:.0f}"
 
 
-def span_words(seconds: float) -> str:
+def span_text(seconds: float) -> str:
     """`8 s`, `12 min`, `3 h`, `2 d`."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
@@ -100,7 +100,7 @@ def span_words(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def took_words(milliseconds: float) -> str:
+def duration_text(milliseconds: float) -> str:
     """`7 ms`, `1.3 s`."""
     if milliseconds < 999.5:
         return f"{milliseconds:.0f} ms"
@@ -108,16 +108,16 @@ def took_words(milliseconds: float) -> str:
 
 
 def amount(limit: LimitName, value: float) -> str:
-    """So much of what is limited."""
+    """A value in the unit of its limit."""
     if limit == "usd":
         return dollars(value)
     if limit == "wall_clock":
-        return span_words(value)
+        return span_text(value)
     return thousands(value) if limit == "tokens" else f"{value:.0f}"
 
 
 def bar(used: float, of: float) -> str:
-    """`████░░░░`; at least one block of each that there is any of."""
+    """`████░░░░`; each nonzero part gets at least one block."""
     share = min(1.0, used / of) if of > 0 else 1.0
     full = min(BAR, max(1 if used > 0 else 0, round(share * BAR)))
     full = min(full, BAR - 1) if share < 1 else full
@@ -131,13 +131,13 @@ def budget_line(limit: LimitName, used: float, of: float, *, reached: bool = Fal
     return f"{limit.replace('_', ' '):<10}  {bar(used, of)}  {shown}{past}"
 
 
-def left_words(left: RemainingBudget) -> str:
-    """A day's limit as a line: whose it is, then as `budget_line`."""
+def remaining_text(left: RemainingBudget) -> str:
+    """A day's limit: its owner, then `budget_line`."""
     whose = "today" if left.whose == "network" else f"today, {left.whose}"
     return f"{whose:<14}  {budget_line(left.limit, left.used, left.of)}"
 
 
-def sums_words(sums: Sums) -> str:
+def sums_text(sums: Sums) -> str:
     """`3 turns, 12k tokens, $0.04`."""
     turns = counted(sums.turns, "turn", "turns")
     tokens = f"{thousands(sums.tokens_in + sums.tokens_out)} tokens"
@@ -145,7 +145,7 @@ def sums_words(sums: Sums) -> str:
 
 
 def moment(at: datetime) -> str:
-    """The time of day, with the date if that is more than half a day away."""
+    """The time of day, with the date if it is more than half a day away."""
     local = at.astimezone()
     near = abs(local - datetime.now(UTC)) < timedelta(hours=12)
     return f"{local:%H:%M}" if near else f"{local:%d %b %H:%M}"
@@ -154,17 +154,17 @@ def moment(at: datetime) -> str:
 # Codes --------------------------------------------------------------------------------------------
 
 
-def outcome_words(outcome: str | None, reason: str = "") -> str:
-    """How a turn ended, after its agent's name; None: it has not."""
+def outcome_text(outcome: str | None, reason: str = "") -> str:
+    """How a turn ended, to follow its agent's name; None: it is running."""
     if outcome is None:
         return "running"
     words = OUTCOMES.get(outcome, outcome.replace("_", " "))
     return f"{words}: {one_line(reason)}" if reason else words
 
 
-def turn_words(turn: TurnSummary) -> str:
+def turn_text(turn: TurnSummary) -> str:
     """`finished  3 steps  12k tokens  $0.04  1.3 s`."""
-    parts = [outcome_words(turn.outcome, turn.reason)]
+    parts = [outcome_text(turn.outcome, turn.reason)]
     if turn.waits_for:
         parts = [f"waits for approval {', '.join(turn.waits_for)}"]
     parts.append(counted(turn.steps, "step", "steps"))
@@ -173,13 +173,13 @@ def turn_words(turn: TurnSummary) -> str:
     if turn.cost_usd is not None:
         parts.append(dollars(turn.cost_usd))
     if turn.duration_ms is not None:
-        parts.append(took_words(turn.duration_ms))
+        parts.append(duration_text(turn.duration_ms))
     return "  ".join(parts)
 
 
 def sentence(code: str) -> str:
-    """The reason of a code; the code itself if it is none of the hub's."""
-    from hubbub.network.wakes import SENTENCES, Reason  # it reads the whole config's models
+    """The explanation of a reason code; the code itself if it is not one of the hub's."""
+    from hubbub.network.wakes import SENTENCES, Reason  # imports all models of the config
 
     try:
         return SENTENCES[Reason(code)]
@@ -187,32 +187,32 @@ def sentence(code: str) -> str:
         return one_line(code)
 
 
-def holds_back(code: str) -> bool:
-    """Whether a code says that a limit or a person prevented the wake of an agent."""
+def is_held_back(code: str) -> bool:
+    """Whether a code means that a limit or a person prevented a wake."""
     kinds = ("budget", "daily", "loop", "stopped", "breaker", "taken", "hop")
     return code.partition("_")[0] in kinds
 
 
 def _remedy(code: str, typed: CommandSyntax) -> str:
-    """What somebody does about a code; empty if there is nothing to be done."""
+    """What the person can do about a code; empty if nothing."""
     match code.partition("_")[0]:
         case "stopped" | "breaker":
-            return f"{typed('network stops')} lists what is stopped, {typed('resume')} lifts it"
+            return f"list stops with `{typed('network stops')}`, resume with `{typed('resume')}`"
         case "taken":
-            return f"{typed('agents release')} ends that"
+            return f"end that with `{typed('agents release')}`"
         case "budget":
-            return "write again to go on"
+            return "send another message to continue"
         case "daily":
-            return f"{typed('turns spending')} shows the day's; it goes on tomorrow (UTC)"
+            return f"see `{typed('turns spending')}`; the limit resets at midnight UTC"
         case "loop":
-            return "a word of yours to one of them lets them go on"
+            return "a message from you to one of them lets them continue"
         case _:
             return ""
 
 
 def delivery_notes(result: SendResult, typed: CommandSyntax) -> Sequence[str]:
-    """What the hub says besides that the message is sent: which agents are not woken and why, where
-    other work comes first, and what mods let the sender know."""
+    """Notes on a sent message: agents that were not woken and why, busy agents, and notes by
+    mods."""
     lines = []
     for agent, code in result.not_woken.items():
         remedy = _remedy(code, typed)
@@ -220,12 +220,12 @@ def delivery_notes(result: SendResult, typed: CommandSyntax) -> Sequence[str]:
         lines.append(f"{agent} was not woken: {why}" + (f"; {remedy}" if remedy else ""))
     for agent, count in result.queued.items():
         if count > 1:
-            lines.append(f"{agent} is busy: {count - 1} before this one")
+            lines.append(f"{agent} is busy: {count - 1} queued before this one")
     lines += map(one_line, result.notes)
     return lines
 
 
-def size_words(size: int) -> str:
+def size_text(size: int) -> str:
     """`812 bytes`, `1.2 kB`, `25.0 MB`."""
     for unit, letters in ((1_000_000, "MB"), (1000, "kB")):
         if size >= unit:

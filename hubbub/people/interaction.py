@@ -1,4 +1,4 @@
-"""An interaction as a tree of who caused what: read from the hub, and drawn by rich."""
+"""An interaction as a tree of causes: read from the hub, drawn with rich."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.tree import Tree
 
 from hubbub.errors import OperationError
 from hubbub.people.client import PersonClient
-from hubbub.people.figures import budget_line, holds_back, sums_words, turn_words
+from hubbub.people.figures import budget_line, is_held_back, sums_text, turn_text
 from hubbub.people.messages import colour_of, marks, speaker, where
 from hubbub.people.text import clip, one_line
 from hubbub.protocol.codes import ErrorCode
@@ -30,10 +30,10 @@ from hubbub.protocol.spending import BudgetState, Sums
 
 __all__ = ["InteractionView", "drawn", "lines_of", "read_whole"]
 
-LOOKED = 50
-"""Messages that are looked at for agents that they did not wake."""
+MOST_CHECKED = 50
+"""Messages that are checked for agents they did not wake."""
 PAGES = 20
-"""Pages that are read."""
+"""Pages that are read at most."""
 
 MOST = 80
 """Columns of a message in the tree."""
@@ -41,7 +41,7 @@ MOST = 80
 
 @dataclass
 class InteractionView:
-    """An interaction, of all pages of the hub's together."""
+    """An interaction, combined from all pages of the hub's answer."""
 
     id: str
     messages: list[Message] = field(default_factory=list)
@@ -50,11 +50,11 @@ class InteractionView:
     turns: dict[str, TurnSummary] = field(default_factory=dict)
     hidden: int = 0
     more: bool = True
-    """Whether the log goes on where the last page ended."""
-    kept: dict[str, list[Receipt]] = field(default_factory=dict)
-    """Agents that a message would have woken, had not a limit or a person prevented it."""
+    """Whether the log continues after the last page."""
+    prevented: dict[str, list[Receipt]] = field(default_factory=dict)
+    """Wakes that a limit or a person prevented, by message."""
     budget: BudgetState | None = None
-    """None: the hub does not tell it to this person."""
+    """None: this person may not see it."""
 
     def add(self, page: InteractionPage) -> None:
         self.messages += page.messages
@@ -65,7 +65,7 @@ class InteractionView:
         self.more = page.more
 
     def as_page(self) -> InteractionPage:
-        """Everything, as the hub would tell it on one page."""
+        """Everything as a single page."""
         return InteractionPage(
             id=self.id,
             messages=tuple(self.messages),
@@ -78,7 +78,7 @@ class InteractionView:
         )
 
     def unwoken(self) -> list[str]:
-        """Messages that name somebody whom they did not wake, as far as this person reads them."""
+        """Readable messages that name a participant they did not wake."""
         woken = {(wake.message_id, wake.agent) for wake in self.wakes}
         return [
             message.id
@@ -91,13 +91,12 @@ class InteractionView:
         ]
 
     def entries(self) -> list[Message | Envelope]:
-        """Messages, and what is to be known of others, in the order of the log."""
+        """Messages, and envelopes of unreadable ones, in log order."""
         return sorted([*self.messages, *self.envelopes], key=lambda entry: entry.seq)
 
 
 async def read_whole(person: PersonClient, id: str) -> InteractionView:
-    """All pages of an interaction, whom a limit or a person has kept from waking, and the budget as
-    far as this person may see it."""
+    """All pages of an interaction, prevented wakes, and the budget if this person may see it."""
     whole, after = InteractionView(id), None
     for _ in range(PAGES):
         page = await person.ask(InteractionPage, "read_interaction", id=id, after=after)
@@ -105,10 +104,10 @@ async def read_whole(person: PersonClient, id: str) -> InteractionView:
         after = page.upto
         if not page.more:
             break
-    for message in whole.unwoken()[:LOOKED]:
+    for message in whole.unwoken()[:MOST_CHECKED]:
         receipts = (await person.ask(Receipts, "read_receipts", id=message)).receipts
-        if kept := [r for r in receipts if not r.woken and holds_back(r.reason)]:
-            whole.kept[message] = kept
+        if prevented := [r for r in receipts if not r.woken and is_held_back(r.reason)]:
+            whole.prevented[message] = prevented
     try:
         whole.budget = await person.ask(BudgetState, "read_budget", interaction=id)
     except OperationError as exc:
@@ -118,19 +117,19 @@ async def read_whole(person: PersonClient, id: str) -> InteractionView:
 
 
 def drawn(whole: InteractionView) -> Tree:
-    """The tree: messages, below them the turns that they started, below these what was said."""
+    """The tree: messages, under them the turns they started, under these the messages they sent."""
     title = Text(f"interaction {whole.id}", style="bold")
     if whole.budget is not None:
-        title.append(f"  opened by {whole.budget.opened_by}, {sums_words(whole.budget.sums)}")
-        title.append("" if whole.budget.active else ", over", style="dim")
+        title.append(f"  opened by {whole.budget.opened_by}, {sums_text(whole.budget.sums)}")
+        title.append("" if whole.budget.active else ", ended", style="dim")
     elif whole.turns:
-        title.append(f"  {sums_words(_sums(list(whole.turns.values())))}")
+        title.append(f"  {sums_text(_sums(list(whole.turns.values())))}")
     root = Tree(title)
     _Branches(whole).grow(root)
     if whole.hidden > len(whole.envelopes):
         root.add(Text(f"{whole.hidden - len(whole.envelopes)} messages of others", style="dim"))
     if whole.more:
-        root.add(Text("it goes on further down the log", style="dim"))
+        root.add(Text("continues further down the log", style="dim"))
     for line in _budget(whole.budget):
         root.add(line)
     return root
@@ -146,7 +145,7 @@ def lines_of(tree: Tree) -> list[str]:
 
 
 class _Branches:
-    """What hangs under what."""
+    """Builds the branches of the tree."""
 
     def __init__(self, whole: InteractionView):
         self._whole = whole
@@ -163,20 +162,20 @@ class _Branches:
         self._shown: set[str] = set()
 
     def grow(self, root: Tree) -> None:
-        """Everything, with a stack of our own: a chain may be longer than Python's."""
+        """Add all branches, with an explicit stack: a chain can exceed Python's recursion limit."""
         waiting = [(root, entry) for entry in reversed(self._under[""])]
         while waiting:
             parent, entry = waiting.pop()
-            node = parent.add(_said(entry))
+            node = parent.add(_entry(entry))
             below: list[tuple[Tree, Message | Envelope]] = []
             for wake in self._wakes[entry.id]:
                 branch = node.add(self._turn(wake))
                 if wake.turn not in self._shown:
                     self._shown.add(wake.turn)
-                    below += [(branch, said) for said in self._under[wake.turn]]
-            for receipt in self._whole.kept.get(entry.id, ()):
-                node.add(_kept(receipt))
-            below += [(node, said) for said in self._under[entry.id]]
+                    below += [(branch, sent) for sent in self._under[wake.turn]]
+            for receipt in self._whole.prevented.get(entry.id, ()):
+                node.add(_prevented(receipt))
+            below += [(node, reply) for reply in self._under[entry.id]]
             waiting += reversed(below)
 
     def _turn(self, wake: InteractionWake) -> Text:
@@ -184,16 +183,16 @@ class _Branches:
         if wake.turn in self._shown:
             return text.append(f"  in turn {wake.turn}, above", style="dim")
         turn = self._whole.turns.get(wake.turn)
-        state = turn_words(turn) if turn is not None else wake.state
+        state = turn_text(turn) if turn is not None else wake.state
         return text.append(f"  {state}").append(f"  {wake.turn}", style="dim")
 
 
-def _kept(receipt: Receipt) -> Text:
+def _prevented(receipt: Receipt) -> Text:
     text = Text("▹ ").append(one_line(receipt.participant), style=colour_of(receipt.participant))
     return text.append(f"  not woken: {one_line(receipt.explanation)}", style="bold")
 
 
-def _said(entry: Message | Envelope) -> Text:
+def _entry(entry: Message | Envelope) -> Text:
     text = Text(f"{entry.id} ", style="dim")
     colour = "dim" if entry.sender_kind == "system" else colour_of(entry.sender_id)
     if isinstance(entry, Envelope):
@@ -201,8 +200,8 @@ def _said(entry: Message | Envelope) -> Text:
         text.append(one_line(entry.sender_id), style=colour)
         return text.append(f" → {one_line(others)}  (not for you)", style="dim")
     text.append(speaker(entry), style=colour).append(f" {where(entry)}", style="dim")
-    if told := marks(entry):
-        text.append(f" {told}", style="bold")
+    if marked := marks(entry):
+        text.append(f" {marked}", style="bold")
     return text.append(f"  {clip(one_line(entry.text), MOST)}", style="default")
 
 

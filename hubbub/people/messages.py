@@ -1,4 +1,4 @@
-"""How a message reads in a terminal: who said it, where, and what is to be known of it besides."""
+"""Messages as text for a terminal: sender, place, marks and attachments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from hubbub.people.figures import size_words
+from hubbub.people.figures import size_text
 from hubbub.people.text import one_line, visible
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Attachment, Message
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PALETTE",
-    "amendment_words",
-    "attachment_words",
+    "amendment_text",
+    "attachment_text",
     "colour_of",
     "file_id",
     "marks",
@@ -43,8 +43,7 @@ PALETTE = (
     "#875fd7",
     "#af5f5f",
 )
-"""Of the 256 colours of terminals, some that differ enough from black and from white: a contrast
-of at least 3 to both (a test computes it)."""
+"""Terminal colours, of the 256, with a contrast of at least 3 to both black and white (tested)."""
 
 
 def colour_of(participant: str) -> str:
@@ -53,7 +52,7 @@ def colour_of(participant: str) -> str:
 
 
 def speaker(message: Message) -> str:
-    """Who said it: `bob`, or `[ann as editor]` where ann spoke for the agent."""
+    """The sender: `bob`, or `[ann as editor]` if ann spoke for the agent."""
     if message.spoken_by is None:
         return one_line(message.sender_id)
     return f"[{one_line(message.spoken_by)} as {one_line(message.sender_id)}]"
@@ -61,31 +60,31 @@ def speaker(message: Message) -> str:
 
 def marks(message: Message) -> str:
     """`[outside] [task until 12:30]`; empty for most messages."""
-    found = ["[outside]"] if message.outside else []
+    parts = ["[outside]"] if message.outside else []
     if message.amended is not None:
-        found.append(f"[{message.amended}]")
+        parts.append(f"[{message.amended}]")
     if (amends := message.amends) is not None:
-        found.append(f"[{'edits' if amends.kind == 'edited' else 'deletes'} {amends.message_id}]")
+        parts.append(f"[{'edits' if amends.kind == 'edited' else 'deletes'} {amends.message_id}]")
     if (request := message.request) is not None:
         match request.kind:
             case "task":
                 until = request.deadline
                 by = f" until {until.astimezone():%H:%M}" if until is not None else ""
-                found.append(f"[task{by}]")
+                parts.append(f"[task{by}]")
             case "result":
-                found.append(f"[result of {one_line(request.id)}]")
+                parts.append(f"[result of {one_line(request.id)}]")
             case "question" | "reply":
-                found.append(f"[{request.kind} about {one_line(request.id)}]")
+                parts.append(f"[{request.kind} about {one_line(request.id)}]")
             case "failed":
                 why = f": {one_line(request.outcome)}" if request.outcome else ""
-                found.append(f"[{one_line(request.id)} failed{why}]")
+                parts.append(f"[{one_line(request.id)} failed{why}]")
     if message.mode is not None:
-        found.append(f"[{message.mode}]")
-    return " ".join(found)
+        parts.append(f"[{message.mode}]")
+    return " ".join(parts)
 
 
-def amendment_words(amendment: Message) -> str:
-    """`m5 ann edited: what it says now`, `m5 ann deleted it`. What it says is as it was written."""
+def amendment_text(amendment: Message) -> str:
+    """`m5 ann edited: new text`, `m5 ann deleted it`. The text is not made safe here."""
     assert amendment.amends is not None, "is an amendment"
     head = f"{amendment.amends.message_id} {speaker(amendment)}"
     if amendment.amends.kind == "deleted":
@@ -94,13 +93,13 @@ def amendment_words(amendment: Message) -> str:
 
 
 def file_id(attachment: Attachment) -> str | None:
-    """The id of a file of this network; None for what lies elsewhere."""
-    found = _OURS.fullmatch(attachment.uri)
-    return None if found is None else found[1]
+    """The id of a file of this network; None for other URIs."""
+    match = _OURS.fullmatch(attachment.uri)
+    return None if match is None else match[1]
 
 
-def attachment_words(attachment: Attachment) -> str:
-    """`[f3 notes.md, text/markdown, 1.2 kB]`; of what lies elsewhere its address. Safe to show."""
+def attachment_text(attachment: Attachment) -> str:
+    """`[f3 notes.md, text/markdown, 1.2 kB]`; for other URIs the URI. Safe to show."""
     name, file = one_line(attachment.name), file_id(attachment)
     if file is None:
         return f"[{name}: {one_line(attachment.uri)}]"
@@ -108,12 +107,12 @@ def attachment_words(attachment: Attachment) -> str:
         return f"[{one_line(file)} {name}, deleted]"
     known = [f"{one_line(file)} {name}", one_line(attachment.media_type)]
     if attachment.size is not None:
-        known.append(size_words(attachment.size))
+        known.append(size_text(attachment.size))
     return f"[{', '.join(known)}]"
 
 
 def where(message: Message) -> str:
-    """To whom it goes, as the sender's side reads: `→ bob`, `#general`, `→ everybody ↳ m13`."""
+    """The destination from the sender's side: `→ bob`, `#general`, `→ everyone ↳ m13`."""
     top = thread_ids.root(message.thread_id)
     match message.type:
         case "direct":
@@ -122,7 +121,7 @@ def where(message: Message) -> str:
         case "channel":
             place = f"#{top.partition('.')[2]}"
         case "broadcast":
-            place = "→ everybody"
+            place = "→ everyone"
         case "mod":
             place = f"[{top.partition('.')[2]}]"
     replies = message.thread_id.removeprefix(top).rpartition(".t")[2]
@@ -133,7 +132,7 @@ def where(message: Message) -> str:
 def message_line(message: Message, shown: str | None = None) -> Text:
     """`12:03:04 m7 ann → bob  text`; further lines of the text are indented.
 
-    `shown` stands in the place of the text, if it is given.
+    `shown` replaces the text, if given.
     """
     from rich.text import Text
 

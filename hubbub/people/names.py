@@ -1,4 +1,4 @@
-"""Names of people and threads as somebody types them: `bob`, `a,b`, `#general`, `direct_bob`."""
+"""Names of people and threads as people type them: `bob`, `a,b`, `#general`, `direct_bob`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ _REPLIES = re.compile(r"(?P<top>.+?)(?P<replies>(?:\.t[1-9]\d*|\s*›\s*m[1-9]\d
 
 
 def check_name(name: str) -> str:
-    """`name`, if somebody can be called that. Raises `UserError`."""
+    """Returns `name` if it is a valid participant's name. Raises `UserError`."""
     if not thread_ids.is_participant_id(name):
         raise UserError(
-            f"{name!r} cannot be a name: letters, digits, - and _, at most 64, and no reserved word"
+            f"{name!r} is not a valid name: use letters, digits, - and _, at most 64, and no "
+            "reserved word"
         )
     return name
 
 
 def default_name(humans: Sequence[str], user: str) -> str:
-    """Who this probably is: a person whom the config names, else the user's name made legal."""
+    """The default name: the config's first person, else the user name with invalid characters
+    replaced."""
     if humans:
         return humans[0]
     legal = re.sub(r"[^A-Za-z0-9_-]+", "-", user).strip("-")[:64]
@@ -33,13 +35,13 @@ def default_name(humans: Sequence[str], user: str) -> str:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The names in `bob`, `@bob, @carol` or `bob+carol`, each once."""
+    """The distinct names in `bob`, `@bob, @carol` or `bob+carol`."""
     names = (part.strip().lstrip("@") for part in re.split(r"[,+]", text))
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 def label(thread_id: str, reader: str) -> str:
-    """A thread as `reader` is shown it: `#general`, `@bob`, `@bob,@carol`, `#general › m13`."""
+    """A thread's name for `reader`: `#general`, `@bob`, `@bob,@carol`, `#general › m13`."""
     top = thread_ids.root(thread_id)
     if top.startswith("dm."):
         others = [member for member in thread_ids.members_of(top) if member != reader]
@@ -53,14 +55,14 @@ def label(thread_id: str, reader: str) -> str:
 
 
 def find_thread(text: str, reader: str, people: Collection[str], channels: Collection[str]) -> str:
-    """The canonical id of the thread that `reader` means by `text`, in any of its forms.
+    """The canonical id of a thread that `reader` names in any form.
 
-    A bare name is a participant, else a channel. Raises `UserError` with the nearest name.
+    A bare name is a participant, else a channel. Raises `UserError` with the nearest match.
     """
     text = text.strip()
-    found = _conversation(text, reader, people, channels)
-    if found is not None:
-        return found
+    thread_id = _conversation(text, reader, people, channels)
+    if thread_id is not None:
+        return thread_id
     if (match := _REPLIES.fullmatch(text)) is not None:
         replies = "".join(f".t{seq}" for seq in re.findall(r"\d+", match["replies"]))
         return find_thread(match["top"], reader, people, channels) + replies
@@ -68,26 +70,26 @@ def find_thread(text: str, reader: str, people: Collection[str], channels: Colle
         raise UserError(_HUB)
     known = [*people, *channels, *(f"#{name}" for name in channels), *(f"@{p}" for p in people)]
     hint = did_you_mean(text.lstrip("@#"), known)
-    raise UserError(f"there is no {_meant(text)} {one_line(text)!r}{hint}")
+    raise UserError(f"there is no {_noun(text)} {one_line(text)!r}{hint}")
 
 
-def _meant(text: str) -> str:
-    """What somebody means by a name of this form."""
+def _noun(text: str) -> str:
+    """What a name of this form refers to."""
     if thread_ids.is_id(text) and not text.startswith(("direct_", "channel_", "mod_")):
         return "participant or channel"
     return {"@": "participant", "#": "channel"}.get(text[:1], "thread")
 
 
 _HUB = (
-    "hub is the network itself and reads no answers; "
-    "write to a participant (`hubbub agents list` names them)"
+    "hub is the network itself and does not read messages; "
+    "write to a participant (see `hubbub agents list`)"
 )
 
 
 def _conversation(
     text: str, reader: str, people: Collection[str], channels: Collection[str]
 ) -> str | None:
-    """A conversation that is no reply thread; None if `text` names none."""
+    """The id of a top-level thread; None if `text` does not name one."""
     canonical = thread_ids.canonical(text, reader)
     if canonical is not None:
         return canonical if _exists(canonical, people, channels) else None

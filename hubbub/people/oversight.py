@@ -1,4 +1,4 @@
-"""What a person in charge knows: approvals, stops, takeovers. Pure."""
+"""A person's view of approvals, stops and takeovers. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pydantic import JsonValue
 
-from hubbub.people.figures import CommandSyntax, moment, span_words
+from hubbub.people.figures import CommandSyntax, moment, span_text
 from hubbub.people.text import clip, counted, one_line
 from hubbub.protocol.control import (
     Approval,
@@ -23,28 +23,28 @@ from hubbub.protocol.frames import Signal
 
 __all__ = [
     "Oversight",
-    "approval_words",
-    "breaker_words",
-    "decided_words",
-    "overheard",
-    "stopped_words",
-    "takeover_words",
+    "approval_lines",
+    "breaker_text",
+    "decision_text",
+    "observed_message",
+    "stop_text",
+    "takeover_text",
 ]
 
 ARGUMENT = 500
 """Columns of an argument."""
 Shown = Callable[[str], str]
-"""A thread's canonical id as the reader is shown it."""
+"""Formats a thread's canonical id for the reader."""
 _Held = tuple[tuple[Stopped, ...], tuple[BreakerState, ...]]
 
 
 class Oversight:
-    """Approvals, stops and take-overs, as the hub's signals tell them to this person."""
+    """Approvals, stops and takeovers, kept up to date from the hub's signals."""
 
     def __init__(self, me: str) -> None:
         self._me = me
         self.approvals: dict[str, Approval] = {}
-        """Those that wait, by id, in the order in which they were asked for."""
+        """Pending approvals by id, in the order of the requests."""
         self.stops: tuple[Stopped, ...] = ()
         self.breakers: tuple[BreakerState, ...] = ()
         self.takeovers: tuple[Takeover, ...] = ()
@@ -53,8 +53,8 @@ class Oversight:
         self._before_takeovers: tuple[Takeover, ...] | None = None
 
     def renew(self) -> None:
-        """A connection stands: the hub tells what there is, and nothing where there is nothing.
-        What was known before is no news."""
+        """Start over on a new connection: the hub sends the current state, except for empty parts.
+        State from before the reconnection is not announced again."""
         if self._before_stops is None:
             self._before_stops = (self.stops, self.breakers)
         if self._before_takeovers is None:
@@ -63,7 +63,7 @@ class Oversight:
 
     @property
     def mine(self) -> list[Approval]:
-        """Approvals that this person may decide."""
+        """Approvals that this person can decide."""
         return [approval for approval in self.approvals.values() if approval.may_decide]
 
     @property
@@ -72,7 +72,7 @@ class Oversight:
         return [held.agent for held in self.takeovers if held.by == self._me]
 
     def note(self, approval: Approval) -> bool:
-        """An approval as it stands by now; returns whether that is news."""
+        """Note the current state of an approval; returns whether it is new to this person."""
         if approval.state == "pending":
             self.approvals[approval.id] = approval
             new = approval.id not in self._announced
@@ -81,8 +81,8 @@ class Oversight:
         self._announced.discard(approval.id)
         return self.approvals.pop(approval.id, None) is not None
 
-    def tells_end(self, scope: str, target: str | None) -> bool:
-        """Whether a signal will say that this stop or take-over is over: it is known."""
+    def notifies_end(self, scope: str, target: str | None) -> bool:
+        """Whether a signal will announce the end of this stop or takeover: only of known ones."""
         if scope == "breaker":
             return any(each.thread_id == target for each in self.breakers)
         if scope == "takeover":
@@ -90,8 +90,7 @@ class Oversight:
         return any((stop.scope, stop.target) == (scope, target) for stop in self.stops)
 
     def hear(self, signal: Signal, shown: Shown, typed: CommandSyntax) -> Sequence[str]:
-        """A signal arrived: what has changed, in words. What this person has stopped or taken over
-        is no news."""
+        """Process a signal; returns lines about changes, except those made by this person."""
         match signal.type:
             case "approval":
                 return self._approval(Approval.model_validate(signal.data), shown, typed)
@@ -108,8 +107,8 @@ class Oversight:
         if not self.note(approval):
             return ()
         if approval.state == "pending":
-            return approval_words(approval, shown, typed)
-        return [decided_words(approval)]
+            return approval_lines(approval, shown, typed)
+        return [decision_text(approval)]
 
     def _stops(
         self,
@@ -124,11 +123,11 @@ class Oversight:
         after = {(s.scope, s.target): s for s in stops}
         threads = {b.thread_id for b in known_breakers}
         new = [s for k, s in after.items() if k not in before and s.by != self._me]
-        lines = [stopped_words(s, shown, typed) for s in new]
-        lines += [f"{_what(s, shown)} may go on" for k, s in before.items() if k not in after]
-        lines += [breaker_words(b, shown, typed) for b in breakers if b.thread_id not in threads]
+        lines = [stop_text(s, shown, typed) for s in new]
+        lines += [f"{_what(s, shown)} is resumed" for k, s in before.items() if k not in after]
+        lines += [breaker_text(b, shown, typed) for b in breakers if b.thread_id not in threads]
         gone = threads - {b.thread_id for b in breakers}
-        lines += [f"{shown(thread)} may go on" for thread in sorted(gone)]
+        lines += [f"{shown(thread)} is resumed" for thread in sorted(gone)]
         self.stops, self.breakers = stops, breakers
         return lines
 
@@ -138,7 +137,7 @@ class Oversight:
         before = {held.agent: held for held in known}
         after = {held.agent: held for held in takeovers}
         lines = [
-            takeover_words(held, self._me, typed)
+            takeover_text(held, self._me, typed)
             for agent, held in after.items()
             if held.by != self._me and (agent not in before or before[agent].by != held.by)
         ]
@@ -167,31 +166,31 @@ class Oversight:
             yield counted(count, "breaker open", "breakers open")
 
 
-def overheard(signal: Signal) -> ObservedMessage | None:
-    """What reached an agent that this person speaks for, if the signal tells that."""
+def observed_message(signal: Signal) -> ObservedMessage | None:
+    """The message in a signal about a message to an agent that this person speaks for."""
     return ObservedMessage.model_validate(signal.data) if signal.type == "overheard" else None
 
 
-# In words -----------------------------------------------------------------------------------------
+# Text ---------------------------------------------------------------------------------------------
 
 
-def arguments_words(arguments: Mapping[str, JsonValue]) -> list[str]:
-    """`path: "a.txt"` lines, long values cut."""
+def argument_lines(arguments: Mapping[str, JsonValue]) -> list[str]:
+    """Lines such as `path: "a.txt"`, with long values cut."""
     return [
         f"{one_line(name)}: {clip(one_line(json.dumps(value, ensure_ascii=False)), ARGUMENT)}"
         for name, value in arguments.items()
     ] or ["without arguments"]
 
 
-def approval_words(approval: Approval, shown: Shown, typed: CommandSyntax) -> list[str]:
-    """What an agent asks for, and what to type."""
+def approval_lines(approval: Approval, shown: Shown, typed: CommandSyntax) -> list[str]:
+    """An agent's request, and the commands to decide it."""
     where = shown(approval.thread_id)
     lines = [f"{approval.agent} asks to run {one_line(approval.tool)} in {where}"]
     if approval.description:
         lines.append(f"   {one_line(approval.description)}")
     if approval.reason:
         lines.append(f"   because: {one_line(approval.reason)}")
-    lines += [f"   {line}" for line in arguments_words(approval.arguments)]
+    lines += [f"   {line}" for line in argument_lines(approval.arguments)]
     deny = typed(f"approvals deny {approval.id} <reason>")
     until = moment(approval.expires_at)
     if approval.may_decide:
@@ -201,15 +200,15 @@ def approval_words(approval: Approval, shown: Shown, typed: CommandSyntax) -> li
     return lines
 
 
-def decided_words(approval: Approval) -> str:
-    """How it was decided."""
+def decision_text(approval: Approval) -> str:
+    """The decision on an approval."""
     by = f" by {approval.decided_by}" if approval.decided_by else ""
     state = "approved" if approval.state == "started" else approval.state
     changed = approval.final is not None and approval.final != approval.arguments
     why = f": {one_line(approval.verdict)}" if approval.verdict else ""
     with_changes = " with other arguments" if changed else ""
-    asked = f"{one_line(approval.tool)} of {approval.agent} ({approval.id})"
-    return f"{asked} is {state}{by}{with_changes}{why}"
+    request = f"{one_line(approval.tool)} by {approval.agent} ({approval.id})"
+    return f"{request} was {state}{by}{with_changes}{why}"
 
 
 def _what(stop: Stopped, shown: Shown) -> str:
@@ -222,34 +221,34 @@ def _what(stop: Stopped, shown: Shown) -> str:
             return one_line(stop.target or stop.scope)
 
 
-def stopped_words(stop: Stopped, shown: Shown, typed: CommandSyntax) -> str:
-    """`ann has stopped editor: too loud (1 turn ended, 2 wakes dropped); /resume agent editor`."""
+def stop_text(stop: Stopped, shown: Shown, typed: CommandSyntax) -> str:
+    """`ann stopped editor: too loud (1 turn ended, 2 wakes dropped)`, and how to resume."""
     why = f": {one_line(stop.reason)}" if stop.reason else ""
-    did = [f"{counted(stop.turns, 'turn', 'turns')} ended"] if stop.turns else []
+    effects = [f"{counted(stop.turns, 'turn', 'turns')} ended"] if stop.turns else []
     if stop.wakes:
-        did.append(f"{counted(stop.wakes, 'wake', 'wakes')} dropped")
-    done = f" ({', '.join(did)})" if did else ""
+        effects.append(f"{counted(stop.wakes, 'wake', 'wakes')} dropped")
+    done = f" ({', '.join(effects)})" if effects else ""
     target = shown(stop.target) if stop.scope == "thread" and stop.target else stop.target
     if stop.scope == "turn" and not (stop.turns or stop.wakes):
-        return f"{stop.target} had ended before"
-    again = f"resume {stop.scope} {typed.name(target) if target else ''}".strip()
-    way = "" if stop.scope == "turn" else f"; {typed(again)} lets it go on"
-    return f"{stop.by} has stopped {_what(stop, shown)}{why}{done}{way}"
+        return f"{stop.target} had already ended"
+    resume = f"resume {stop.scope} {typed.name(target) if target else ''}".strip()
+    way = "" if stop.scope == "turn" else f"; resume with `{typed(resume)}`"
+    return f"{stop.by} stopped {_what(stop, shown)}{why}{done}{way}"
 
 
-def breaker_words(breaker: BreakerState, shown: Shown, typed: CommandSyntax) -> str:
-    """`#desk is stopped by its breaker: 61 turns began in 60 s; /resume thread #desk …`."""
+def breaker_text(breaker: BreakerState, shown: Shown, typed: CommandSyntax) -> str:
+    """`#desk was stopped by its breaker: 61 turns started in 60 s`, and how to resume."""
     where = shown(breaker.thread_id)
-    began = f"{breaker.turns} turns began in {span_words(breaker.within_s)}"
+    cause = f"{breaker.turns} turns started in {span_text(breaker.within_s)}"
     way = typed(f"resume thread {typed.name(where)}")
-    return f"{where} is stopped by its breaker: {began}; {way} lets it go on"
+    return f"{where} was stopped by its breaker: {cause}; resume with `{way}`"
 
 
-def takeover_words(held: Takeover, me: str, typed: CommandSyntax) -> str:
-    """`you speak for editor until 12:30`, and how."""
+def takeover_text(held: Takeover, me: str, typed: CommandSyntax) -> str:
+    """`you speak for editor until 12:30`, with the commands for it."""
     until = moment(held.until)
     if held.by != me:
         return f"{held.by} speaks for {held.agent} until {until}"
     way = f"send --speak-as {held.agent} …" if typed.shell else f"agents as {held.agent} …"
     ends = typed(f"agents release {held.agent}")
-    return f"you speak for {held.agent} until {until}: {typed(way)} does, {ends} ends it"
+    return f"you speak for {held.agent} until {until}: post with `{typed(way)}`, end with `{ends}`"

@@ -1,7 +1,7 @@
-"""Operations as people's commands see them: what they take, read from their JSON Schemas.
+"""The parameters of operations as commands for people see them, read from their JSON Schemas.
 
-Those that come with Hubbub stand in `operations.json`, which `make docs` writes from their
-declarations: a command starts without importing a mod. Those of other mods are told by the hub.
+Built-in operations are in `operations.json`, which `make docs` generates from their declarations: a
+command starts without importing a mod. The hub describes those of third-party mods.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ PROSE = frozenset({
     "text", "title", "reason", "result", "note", "question", "description", "instruction", "need",
     "query", "name",
 })  # fmt: skip
-"""What people write in several words."""
+"""Arguments that people write in several words."""
 HIDDEN = frozenset({"cause", "outside", "awaits", "attachments", "quote", "hash"})
-"""Arguments that programs give."""
+"""Arguments that only programs set."""
 SHORTS = {
     "thread": "t", "threads": "t", "limit": "n", "board": "b", "owner": "o", "description": "d",
     "kinds": "k", "reason": "r", "wakes": "w",
@@ -53,7 +53,7 @@ _KINDS: Mapping[str, Kind] = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One thing that a command takes."""
+    """A parameter of a command."""
 
     name: str
     help: str = ""
@@ -64,21 +64,21 @@ class Parameter:
     least: float | None = None
     most: float | None = None
     pattern: str = ""
-    """What ids look like."""
+    """The pattern of an id."""
     default: JsonValue = None
-    """What the operation takes when it is left out; None: nothing worth saying."""
+    """The operation's default; None: none worth showing."""
 
     @property
     def option(self) -> str:
-        """`--depends-on`; of several things the name of one, for it may be repeated: `--label`."""
+        """`--depends-on`; for a list the singular, since it can be repeated: `--label`."""
         name = self.name.removesuffix("s") if self.many else self.name
         return f"--{name.replace('_', '-')}"
 
     @property
     def letter(self) -> str:
-        """What ids of its kind begin with: `t` for tasks; empty for everything else."""
-        found = _ID.match(self.pattern)
-        return found[1] if found is not None else ""
+        """The first letter of its ids: `t` for tasks; empty if it is not an id."""
+        match = _ID.match(self.pattern)
+        return match[1] if match is not None else ""
 
     @property
     def short(self) -> str:
@@ -86,13 +86,13 @@ class Parameter:
 
     @property
     def prose(self) -> bool:
-        """Whether it is written in words, with blanks between them."""
+        """Whether it is text of several words."""
         return self.kind == "text" and not self.many and self.name in PROSE
 
 
 @dataclass(frozen=True)
 class OperationSpec:
-    """An operation: what it does, which mod adds it (empty: none), and what it takes."""
+    """An operation: its description, its mod (empty: none) and its parameters."""
 
     name: str
     about: str
@@ -100,11 +100,11 @@ class OperationSpec:
     permission: str = ""
     parameters: tuple[Parameter, ...] = ()
     complete: bool = True
-    """Whether everything that it requires can be typed."""
+    """Whether all required parameters can be typed."""
 
     @property
     def sentence(self) -> str:
-        """The first sentence of what it does."""
+        """The first sentence of the description."""
         head, _, _ = self.about.partition(". ")
         return head.removesuffix(".") + "."
 
@@ -112,20 +112,20 @@ class OperationSpec:
 def spec_of(
     name: str, about: str, schema: Schema, mod: str = "", permission: str = ""
 ) -> OperationSpec:
-    """An operation by its declared input."""
+    """The spec of an operation from the JSON Schema of its input."""
     required = frozenset(schema.get("required", ()))
-    found, complete = [], True
+    parameters, complete = [], True
     for key, property in schema.get("properties", {}).items():
         parameter = _parameter(key, property)
         if parameter is None or key in HIDDEN or property.get("x-runtime"):
             complete = complete and key not in required
         else:
-            found.append(replace(parameter, required=key in required))
-    return OperationSpec(name, about, mod, permission, tuple(found), complete)
+            parameters.append(replace(parameter, required=key in required))
+    return OperationSpec(name, about, mod, permission, tuple(parameters), complete)
 
 
 def _parameter(name: str, property: Schema) -> Parameter | None:
-    """None for what cannot be typed: objects of a shape of their own."""
+    """A property as a parameter; None if it cannot be typed, as structured objects."""
     default, about = property.get("default"), " ".join(property.get("description", "").split())
     alternatives = [each for each in property.get("anyOf", ()) if each.get("type") != "null"]
     if "anyOf" in property:
@@ -153,24 +153,24 @@ def _parameter(name: str, property: Schema) -> Parameter | None:
 
 @cache
 def known_operations() -> Mapping[str, OperationSpec]:
-    """The operations that come with Hubbub, by name."""
-    told = json.loads(files("hubbub.people").joinpath("operations.json").read_text("utf-8"))
+    """The built-in operations by name."""
+    stored = json.loads(files("hubbub.people").joinpath("operations.json").read_text("utf-8"))
     return {
         name: spec_of(name, each["about"], each["input"], each["mod"], each["permission"])
-        for name, each in told.items()
+        for name, each in stored.items()
     }
 
 
-def described_operations(found: Iterable[OperationInfo], mod: str) -> list[OperationSpec]:
-    """Those of a mod of which only the hub knows."""
+def described_operations(operations: Iterable[OperationInfo], mod: str) -> list[OperationSpec]:
+    """The operations of a third-party mod, as the hub describes them."""
     return [
         spec_of(each.name, each.description, each.input_schema, mod, each.permission)
-        for each in found
+        for each in operations
     ]
 
 
 def value_of(parameter: Parameter, text: str) -> JsonValue:
-    """What somebody has typed, as the operation takes it. Raises `UserError`."""
+    """The typed text as the operation's value. Raises `UserError`."""
     if parameter.kind == "object":
         return _object(text)
     if parameter.choices and text not in parameter.choices:
@@ -179,7 +179,7 @@ def value_of(parameter: Parameter, text: str) -> JsonValue:
         return _number(parameter, text)
     if parameter.letter and not re.search(parameter.pattern, text):
         name = parameter.name.replace("_", " ")
-        raise UserError(f"{name} is an id such as {parameter.letter}3, not {one_line(text)!r}")
+        raise UserError(f"{name} must be an id such as {parameter.letter}3, not {one_line(text)!r}")
     return text
 
 
@@ -187,11 +187,11 @@ def _number(parameter: Parameter, text: str) -> int | float:
     try:
         value = int(text) if parameter.kind == "whole" else float(text)
     except ValueError:
-        raise UserError(f"{parameter.name} is a number, not {text!r}") from None
+        raise UserError(f"{parameter.name} must be a number, not {text!r}") from None
     least, most = parameter.least, parameter.most
     if (least is not None and value < least) or (most is not None and value > most):
         bounds = f"{least:g} to {most:g}" if most is not None else f"at least {least:g}"
-        raise UserError(f"{parameter.name} is {bounds}, not {text}")
+        raise UserError(f"{parameter.name} must be {bounds}, not {text}")
     return value
 
 
@@ -201,5 +201,5 @@ def _object(text: str) -> dict[str, JsonValue]:
     except ValueError as exc:
         raise UserError(f"the arguments are not valid JSON: {exc}") from None
     if not isinstance(value, dict):
-        raise UserError('the arguments are a JSON object, for example {"path": "a.txt"}')
+        raise UserError('the arguments must be a JSON object, for example {"path": "a.txt"}')
     return value

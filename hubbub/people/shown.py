@@ -1,4 +1,4 @@
-"""What a command or a chat shows, before anybody has decided how it looks."""
+"""The lines that a command or a chat shows, independent of how they are rendered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 
-from hubbub.people.figures import moment, size_words
+from hubbub.people.figures import moment, size_text
 from hubbub.people.text import aligned, clip, one_line
 from hubbub.protocol.messages import Message
 
@@ -24,9 +24,9 @@ __all__ = [
     "CommandResult",
     "DayHeading",
     "Line",
+    "MessageLine",
     "NoteLine",
     "OtherThreadLine",
-    "SaidLine",
     "ThreadHeading",
     "Tone",
     "by_shape",
@@ -39,16 +39,16 @@ __all__ = [
 ]
 
 Thread = Callable[[str], str]
-"""A thread's canonical id as the reader is shown it."""
+"""Formats a thread's canonical id for the reader."""
 WIDEST = 80
 """Columns of one cell."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 Tone = Literal["info", "good", "error", "plain", "removed"]
-"""plain: what somebody wants to read. removed: what is not there any more."""
+"""plain: the content itself. removed: a deleted line."""
 
 
 @dataclass(frozen=True)
-class SaidLine:
+class MessageLine:
     """A message of the current thread."""
 
     message: Message
@@ -56,7 +56,7 @@ class SaidLine:
     mentions_me: bool = False
     me: str = ""
     reactions: str = ""
-    """`👍 2`: what stands below it."""
+    """The reactions below it: `👍 2`."""
 
 
 @dataclass(frozen=True)
@@ -65,49 +65,49 @@ class OtherThreadLine:
 
     message: Message
     thread: str
-    """As the reader is shown it."""
+    """The thread's name for the reader."""
     mentions_me: bool = False
     mine: bool = False
 
 
 @dataclass(frozen=True)
 class ThreadHeading:
-    """From here on this thread is shown."""
+    """Heads the messages of a thread."""
 
     thread: str
 
 
 @dataclass(frozen=True)
 class DayHeading:
-    """What follows is of this day."""
+    """Heads the messages of a day."""
 
     day: date
 
 
 @dataclass(frozen=True)
 class NoteLine:
-    """Something that the program itself says."""
+    """A line by the program itself."""
 
     text: str
     tone: Tone = "info"
     cut: bool = False
-    """One row of a list: cut at the edge of the terminal instead of continued below."""
+    """Whether to cut it at the edge of the terminal, as rows of a list, instead of wrapping it."""
 
 
-Line = SaidLine | OtherThreadLine | ThreadHeading | DayHeading | NoteLine
+Line = MessageLine | OtherThreadLine | ThreadHeading | DayHeading | NoteLine
 
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What came of a command: the answer for programs, and notes for people. Notes may carry text
-    of others as it is: showing makes it safe."""
+    """The result of a command: the answer for programs, and notes for people. Notes can contain
+    raw text by others: rendering makes it safe."""
 
     value: JsonValue
     notes: Sequence[NoteLine] = ()
     tree: Tree | None = None
-    """The notes again, in colour, where they are a tree."""
+    """The notes as a coloured tree, if they are one."""
     spoken: SendResult | None = None
-    """A message that this has sent."""
+    """The message that the command sent."""
 
 
 def notes(lines: Iterable[str], tone: Tone = "info") -> list[NoteLine]:
@@ -116,24 +116,24 @@ def notes(lines: Iterable[str], tone: Tone = "info") -> list[NoteLine]:
 
 
 def done(*lines: str) -> list[NoteLine]:
-    """Something has been done: what holds now."""
+    """Lines about a change that succeeded."""
     return notes(lines, "good")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[NoteLine]:
-    """Columns below a heading; without `head` there is none."""
+    """Columns below a heading; an empty `head` gives no heading."""
     lines = aligned(head, rows)
     heading = [NoteLine(line, cut=True) for line in lines[:1] if head]
     return [*heading, *(NoteLine(line, "plain", cut=True) for line in lines[len(heading) :])]
 
 
-def paged(found: list[NoteLine], more: bool, way: str) -> list[NoteLine]:
-    """A page of a list, and how to see the next one where there is one."""
-    return [*found, NoteLine(way)] if more else found
+def paged(lines: list[NoteLine], more: bool, way: str) -> list[NoteLine]:
+    """A page of a list, and how to get the next one if there is more."""
+    return [*lines, NoteLine(way)] if more else lines
 
 
 def text_notes(text: str) -> list[NoteLine]:
-    """A text as notes, one a line, indented: nothing in it can pass for a message."""
+    """A text as indented notes, one per line, so that it cannot be mistaken for a message."""
     return [NoteLine(f"  {line}", "plain") for line in text.rstrip("\n").split("\n")]
 
 
@@ -141,29 +141,28 @@ def text_notes(text: str) -> list[NoteLine]:
 
 
 def by_shape(value: JsonValue, thread: Thread = str) -> list[NoteLine]:
-    """An answer whose operation says nothing of how it is shown: a list of things as a table,
-    everything else name by name."""
+    """An answer without a view of its own: lists of objects as tables, everything else as name and
+    value."""
     if not isinstance(value, dict):
         return [NoteLine(_cell("", value, thread), "plain")]
     if value == {"done": True}:
         return done("done")
-    found: list[NoteLine] = []
+    lines: list[NoteLine] = []
     cells = {name: _cell(name, each, thread) for name, each in value.items() if not _things(each)}
     rows = [(name.replace("_", " "), cell) for name, cell in cells.items() if cell]
     if rows != [("more", "no")] and rows:
-        found += table((), rows)
+        lines += table((), rows)
     for name, each in value.items():
         if things := _things(each):
             names = dict.fromkeys(name for thing in things for name in thing)
-            found += [NoteLine(f"{name}:")] if rows and len(value) > 2 else []
-            found += _columns(things, {name.replace("_", " "): name for name in names}, thread)
-    return found or [NoteLine("nothing")]
+            lines += [NoteLine(f"{name}:")] if rows and len(value) > 2 else []
+            lines += _columns(things, {name.replace("_", " "): name for name in names}, thread)
+    return lines or [NoteLine("nothing")]
 
 
 def listing(value: JsonValue, columns: Iterable[str], thread: Thread, page: str) -> list[NoteLine]:
-    """The things of an answer, a row each. `columns` are names of their fields (`card.skills`: of a
-    field of a field), with another heading before a `=`; `page` is the option that asks for more
-    than this, if there is one."""
+    """The objects of an answer, one row each. `columns` are fields (`card.skills` is a nested one),
+    optionally as `heading=field`; `page` is the option for the next page, if there is one."""
     assert isinstance(value, dict), "an answer is an object"
     name, things = next((name, _things(each)) for name, each in value.items() if name != "more")
     if not things:
@@ -172,11 +171,11 @@ def listing(value: JsonValue, columns: Iterable[str], thread: Thread, page: str)
     for column in columns:
         heading, same, field = column.partition("=")
         fields[heading if same else _heading(column)] = field or column
-    found = _columns(things, fields, thread)
+    lines = _columns(things, fields, thread)
     if not value.get("more"):
-        return found
+        return lines
     last = things[-1][next(iter(fields.values()))]
-    return [*found, NoteLine(f"there are others: {f'--{page} {last}' if page else 'see --limit'}")]
+    return [*lines, NoteLine(f"there are more: {f'--{page} {last}' if page else 'see --limit'}")]
 
 
 def _heading(field: str) -> str:
@@ -184,7 +183,7 @@ def _heading(field: str) -> str:
 
 
 def _things(value: JsonValue) -> list[Mapping[str, JsonValue]]:
-    """The objects of a list of objects; empty for everything else."""
+    """The objects of a list of objects; empty for other values."""
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return [each for each in value if isinstance(each, dict)]
     return []
@@ -193,7 +192,7 @@ def _things(value: JsonValue) -> list[Mapping[str, JsonValue]]:
 def _columns(
     things: Sequence[Mapping[str, JsonValue]], fields: Mapping[str, str], thread: Thread
 ) -> list[NoteLine]:
-    """A table of these fields by their headings, without columns in which nothing stands."""
+    """A table of these fields by heading, without empty columns."""
     columns = {
         heading: [_cell(field, _value(each, field), thread) for each in things]
         for heading, field in fields.items()
@@ -215,7 +214,7 @@ def _cell(field: str, value: JsonValue, thread: Thread) -> str:
         case bool():
             return "yes" if value else "no"
         case int() if field == "size":
-            return size_words(value)
+            return size_text(value)
         case str() if _MOMENT.match(value):
             return moment(datetime.fromisoformat(value))
         case str() if field in ("thread", "thread_id"):

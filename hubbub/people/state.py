@@ -1,6 +1,6 @@
-"""What a person's client knows of the network: threads, people, channels, read marks. Pure.
+"""A person's view of the network: threads, participants, channels, read marks. Pure.
 
-The snapshot of `ready` with everything after it applied is what a fresh `ready` would tell.
+The snapshot in `ready` with all later events applied equals a fresh `ready`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
 from hubbub.people.names import find_thread, label
 from hubbub.people.notices import KnownIds
-from hubbub.people.oversight import Oversight, overheard
+from hubbub.people.oversight import Oversight, observed_message
 from hubbub.people.text import clip, one_line
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import ObservedMessage
@@ -26,27 +26,27 @@ from hubbub.wording import did_you_mean
 __all__ = ["KEPT", "LASTS_S", "TYPING_S", "ClientState", "ClientThread", "CurrentActivities"]
 
 KEPT = 500
-"""Messages of a thread that are remembered."""
+"""Messages of a thread that are cached."""
 LASTS_S = 900.0
-"""Seconds after which an unconfirmed activity is taken for over. Long: an agent says when it begins
-to ask its model, and that it is done; one that dies becomes absent."""
+"""Seconds after which an unconfirmed activity expires. Long, because an agent reports only the
+start and the end of a model call, and one that dies becomes absent."""
 TYPING_S = 10.0
-"""The same for typing, whose end is not announced."""
+"""The same for typing, whose end is not reported."""
 QUIET = frozenset({"", "idle", "done", "finished", "stopped", "off", "end", "ended"})
-"""States that say: nothing any more."""
+"""States that mean the end of an activity."""
 MOST = 40
 """Columns of one activity."""
 
 
 @dataclass
 class ClientThread:
-    """A thread as this person knows it, with edits and deletions applied."""
+    """A person's view of a thread, with edits and deletions applied."""
 
     id: str
     messages: dict[int, Message] = field(default_factory=dict)
-    """By `tseq`, ascending, each as it is by now."""
+    """By ascending `tseq`, each in its current version."""
     amendments: dict[int, Message] = field(default_factory=dict)
-    """Edits and deletions of messages, by their `tseq`; by themselves they say nothing."""
+    """Edits and deletions by their own `tseq`; they are not shown as messages."""
     head: int = 0
     """`tseq` of the last message."""
     read: int = 0
@@ -57,45 +57,45 @@ class ClientThread:
     shown_from: int = 0
     """`tseq` of the oldest message shown since the thread was opened; 0 if none was."""
     more: bool = True
-    """Whether the hub may have older messages than these."""
+    """Whether the hub may have older messages."""
 
     def add(self, messages: Iterable[Message], me: str = "") -> None:
-        concerned = set[str]()
+        changed = set[str]()
         for message in messages:
             self.head = max(self.head, message.tseq)
             self.last_seq = max(self.last_seq, message.seq)
             if message.amends is not None:
                 self.amendments[message.tseq] = message
-                concerned.add(message.amends.message_id)
+                changed.add(message.amends.message_id)
                 continue
             self.messages[message.tseq] = message
-            concerned.add(message.id)
+            changed.add(message.id)
             if me in message.mentions and message.sender_id != me:
                 self.mentions.add(message.tseq)
         self.messages = dict(sorted(self.messages.items()))
         if self.amendments:
-            self._amend(concerned)
+            self._amend(changed)
 
-    def _amend(self, concerned: Set[str]) -> None:
-        """Show these messages as they are by now, as far as it is known here."""
+    def _amend(self, changed: Set[str]) -> None:
+        """Apply the cached edits and deletions of these messages."""
         self.amendments = dict(sorted(self.amendments.items()))
         for tseq, message in self.messages.items():
-            if message.id in concerned:
+            if message.id in changed:
                 self.messages[tseq] = amended(message, self.amendments_of(message.id))
 
     def amendments_of(self, message_id: str) -> list[Message]:
         """The edits and deletions of a message, oldest first."""
-        found = self.amendments.values()
-        return [each for each in found if each.amends and each.amends.message_id == message_id]
+        amendments = self.amendments.values()
+        return [each for each in amendments if each.amends and each.amends.message_id == message_id]
 
     def has(self, tseq: int) -> bool:
-        """Whether what stands at a position is known."""
+        """Whether the message, edit or deletion at a position is cached."""
         return tseq in self.messages or tseq in self.amendments
 
     def append(self, message: Message, me: str = "") -> None:
-        """A new message; the oldest one is forgotten when there are too many."""
+        """Add a new message; drops the oldest ones beyond the limit."""
         self.add([message], me)
-        if len(self.messages) > KEPT:  # the hub has what is far back
+        if len(self.messages) > KEPT:  # the hub still has the older ones
             self.messages = dict(list(self.messages.items())[-KEPT:])
             later = ((n, each) for n, each in self.amendments.items() if n > self.first)
             self.amendments = dict(later)
@@ -103,23 +103,23 @@ class ClientThread:
 
     @property
     def unread(self) -> int:
-        """How many messages the reader has not read; edits and deletions are none."""
+        """The number of unread messages, without edits and deletions."""
         silent = sum(1 for tseq in self.amendments if tseq > self.read)
         return max(0, self.head - self.read - silent)
 
     @property
     def count(self) -> int:
-        """How many messages there are, without edits and deletions as far as they are known."""
+        """The number of messages, without the edits and deletions that are cached."""
         return self.head - len(self.amendments)
 
     @property
     def unread_mentions(self) -> int:
-        """How many of them mention the reader."""
+        """The number of unread messages that mention the reader."""
         return sum(1 for tseq in self.mentions if tseq > self.read)
 
     @property
     def mentioned(self) -> bool:
-        """Whether something unread mentions the reader."""
+        """Whether an unread message mentions the reader."""
         return self.unread_mentions > 0
 
     @property
@@ -128,46 +128,46 @@ class ClientThread:
 
     @property
     def oldest(self) -> int:
-        """`tseq` of the first message, edit or deletion that is known; 0 if none is."""
+        """`tseq` of the first cached message, edit or deletion; 0 if there is none."""
         firsts = (self.first, next(iter(self.amendments), 0))
         return min(filter(None, firsts), default=0)
 
     @property
     def first(self) -> int:
-        """`tseq` of the first message that is known; 0 if none is."""
+        """`tseq` of the first cached message; 0 if there is none."""
         return next(iter(self.messages), 0)
 
 
 @dataclass(frozen=True)
 class CurrentActivity:
-    """What somebody does, and since when (monotonic seconds)."""
+    """A participant's activity, and since when (monotonic seconds)."""
 
     text: str
     thread_id: str | None
     since: float
     until: float
     turn: str | None = None
-    """The turn in which an agent does it, where it says so."""
+    """The agent's turn, if it reports one."""
 
 
 class CurrentActivities:
-    """`activity` and `typing` signals until they end, are contradicted or grow old.
+    """Activities from `activity` and `typing` signals, until they end, are replaced or expire.
 
-    An `activity` says in `data` what its sender does: text, or an object with `state` (and `tool`).
+    The `data` of an `activity` is its text, or an object with `state` (and `tool`).
     """
 
     def __init__(self) -> None:
         self._running: dict[tuple[str, str | None], CurrentActivity] = {}
 
     def take(self, signal: Signal, now: float) -> None:
-        """A signal arrived at `now` (monotonic seconds)."""
+        """Process a signal that arrived at `now` (monotonic seconds)."""
         if signal.sender is None or signal.type not in ("activity", "typing"):
             return
         typing = signal.type == "typing"
         key = (signal.sender, signal.thread_id)
         text = "typing" if typing else _doing(signal.data)
         if text in QUIET or signal.data is False:
-            self._over(*key)
+            self._end(*key)
             return
         before = self._running.get(key)
         since = now - (signal.age_s or 0.0)
@@ -179,51 +179,50 @@ class CurrentActivities:
         self._running[key] = CurrentActivity(text, signal.thread_id, since, until, named)
 
     def over(self, sender: str, thread_id: str) -> None:
-        """The sender has spoken in the thread."""
+        """The sender's activity in the thread has ended: it posted there."""
         self._running.pop((sender, thread_id), None)
 
     def left(self, sender: str) -> None:
-        """The sender is gone."""
+        """The sender went offline."""
         self._running = {key: doing for key, doing in self._running.items() if key[0] != sender}
 
     def clear(self) -> None:
-        """The connection is lost: nothing is heard any more."""
+        """The connection was lost."""
         self._running.clear()
 
     def by_sender(self, time: float) -> dict[str, CurrentActivity]:
-        """What each does who does something; what it does in a thread says more than that it works
-        at all."""
+        """The activity of each active participant; one in a thread wins over a general one."""
         self._forget_old(time)
         everywhere_first = sorted(self._running.items(), key=lambda item: item[0][1] is not None)
         return {sender: doing for (sender, _), doing in everywhere_first}
 
     def in_thread(self, thread_id: str, time: float) -> dict[str, CurrentActivity]:
-        """What each does who does something in a thread."""
+        """The activity of each participant that is active in a thread."""
         self._forget_old(time)
         running = self._running.items()
         return {sender: doing for (sender, where), doing in running if where == thread_id}
 
     def turns(self, thread_id: str) -> set[str]:
-        """The turns in which agents work in a thread, as far as they say so."""
+        """The running turns in a thread that agents reported."""
         running = self._running.values()
         return {doing.turn for doing in running if doing.turn and doing.thread_id == thread_id}
 
     def ended(self, turn: str) -> None:
-        """A turn is over, whatever its agent says of it."""
+        """A turn has ended, whether or not its agent reported it."""
         self._running = {key: doing for key, doing in self._running.items() if doing.turn != turn}
 
     def _forget_old(self, time: float) -> None:
         self._running = {key: value for key, value in self._running.items() if value.until > time}
 
     def now(self, time: float) -> list[str]:
-        """Sentences such as `calculator is thinking`, one for each who does something."""
+        """Sentences such as `calculator is thinking`, one per active participant."""
         return [
             f"{sender} is {doing.text}" for sender, doing in sorted(self.by_sender(time).items())
         ]
 
-    def _over(self, sender: str, thread_id: str | None) -> None:
+    def _end(self, sender: str, thread_id: str | None) -> None:
         if thread_id is None:
-            self.left(sender)  # idle altogether
+            self.left(sender)  # idle everywhere
         else:
             self.over(sender, thread_id)
 
@@ -242,35 +241,35 @@ def _doing(data: JsonValue) -> str:
 
 
 class ClientState:
-    """The network as one person's client knows it."""
+    """One person's view of the network."""
 
     def __init__(self, me: str):
         self.me = me
         self.current = thread_ids.BROADCAST
-        """The thread that is open."""
+        """The open thread."""
         self.threads: dict[str, ClientThread] = {}
         self.participants: dict[str, Participant] = {}
         self.channels: dict[str, Channel] = {}
         self.activities = CurrentActivities()
         self.oversight = Oversight(me)
         self.offers: frozenset[str] = frozenset()
-        """Names of the operations that the hub has for this person."""
-        self.seen = KnownIds()
+        """Names of the operations that the hub offers this person."""
+        self.known_ids = KnownIds()
         self._marking: dict[str, int] = {}
-        """Marks that the hub has been asked for and has not answered, by thread."""
+        """Read marks that the hub has not confirmed yet, by thread."""
 
     # What arrives -----------------------------------------------------------------------------
 
     def know(self, ready: Ready) -> bool:
-        """A connection stands. Returns whether that is a fresh start: the first one is, and one
-        that did not resume.
+        """Take the snapshot of a new connection. Returns whether the state starts fresh: on the
+        first connection, and on one that did not resume.
         """
         self.participants = {person.id: person for person in ready.participants}
         self.channels = {channel.name: channel for channel in ready.channels}
         self.offers = frozenset(operation.name for operation in ready.operations)
         self.oversight.renew()
         if ready.resumed and self.threads:
-            for summary in ready.threads:  # what another window has read meanwhile
+            for summary in ready.threads:  # another window may have read more
                 self.thread(summary.id).read = self._marking.get(summary.id, summary.read)
             return False
         self.threads = {thread_ids.BROADCAST: ClientThread(thread_ids.BROADCAST)}
@@ -282,7 +281,7 @@ class ClientState:
         return True
 
     def summarised(self, summary: ThreadSummary) -> None:
-        """The hub has sent a thread."""
+        """Take a thread's summary from the hub."""
         thread = self.thread(summary.id)
         thread.add(summary.messages, self.me)
         thread.head = max(thread.head, summary.head)
@@ -290,8 +289,8 @@ class ClientState:
         thread.read = self._marking.get(summary.id, summary.read)
 
     def marking(self, thread_id: str, read: int) -> Callable[[object], None]:
-        """The hub is being asked to note that a thread is read up to here. Until what is returned
-        is called, what it tells of the thread may be older than that.
+        """Note a read mark that is on its way to the hub. Call the returned function when the hub
+        has answered: until then its own marks of the thread may be older.
         """
         self.thread(thread_id).read = self._marking[thread_id] = read
 
@@ -302,28 +301,29 @@ class ClientState:
         return answered
 
     def note(self, message: Message) -> bool:
-        """A message that is in the log; returns whether it was new here."""
+        """Note a message of the log; returns whether it is new to this client."""
         thread = self.thread(message.thread_id)
         if thread.has(message.tseq):
-            return False  # one's own, known from the answer to the call
+            return False  # the person's own, from the result of the call
         thread.append(message, self.me)
         if message.amends is None:
             self.activities.over(message.sender_id, message.thread_id)
         if message.sender_id == self.me:
-            thread.read = max(thread.read, message.tseq)  # who speaks in a thread has read it
+            thread.read = max(thread.read, message.tseq)  # posting in a thread marks it read
         top = thread_ids.root(thread.id)
         if top.startswith("channel."):
             self._member(top.partition(".")[2])
         return True
 
     def _member(self, channel: str) -> None:
-        """Messages of a channel go to its members."""
+        """Note membership: only members receive a channel's messages."""
         known = self.channels.get(channel)
         if known is None or not known.joined:
             self.joined(channel)
 
     def hear(self, signal: Signal, now: float) -> None:
-        """Presence, channels, read marks and activity; `now` is monotonic seconds."""
+        """Process a signal about presence, channels, read marks or activity; `now` is monotonic
+        seconds."""
         if signal.type == "presence" and isinstance(signal.data, dict):
             self._presence(signal.data.get("online"), signal.data.get("offline"))
         elif signal.type == "channel" and isinstance(signal.data, dict):
@@ -335,23 +335,23 @@ class ClientState:
         elif signal.sender is not None and signal.sender != self.me:
             self.activities.take(signal, now)
 
-    def overhear(self, signal: Signal) -> ObservedMessage | None:
-        """A message that reached an agent which this person speaks for, and not this person; None
-        if the signal tells no such thing."""
-        heard = overheard(signal)
-        if heard is None or self._reads(heard.message.thread_id):
+    def observe(self, signal: Signal) -> ObservedMessage | None:
+        """Note a message that reached an agent this person speaks for, but not this person; None
+        if the signal carries no such message."""
+        observed = observed_message(signal)
+        if observed is None or self._reads(observed.message.thread_id):
             return None
-        message = heard.message
+        message = observed.message
         thread = self.thread(message.thread_id)
         if thread.has(message.tseq):
             return None
         if not thread.head:
-            thread.read = message.tseq - 1  # what was said there before is not new
+            thread.read = message.tseq - 1  # earlier messages there are not new
         thread.append(message, self.me)
-        return heard
+        return observed
 
     def _reads(self, thread_id: str) -> bool:
-        """Whether this person gets what is said in a thread without asking."""
+        """Whether this person receives the messages of a thread."""
         top = thread_ids.root(thread_id)
         if top.startswith("dm."):
             return self.me in thread_ids.members_of(top)
@@ -367,18 +367,18 @@ class ClientState:
                 self.participants[name] = known.model_copy(update={"present": False})
                 self.activities.left(name)
 
-    def _channel(self, told: Channel) -> None:
-        """A channel is new or has other members; whether this person is one of them follows."""
-        before = self.channels.get(told.name)
-        joined = self.me in told.members
-        self.channels[told.name] = told.model_copy(update={"joined": joined})
+    def _channel(self, channel: Channel) -> None:
+        """Note a new channel, or a change of its members."""
+        before = self.channels.get(channel.name)
+        joined = self.me in channel.members
+        self.channels[channel.name] = channel.model_copy(update={"joined": joined})
         if joined:
-            self.thread(thread_ids.channel(told.name))
+            self.thread(thread_ids.channel(channel.name))
         elif before is not None and before.joined:
-            self.parted(told.name)  # in another window
+            self.parted(channel.name)  # left in another window
 
     def learn(self, page: ThreadPage) -> None:
-        """Messages of a thread that the hub was asked for."""
+        """Take a page of a thread from the hub."""
         thread = self.thread(page.thread_id)
         if not page.messages or page.messages[0].tseq <= (thread.oldest or 1):
             thread.more = page.more
@@ -387,15 +387,15 @@ class ClientState:
     # Threads ----------------------------------------------------------------------------------
 
     def thread(self, thread_id: str) -> ClientThread:
-        """The thread of this canonical id, known from now on."""
+        """The thread with this canonical id; created if needed."""
         return self.threads.setdefault(thread_id, ClientThread(thread_id))
 
     def shown(self, thread_id: str) -> str:
-        """A thread as this person is shown it: `#general`, `@bob`, `#general › m13`."""
+        """A thread's name for this person: `#general`, `@bob`, `#general › m13`."""
         return label(thread_id, self.me)
 
     def message(self, seq: int) -> Message | None:
-        """A message by its position in the log, if it is known here."""
+        """A cached message by its position in the log."""
         for thread in self.threads.values():
             for message in thread.messages.values():
                 if message.seq == seq:
@@ -403,22 +403,22 @@ class ClientState:
         return None
 
     def find(self, target: str) -> str:
-        """The canonical id that a person means: a message's id for the replies under it, or a
-        thread as `find_thread` has them. Raises `UserError`.
+        """The canonical id of a thread that a person names: a message's id for the replies to it,
+        or any form that `find_thread` accepts. Raises `UserError`.
         """
         if (seq := parse_message_id(target)) is not None:
             if (message := self.message(seq)) is None:
-                raise UserError(f"there is no message {target} in what you have read")
+                raise UserError(f"there is no message {target} among those you have read")
             return thread_ids.reply_thread(message.thread_id, seq)
-        found = find_thread(target, self.me, self.participants, self.channels)
-        top = thread_ids.root(found)
+        thread_id = find_thread(target, self.me, self.participants, self.channels)
+        top = thread_ids.root(thread_id)
         if top.startswith("channel."):
             self.channel(top.partition(".")[2])
-        return found
+        return thread_id
 
     def way_to(self, thread_id: str) -> tuple[str, dict[str, str]]:
-        """The operation that speaks in a thread, and the argument that names it: a reply thread
-        exists from the first reply on."""
+        """The operation that posts in a thread, and the argument that names it. A reply thread
+        exists only after its first reply."""
         above = thread_ids.parent(thread_id)
         if above is None or self.thread(thread_id).head:
             return "send_text_message", {"to": thread_id}
@@ -432,7 +432,7 @@ class ClientState:
                 hint = did_you_mean(name, self.participants)
                 raise UserError(f"there is no participant {one_line(name)!r}{hint}")
         if not others:
-            raise UserError("a direct conversation needs another participant")
+            raise UserError("a direct message needs another participant")
         if len(others) >= thread_ids.MAX_GROUP:
             raise UserError(f"a group has at most {thread_ids.MAX_GROUP} members")
         return thread_ids.direct({*others, self.me})
@@ -449,12 +449,12 @@ class ClientState:
         return thread_ids.channel(name)
 
     def joined(self, name: str) -> None:
-        """This person is in a channel now."""
+        """This person joined a channel."""
         known = self.channels.get(name) or Channel(name=name)
         self.channels[name] = known.model_copy(update={"joined": True})
 
     def parted(self, name: str) -> None:
-        """This person is not in a channel any more."""
+        """This person left a channel."""
         if (known := self.channels.get(name)) is not None:
             self.channels[name] = known.model_copy(update={"joined": False})
         gone = thread_ids.channel(name)

@@ -1,4 +1,4 @@
-"""Text of others on its way to a terminal: nothing in it may steer the terminal or the eye."""
+"""Text by others made safe for a terminal: it cannot control the terminal or mislead the reader."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Iterable, Sequence
 __all__ = ["aligned", "clip", "columns", "counted", "one_line", "visible", "wrap"]
 
 _STEERING = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad"  # control characters but the line feed; the soft hyphen
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\xad"  # control characters except line feed; the soft hyphen
     "\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"  # bidi, invisible operators
     "\u2028\u2029\ufeff\ufff0-\ufffb\ud800-\udfff"  # line separators, annotations, surrogates
-    "\U000e0000-\U000e007f]"  # letters that only machines read
+    "\U000e0000-\U000e007f]"  # invisible tag characters
 )
 _WORD = re.compile(r" *[^ ]+ *")
 
 
 def visible(text: str) -> str:
-    """`text` with every control and bidi character as its code point, for example <U+001B>.
+    """`text` with each control and bidi character replaced by its code point, such as <U+001B>.
 
-    Line feeds stay, tabs become four spaces, other line ends become line feeds.
+    Line feeds stay, tabs become four spaces, CRLF becomes a line feed.
     """
     text = text.replace("\r\n", "\n").replace("\t", "    ")
-    return _STEERING.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
+    return _STEERING.sub(lambda match: f"<U+{ord(match[0]):04X}>", text)
 
 
 def one_line(text: str) -> str:
@@ -32,7 +32,7 @@ def one_line(text: str) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """The beginning of a line that takes at most `width` columns; an ellipsis if it was longer."""
+    """The line cut to `width` columns, with an ellipsis if it was longer."""
     if columns(text) <= width:
         return text
     taken, room = 0, max(width - 1, 0)
@@ -44,10 +44,10 @@ def clip(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, indent: str, taken: int = 0) -> str:
-    """`text` broken between words so that no line is wider than `width` columns.
+    """`text` wrapped between words to at most `width` columns.
 
-    `taken` columns of the first line are in use already; the other lines begin with `indent`. A
-    word that is wider than a line stays whole: it may be an address that somebody wants to copy.
+    `taken` columns of the first line are already in use; the other lines start with `indent`. A
+    word wider than a line stays whole: it may be a URL to copy.
     """
     lines: list[str] = []
     for line in text.split("\n"):
@@ -62,7 +62,7 @@ def _broken(line: str, room: int, later: int) -> list[str]:
         return [line]
     pieces: list[str] = []
     built: list[str] = []
-    used = 0  # columns of `built`; counting them anew for each word would be quadratic
+    used = 0  # columns of `built`; recounting them for each word would be quadratic
     for word in _WORD.findall(line):
         if built and used + columns(word.rstrip(" ")) > room:
             pieces.append("".join(built).rstrip(" "))
@@ -73,7 +73,7 @@ def _broken(line: str, room: int, later: int) -> list[str]:
 
 
 def columns(text: str) -> int:
-    """How many columns of a terminal the text takes."""
+    """The width of a text in terminal columns."""
     if text.isascii():
         return len(text)
     return sum(map(_columns, text))
@@ -86,7 +86,7 @@ def _columns(character: str) -> int:
 
 
 def aligned(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Columns as lines, below `head` if there is one; the texts are made safe here."""
+    """Rows as aligned lines of safe text, below `head` if it is not empty."""
     cells = [list(head)] if head else []
     cells += [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]

@@ -125,5 +125,5 @@ def test_a_file_in_place_of_an_editor_is_refused_in_one_sentence(tmp_path: Path)
     assert ran.returncode == 2
     assert ran.stderr.decode() == (
         "hubbub: standard output is a file: "
-        "an editor starts `hubbub acp` and talks to it by pipes\n"
+        "an editor starts `hubbub acp` and connects it by pipes\n"
     )

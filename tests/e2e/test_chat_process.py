@@ -108,7 +108,7 @@ def test_a_script_sends_a_file_and_another_person_saves_it(
     assert any("[f1 plan.csv, text/csv, 200.0 kB]" in line for line in shown)
     assert (tmp_path / "copy.csv").read_bytes() == (tmp_path / "plan.csv").read_bytes()
     again = script(environment, *get, name="bob", code=1)
-    assert again[-1] == f"{tmp_path}/copy.csv is there already; name another place"
+    assert again[-1] == f"{tmp_path}/copy.csv already exists; choose another path"
 
 
 class Terminal:
@@ -185,7 +185,7 @@ def test_a_person_at_a_terminal_asks_takes_a_task_and_leaves(environment: dict[s
         ann.types("/cla")
         ann.shows("Claim a task")  # in the menu
         ann.types("\tnothing\r")
-        ann.shows("task is an id such as t3, not 'nothing': /tasks claim <task>")
+        ann.shows("task must be an id such as t3, not 'nothing': /tasks claim <task>")
 
 
 def test_ctrl_c_stops_the_turn_that_is_waited_for(environment: dict[str, str]) -> None:

@@ -212,7 +212,7 @@ async def test_a_hub_that_is_killed_leaves_no_processes_and_starts_again_in_a_te
     assert name == "hubbub my-network"
     assert page.split()[0] == "page"
     assert page.split()[1].startswith("http://127.0.0.1:")
-    assert "greeter → everybody  " in shown
+    assert "greeter → everyone  " in shown
     assert out.decode().endswith("stopping …\n")
 
 

@@ -150,7 +150,7 @@ async def test_files_that_cannot_be_changed_as_people_wrote_them_say_so_and_can_
             (file := folder / f"{name}.yaml").write_text(text)
             error = await ann.ask("edit_agent", agent=name, description="It is.", daily_usd=1.0)
             assert (error["code"], file.read_text()) == ("conflict", text)
-            assert f"{name}.yaml was changed by hand and cannot be changed" in error["message"]
+            assert f"{name}.yaml was edited by hand and cannot be changed" in error["message"]
             await ann.call("remove_agent", agent=name)  # also one that was never started
             assert not file.exists()
 
@@ -204,7 +204,7 @@ async def test_variables_of_the_environment_are_shown_by_their_names_and_stay_in
         await ann.call("edit_agent", agent="rev", description="It opens.")
         assert file.read_text().startswith(text)
         error = await ann.ask("edit_agent", agent="rev", instruction="It was ${DOOR_CODE}.")
-        assert "variable of the environment" in error["message"]
+        assert "environment variable" in error["message"]
         assert load(config).file.agents["rev"].instruction == "The code is 4711."
 
 
@@ -238,7 +238,7 @@ async def test_what_is_no_text_is_shown_by_its_value_where_a_variable_says_it_an
         await ann.call("edit_agent", agent="rev", description="It reads.", max_steps=7)
         assert file.read_text().startswith(text)
         error = await ann.ask("edit_agent", agent="rev", max_steps=8)
-        assert "variable of the environment" in error["message"]
+        assert "environment variable" in error["message"]
 
 
 @pytest.mark.behaviour("U-17")
@@ -288,9 +288,9 @@ agents:
             await ann.ask("edit_agent", agent="rev", tools=["./other.py:run"]),
         ]
         assert [each["message"] for each in refused] == [
-            f"it stands in {files.file('rev')}: remove it there, and start the network anew",
+            f"it is defined in {files.file('rev')}: remove it there and restart the network",
             "no agent named 'count' can be changed",
-            f"{files.file('two')} has parts of it in other places, too: change it there",
+            f"{files.file('two')} shares parts of it with other agents: edit that file",
             "tools: its file lists its tools: choose from those that are allowed",
             "tools: './other.py:run' is not one of the available tools",
         ]

@@ -60,7 +60,7 @@ async def test_a_window_that_is_not_known_cuts_nothing_and_one_of_openai_is_coun
         turn = await s.turn()
         assert turn.steps[0].window is not None
         assert turn.steps[0].window.size is None
-        unknown = "window    not known, nothing is cut: "
+        unknown = "window    size unknown, nothing cut: "
         assert any(line.startswith(unknown) for line in _lines(turn))
         await s.restart(endpoint={"model": "gpt-4o-mini", "context_window": "128k"})
         turn = await s.turn()

@@ -255,10 +255,10 @@ def test_what_is_wrong_with_a_bridge_is_said_with_its_line(tmp_path: Path) -> No
         load_valid(file)
     text = str(found.value)
     for part in (
-        "'irc-ann' is a name of the bridge 'irc'",
+        "'irc-ann' clashes with the bridge 'irc'",
         "there is no channel 'dve'; did you mean 'dev'?",
         "channel 'own' has a list of members",
-        "there is no bridge of the kind 'pigeon'",
+        "unknown kind of bridge 'pigeon'",
     ):
         assert part in text
     file.write_text(

@@ -1,7 +1,6 @@
-"""The chat, line by line.
+"""The line-based chat.
 
-`conversation` connects a client, what is typed (`slash`, `completion`) and a `console`: a pipe's,
-or a `terminal`'s. `session` is the chat's state, which turns what happens into lines; a
-console makes styled text of them. Imports the rest of `people`; only `terminal` imports
-prompt_toolkit.
+`conversation` connects a client, typed input (`slash`, `completion`) and a `console`, for a pipe or
+a `terminal`. `session` is the chat's state, which turns events into lines; a console renders them
+as styled text. Imports the rest of `people`; only `terminal` imports prompt_toolkit.
 """

@@ -1,4 +1,4 @@
-"""What could come next while a person types: commands, names, threads, messages, files."""
+"""Completions for a line: commands, names, threads, messages, files."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["Candidate", "Choice", "candidates", "choices", "paths"]
 
 Choice = tuple[str, str]
-"""A word and what is to be known of it."""
+"""A word and its description."""
 _MENTION = re.compile(r"(?:^|(?<=[^A-Za-z0-9_@]))@([A-Za-z0-9_-]*)\Z")
 EMOJI = (
     ("👍", "thumbs up"), ("👎", "thumbs down"), ("❤️", "heart"), ("🎉", "hooray"), ("👀", "looking"),
     ("✅", "done"), ("🙏", "thanks"), ("😄", "smile"), ("🚀", "rocket"), ("❓", "question"),
 )  # fmt: skip
 MOST = 100
-"""Files of a folder that are offered."""
+"""Files offered of a folder."""
 PEOPLE = frozenset({"owner", "to", "by", "participant", "who", "wakes", "members"})
 _SCOPES = {
-    "turn": "the turn that runs here",
+    "turn": "the turn running here",
     "thread": "this thread, until it is resumed",
     "agent": "an agent, until it is resumed",
     "all": "everything, until it is resumed",
@@ -45,33 +45,32 @@ class Candidate:
 
     text: str
     replaces: int
-    """How many characters before the cursor it stands for."""
+    """How many characters before the cursor it replaces."""
     about: str = ""
     last: bool = True
-    """Whether another word follows; False: more of the same, as below a folder."""
+    """Whether the word is complete; False: it can continue, as the path of a folder."""
 
 
 def candidates(
     before: str, state: ClientState, commands: Iterable[Command], local: Mapping[str, str]
 ) -> list[Candidate]:
-    """The completions for a line that reads `before` up to the cursor, best first. `commands` are
-    those of this network, `local` the chat's own words and what they do. `/files attach` looks into
-    folders of this machine."""
+    """The completions for the text before the cursor, best first. `commands` are those of this
+    network, `local` the chat's own with their help. `/files attach` lists local folders."""
     if before.startswith("/"):
-        there = list(commands)
-        found = _first_words(before[1:], there, local)
-        if found or " " not in before:
-            return found
-        found = _arguments(before[1:], there, state)
-        if found:
-            return found
+        available = list(commands)
+        completions = _first_words(before[1:], available, local)
+        if completions or " " not in before:
+            return completions
+        completions = _arguments(before[1:], available, state)
+        if completions:
+            return completions
     if (mention := _MENTION.search(before)) is not None:
         return _starting(mention[1], _people(state), len(mention[1]))
     return []
 
 
 def _first_words(typed: str, commands: list[Command], local: Mapping[str, str]) -> list[Candidate]:
-    """Commands, the groups' words first; after a group's word, those of the group."""
+    """Groups and commands, groups first; after a group, its commands."""
     if " " in typed:
         group, _, rest = typed.partition(" ")
         if " " in rest:
@@ -91,16 +90,16 @@ def _arguments(typed: str, commands: list[Command], state: ClientState) -> list[
 
     *words, last = typed.split(" ")
     names = [word for word in words if word]
-    found = _LOCAL_ARGUMENTS.get(names[0].lower()) if names else None
-    if found is not None:
-        return found(typed.partition(" ")[2], state)
+    complete = _LOCAL_ARGUMENTS.get(names[0].lower()) if names else None
+    if complete is not None:
+        return complete(typed.partition(" ")[2], state)
     try:
-        meant = find_command(names, commands) if names else None
+        match = find_command(names, commands) if names else None
     except UserError:
-        meant = None
-    if meant is None:
+        match = None
+    if match is None:
         return []
-    command, count = meant
+    command, count = match
     given = names[count:]
     if last.startswith("--"):
         options = ((p.option, p.help) for p in command.parameters)
@@ -123,8 +122,7 @@ def _arguments(typed: str, commands: list[Command], state: ClientState) -> list[
 def choices(
     command: Command, parameter: Parameter, state: ClientState, given: list[str]
 ) -> Iterable[Choice]:
-    """The words that a parameter may be, as far as the client knows them; `given` are those that
-    stand before it."""
+    """The values of a parameter that the client knows; `given` are the arguments before it."""
     group, name = command.path.partition(" ")[0], parameter.name
     if group in ("stop", "resume"):
         return _stops(group, name, given, state)
@@ -134,11 +132,11 @@ def choices(
     if command.path in ("agents release", "agents as"):
         return ((agent, "you speak for it") for agent in state.oversight.spoken_for)
     if command.path == "polls vote" and name == "options":
-        options = state.seen.options.get(given[0] if given else "", ())
+        options = state.known_ids.options.get(given[0] if given else "", ())
         return [(str(n), option) for n, option in enumerate(options, 1)]
     if command.path == "turns interaction":
-        found = ((m.interaction_id, m.text) for m in _latest(state) if m.hop or m.cause_id)
-        return dict(found).items()
+        interactions = ((m.interaction_id, m.text) for m in _latest(state) if m.hop or m.cause_id)
+        return dict(interactions).items()
     if parameter.choices:
         return [(word, "") for word in parameter.choices]
     match name:
@@ -154,12 +152,12 @@ def choices(
         case "id" if group == "files":
             return _files(state)
         case "sure":
-            return [("yes", "it is gone for everybody")]
+            return [("yes", "delete it for everyone")]
         case "since":
-            return [("mark", "the next one begins behind this")]
+            return [("mark", "start the next digest after this one")]
     if name in PEOPLE:
         return _people(state)
-    return state.seen.of(parameter.letter) if parameter.letter else ()
+    return state.known_ids.of(parameter.letter) if parameter.letter else ()
 
 
 def _stops(word: str, name: str, given: list[str], state: ClientState) -> Iterable[Choice]:
@@ -168,14 +166,15 @@ def _stops(word: str, name: str, given: list[str], state: ClientState) -> Iterab
     scope = given[0] if given else ""
     if word == "resume":
         stops = [s for s in state.oversight.stops if s.scope == scope and s.target]
-        found = [(_target(state, s.target or ""), s.reason) for s in stops]
+        stopped = [(_target(state, s.target or ""), s.reason) for s in stops]
         breakers = state.oversight.breakers if scope == "thread" else ()
-        return [*found, *((state.shown(b.thread_id), "its breaker is open") for b in breakers)]
+        return [*stopped, *((state.shown(b.thread_id), "its breaker is open") for b in breakers)]
     match name, scope:
         case "target", "agent":
             return _people(state, "agent")
         case "target", "turn":
-            return ((turn, "runs here") for turn in sorted(state.activities.turns(state.current)))
+            turns = sorted(state.activities.turns(state.current))
+            return ((turn, "running here") for turn in turns)
         case "target", "thread":
             return ((state.shown(thread), "") for thread in state.threads)
     return ()
@@ -188,16 +187,16 @@ def _target(state: ClientState, target: str) -> str:
 def _starting(
     typed: str, choices: Iterable[Choice], replaces: int, *, inside: bool = True
 ) -> list[Candidate]:
-    """Those that begin with what was typed, then those that contain it."""
+    """Choices that start with the typed text, then those that contain it."""
     low = typed.lower()
-    found = [(name, about) for name, about in choices if low in name.lower()]
-    found = [each for each in found if inside or each[0].lower().startswith(low)]
-    found.sort(key=lambda choice: not choice[0].lower().startswith(low))
-    return [Candidate(name, replaces, clip(one_line(about), 60)) for name, about in found]
+    matches = [(name, about) for name, about in choices if low in name.lower()]
+    matches = [each for each in matches if inside or each[0].lower().startswith(low)]
+    matches.sort(key=lambda choice: not choice[0].lower().startswith(low))
+    return [Candidate(name, replaces, clip(one_line(about), 60)) for name, about in matches]
 
 
 def _people(state: ClientState, kind: str | None = None) -> Iterator[Choice]:
-    """Everybody but oneself (of this kind), those who are here first."""
+    """The other participants (of this kind), those online first."""
     people = (p for p in state.participants.values() if p.id != state.me)
     for person in sorted(people, key=lambda p: (not p.present, p.id)):
         away = "" if person.present else "(away) "
@@ -212,7 +211,7 @@ def _threads(state: ClientState) -> Iterator[Choice]:
 
 
 def _latest(state: ClientState) -> Iterator[Message]:
-    """Messages of the current thread, or of all where none is open, the latest first."""
+    """Messages of the open thread, or of all threads if none is open, latest first."""
     threads = [state.thread(state.current)] if state.current else state.threads.values()
     messages = (message for thread in threads for message in thread.messages.values())
     return iter(sorted(messages, key=lambda message: -message.seq))
@@ -225,20 +224,20 @@ def _messages(state: ClientState, sender: str | None = None) -> Iterator[Choice]
 
 
 def _files(state: ClientState) -> Iterable[Choice]:
-    """Those that were attached here, the latest first, then others that were seen."""
+    """Files attached in this thread, latest first, then others seen."""
     attached = ((file_id(item), item.name) for m in _latest(state) for item in m.attachments)
-    found = {file: name for file, name in attached if file is not None}
-    return (found | {id: name for id, name in state.seen.of("f") if id not in found}).items()
+    files = {file: name for file, name in attached if file is not None}
+    return (files | {id: name for id, name in state.known_ids.of("f") if id not in files}).items()
 
 
 def paths(typed: str) -> list[Choice]:
-    """Files and folders of this machine that begin as `typed`, hidden ones only if asked for. None
-    with a space in it: it would need quotes."""
+    """Local files and folders that start with `typed`; hidden ones only if it starts with a dot.
+    Names with spaces, which would need quotes, are left out."""
     folder, slash, begun = typed.rpartition("/")
     place = Path(folder + slash).expanduser() if slash else Path()
     try:
         with os.scandir(place) as entries:
-            found = sorted(
+            matches = sorted(
                 (entry.name, entry.is_dir())
                 for entry in entries
                 if entry.name.startswith(begun)
@@ -249,11 +248,11 @@ def paths(typed: str) -> list[Choice]:
         return []
     return [
         (f"{folder}{slash}{name}{'/' if is_folder else ''}", "folder" if is_folder else "")
-        for name, is_folder in found[:MOST]
+        for name, is_folder in matches[:MOST]
     ]
 
 
-# The chat's own words -----------------------------------------------------------------------------
+# The chat's own commands --------------------------------------------------------------------------
 
 
 def _of_open(rest: str, state: ClientState) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""Where a person reads and types, and what stands beside the messages there."""
+"""Consoles for a chat, the status line, and the rendering of lines."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hubbub.people.chat import slash
 from hubbub.people.chat.completion import Candidate, candidates
 from hubbub.people.chat.session import ChatSession
 from hubbub.people.commands import Command, all_commands
-from hubbub.people.messages import attachment_words, colour_of, marks, speaker
+from hubbub.people.messages import attachment_text, colour_of, marks, speaker
 from hubbub.people.shown import (
     DayHeading,
     Line,
+    MessageLine,
     NoteLine,
     OtherThreadLine,
-    SaidLine,
     ThreadHeading,
     Tone,
 )
@@ -33,19 +33,19 @@ __all__ = ["STYLES", "Console", "Fragments", "PipeConsole", "Status", "plain", "
 
 
 class Status:
-    """What stands beside the messages at a moment: for a prompt and a status line."""
+    """The data for the prompt and the status line."""
 
     def __init__(self, session: ChatSession):
         self.session = session
         self.network = ""
         self.sending = 0
-        """Messages whose answer has not come yet."""
+        """The number of messages that the hub has not confirmed."""
         self.carrying = ""
-        """How far a file is on its way: `photo.png 40 %`."""
+        """The progress of a file transfer: `photo.png 40 %`."""
         self.lost: str | None = None
-        """Why there is no connection."""
+        """Why there is no connection; None: connected."""
         self.others: Sequence[Command] = ()
-        """Commands of mods that do not come with Hubbub."""
+        """Commands of third-party mods."""
         self._retry_at = 0.0
 
     def disconnected(self, item: Disconnected) -> None:
@@ -60,7 +60,7 @@ class Status:
         return f"{self.session.shown(self.session.current)}> "
 
     def candidates(self, before: str) -> list[Candidate]:
-        """The completions for a line that reads `before` up to the cursor."""
+        """The completions for the text before the cursor."""
         everything = (*all_commands(), *self.others) if before.startswith("/") else ()
         commands = slash.offered(everything, self.session.offers)
         local = {name: each.help for name, each in slash.LOCAL.items()}
@@ -71,8 +71,8 @@ class Status:
         parts: list[tuple[str, str]] = []
         if self.lost is not None:
             left = max(0.0, self._retry_at - SystemClock.monotonic())
-            when = f"trying again in {left:.0f} s" if left >= 1 else "trying again"
-            waiting = f", {self.sending} to send" if self.sending else ""
+            when = f"reconnecting in {left:.0f} s" if left >= 1 else "reconnecting"
+            waiting = f", {self.sending} unsent" if self.sending else ""
             parts.append(("lost", f"not connected ({self.lost}), {when}{waiting}"))
         elif self.sending:
             parts.append(("quiet", "sending…"))
@@ -88,25 +88,25 @@ class Status:
 
 
 class Console(Protocol):
-    """Where a person reads and types."""
+    """Where the person types and lines are shown."""
 
     def start(self, status: Status) -> None:
-        """Called once, before anything is shown."""
+        """Called once, before the first line."""
         ...
 
     async def read(self) -> str | None:
-        """The next line; None when there are no more."""
+        """The next line; None at the end of the input."""
         ...
 
     def show(self, lines: Sequence[Line]) -> None: ...
 
     def refresh(self) -> None:
-        """The status has changed."""
+        """Redraw the status."""
         ...
 
     @property
     def patient(self) -> bool:
-        """Whether each line shall be done with before the next one is read (a script's input)."""
+        """Whether to finish each line before reading the next one (a script's input)."""
         ...
 
 
@@ -114,11 +114,11 @@ class Console(Protocol):
 
 
 UNLIMITED = 1_000_000
-"""Columns: a script wants whole lines."""
+"""Columns: a script needs whole lines."""
 
 
 class PipeConsole:
-    """Reads a file descriptor (a pipe, a file, a socket) line by line and writes text."""
+    """Reads lines from a file descriptor (a pipe, a file, a socket) and writes text."""
 
     patient = True
 
@@ -129,10 +129,10 @@ class PipeConsole:
         self._wake = asyncio.Event()
 
     def start(self, status: Status) -> None:
-        """Nothing is shown beside the lines."""
+        """Does nothing: there is no status line."""
 
     def refresh(self) -> None:
-        """As `start`."""
+        """Does nothing, like `start`."""
 
     async def read(self) -> str | None:
         while b"\n" not in self._pending and not self._ended:
@@ -152,19 +152,19 @@ class PipeConsole:
                 self._out.write(plain(render(line, UNLIMITED)) + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # The reader has gone (`hubbub chat | head`): as good as the end of the input.
+            # The reader has gone (`hubbub chat | head`): treat it as the end of the input.
             self._out = io.StringIO()
             self._pending, self._ended = b"", True
             self._wake.set()
 
     async def _readable(self) -> None:
-        """Wait until reading does not block. A regular file never does."""
+        """Wait until reading does not block. Regular files never block."""
         loop = asyncio.get_running_loop()
         self._wake.clear()
         try:
             loop.add_reader(self._source, self._wake.set)
         except PermissionError:
-            return  # what the selector says of regular files
+            return  # the selector's error for regular files
         try:
             await self._wake.wait()
         finally:
@@ -187,7 +187,7 @@ STYLES = {
     "toolbar.lost": "fg:#d75f5f bold",
     "prompt": "bold",
 }
-"""Every colour is readable on dark and on light (`people.messages`)."""
+"""All colours are readable on dark and light backgrounds (`people.messages`)."""
 _TONES: dict[Tone, str] = {
     "info": "class:dim",
     "good": "class:good",
@@ -200,15 +200,15 @@ _INDENT = " " * 6
 
 
 def render(line: Line, width: int = WIDTH) -> Fragments:
-    """One line as fragments, without the line end.
+    """A line as fragments, without the line end.
 
-    What others wrote comes out with its control characters visible.
+    Control characters in text by others are made visible.
     """
     match line:
-        case SaidLine():
-            return _said(line, width)
+        case MessageLine():
+            return _message(line, width)
         case OtherThreadLine():
-            return _elsewhere(line, width)
+            return _other_thread(line, width)
         case ThreadHeading():
             return [("class:opened", f"── {line.thread} ──")]
         case DayHeading():
@@ -222,33 +222,33 @@ def render(line: Line, width: int = WIDTH) -> Fragments:
 
 
 def plain(fragments: Iterable[tuple[str, str]]) -> str:
-    """The text alone."""
+    """The fragments' text without styles."""
     return "".join(text for _, text in fragments)
 
 
-def _said(said: SaidLine, width: int) -> Fragments:
-    message = said.message
+def _message(line: MessageLine, width: int) -> Fragments:
+    message = line.message
     head: Fragments = [("class:dim", f"{_time(message)} {message.id} ")]
     if message.sender_kind == "system":
         return [*head, ("class:dim", wrap(_body(message), width, _INDENT, columns(plain(head))))]
     head.append((f"{colour_of(message.sender_id)} bold", speaker(message)))
-    if known := marks(message):
-        head.append(("class:dim", f" {known}"))
+    if marked := marks(message):
+        head.append(("class:dim", f" {marked}"))
     head.append(("", ": "))
-    state = " ✓" if said.mine else ""
+    state = " ✓" if line.mine else ""
     body = wrap(_body(message) + state, width, _INDENT, columns(plain(head)))
-    below: Fragments = [("class:dim", f"\n{_INDENT}{said.reactions}")] if said.reactions else []
-    if said.mentions_me:
-        return [*head, *_highlighted(body, said.me, "class:mentioned"), *below]
+    below: Fragments = [("class:dim", f"\n{_INDENT}{line.reactions}")] if line.reactions else []
+    if line.mentions_me:
+        return [*head, *_highlighted(body, line.me, "class:mentioned"), *below]
     return [*head, ("", body.removesuffix(state)), ("class:dim", state), *below]
 
 
-def _elsewhere(line: OtherThreadLine, width: int) -> Fragments:
+def _other_thread(line: OtherThreadLine, width: int) -> Fragments:
     message = line.message
-    known = marks(message)
+    marked = marks(message)
     text = (
         f"{_time(message)} {message.id} [{line.thread}] "
-        f"{speaker(message)}{f' {known}' if known else ''}: {one_line(message.text)}"
+        f"{speaker(message)}{f' {marked}' if marked else ''}: {one_line(message.text)}"
     )
     mark, state = "! " if line.mentions_me else "", " ✓" if line.mine else ""
     style = "class:mentioned" if line.mentions_me else "class:dim"
@@ -260,12 +260,12 @@ def _body(message: Message) -> str:
     if message.quote is not None:
         parts.append(f"> {one_line(message.quote.text)}")
     parts += visible(message.text).rstrip().split("\n")
-    parts += map(attachment_words, message.attachments)
+    parts += map(attachment_text, message.attachments)
     return "\n".join(parts)
 
 
 def _highlighted(text: str, me: str, base: str) -> Fragments:
-    """The text with each @me set off."""
+    """The text with each @me highlighted."""
     pieces = re.split(rf"(@{re.escape(me)})(?![A-Za-z0-9_-])", text)
     marked = [("class:mention" if n % 2 else base, piece) for n, piece in enumerate(pieces)]
     return [(style, piece) for style, piece in marked if piece]

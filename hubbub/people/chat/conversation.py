@@ -1,4 +1,4 @@
-"""A chat at work: what was typed becomes calls, what arrives becomes lines."""
+"""A running chat: turns typed lines into calls, and events into lines."""
 
 from __future__ import annotations
 
@@ -39,21 +39,22 @@ from hubbub.waiting import done_within
 __all__ = ["run_chat"]
 
 FINISH_S = 5.0
-"""Seconds that leaving waits for answers to what was said."""
+"""Seconds that leaving waits for the hub to confirm messages."""
 BEGINNING = 80
-"""Columns of a message that is shown again because it was not sent."""
+"""Columns shown of a message that was not sent."""
 CAUGHT_UP_S = 0.3
-"""Silence after which what was missed while away has arrived."""
+"""Seconds without events after which the missed messages have arrived."""
 Mode = Literal["queue", "steer", "interrupt"]
 _SPACED_NAMES = re.compile(r"^((?:\S+ +,)*\S+) +,(?=\S)")
 
 
 async def run_chat(client: Client, console: Console, *, opening: str | None = None) -> int:
-    """Chat until the person leaves or the hub closes for good. The client has joined already.
+    """Chat until the person leaves or the hub closes the connection for good. The client must have
+    joined.
 
-    `opening` names the thread to begin in, as /open does; None: where everybody is. Returns an exit
-    code: 0; or 1 when the hub ended it, or when a line of a script (a patient console) was refused
-    or not sent.
+    `opening` names the first thread, as in /open; None: the broadcast thread. Returns an exit
+    code: 0, or 1 if the hub closed the connection or a line of a script (a patient console) was
+    refused or not sent.
     """
     chat = LineChat(client, console, opening)
     console.start(chat.status)
@@ -61,7 +62,7 @@ async def run_chat(client: Client, console: Console, *, opening: str | None = No
         following = tasks.create_task(chat.follow())
         working = tasks.create_task(chat.work())
         typing = tasks.create_task(chat.read())
-        if not console.patient:  # so that the first slash is quick
+        if not console.patient:  # load the commands before the first slash
             tasks.create_task(asyncio.to_thread(all_commands))
         await asyncio.wait({following, typing}, return_when=asyncio.FIRST_COMPLETED)
         for task in (following, working, typing):
@@ -76,22 +77,22 @@ class LineChat:
         self.session = ChatSession(client.participant)
         self.status = Status(self.session)
         self.ended = False
-        """Whether the hub closed for good."""
+        """Whether the hub closed the connection for good."""
         self.refused = False
-        """Whether something that was typed could not be done."""
+        """Whether a typed line failed."""
         self._opening = opening
         self._client, self._console = client, console
         self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
-        self._began = asyncio.Event()
-        self._heard = asyncio.Event()  # somebody else spoke in the current thread
+        self._connected = asyncio.Event()
+        self._answered = asyncio.Event()  # another participant posted in the current thread
         self._summary: asyncio.TimerHandle | None = None
-        self._marked: dict[str, int] = {}  # how far the hub knows that threads are read
+        self._marked: dict[str, int] = {}  # the hub's read marks
         self._person = PersonClient(client, self.session, CHAT, here=True, progress=self._carrying)
 
-    # Arriving ---------------------------------------------------------------------------------
+    # Events -----------------------------------------------------------------------------------
 
     async def follow(self) -> None:
-        """Show what arrives, until the hub closes for good."""
+        """Show events until the hub closes the connection for good."""
         try:
             async for item in self._client.events():
                 self._take(item)
@@ -108,9 +109,9 @@ class LineChat:
                 self._mark_read(item.message.thread_id)
                 self._summarise_soon()
                 here = item.message.thread_id == self.session.current
-                spoken = item.message.amends is None
-                if here and spoken and item.message.sender_id != self.session.me:
-                    self._heard.set()
+                is_new = item.message.amends is None
+                if here and is_new and item.message.sender_id != self.session.me:
+                    self._answered.set()
             case Signal():
                 self.session.hear(item, SystemClock.monotonic())
                 self.show(self.session.signalled(item))
@@ -119,7 +120,7 @@ class LineChat:
             case Disconnected():
                 if self.status.lost is None:
                     why = item.reason or f"closed with {item.code}"
-                    self.show([NoteLine(f"connection lost ({why}); trying again", "error")])
+                    self.show([NoteLine(f"connection lost ({why}); reconnecting", "error")])
                 self.status.disconnected(item)
             case Ready():
                 self._ready(item)
@@ -133,8 +134,8 @@ class LineChat:
         self.show(self.session.begin(ready))
         if not ready.resumed:
             self._marked = {id: thread.read for id, thread in self.session.threads.items()}
-        if not self._began.is_set():
-            self._began.set()
+        if not self._connected.is_set():
+            self._connected.set()
             self._begin_in(self._opening)
             self.do(lambda: self._open(self.session.current, first=True))
             if self.session.offers - known_operations().keys():
@@ -148,20 +149,21 @@ class LineChat:
             self._refuse(str(exc))
 
     async def _describe(self) -> None:
-        """Ask what the operations of mods take that do not come with Hubbub."""
+        """Load the commands of third-party mods."""
         known = known_operations().keys()
         mods = await self._person.ask(ModStates, "list_mods")
-        found: list[Command] = []
+        commands: list[Command] = []
         for mod in mods.mods:
             if names := [name for name in mod.operations if name not in known]:
-                told = await self._person.ask(
+                answer = await self._person.ask(
                     OperationSchemas, "describe_operations", names=[*names]
                 )
-                found += mod_commands(mod.name, described_operations(told.operations, mod.name))
-        self.status.others = found
+                operations = described_operations(answer.operations, mod.name)
+                commands += mod_commands(mod.name, operations)
+        self.status.others = commands
 
     def _summarise_soon(self) -> None:
-        """Say what was missed once nothing more of it comes for a moment."""
+        """Show the line about missed messages once no more have arrived for a moment."""
         if self._summary is not None:
             self._summary.cancel()
         loop = asyncio.get_running_loop()
@@ -170,13 +172,13 @@ class LineChat:
     # Typing -----------------------------------------------------------------------------------
 
     async def read(self) -> None:
-        """Obey what is typed, until the person leaves; then wait for what is under way."""
-        await self._began.wait()
+        """Process typed lines until the person leaves; then wait for pending work."""
+        await self._connected.wait()
         if self._console.patient:
             await self._jobs.join()
         while (line := await self._console.read()) is not None:
             try:
-                if not self._obey(line.strip()):
+                if not self._process(line.strip()):
                     break
             except UserError as exc:
                 self._refuse(str(exc))
@@ -184,8 +186,8 @@ class LineChat:
                 await self._jobs.join()
         await self._finish()
 
-    def _obey(self, line: str) -> bool:
-        """Do what a line says; False: the person leaves. Raises `UserError`."""
+    def _process(self, line: str) -> bool:
+        """Process a line; returns False if the person leaves. Raises `UserError`."""
         if not line.startswith("/") or line.startswith("//"):
             if line:
                 self.say(line.removeprefix("/"))
@@ -206,18 +208,18 @@ class LineChat:
         return True
 
     def _is_more(self, word: str, rest: str) -> bool:
-        """Whether a word of the chat's own begins a longer command: `/threads mute`."""
+        """Whether one of the chat's own words starts a longer command: `/threads mute`."""
         both = f"{word} {rest.partition(' ')[0]}".lower()
         return any(c.path == both and c.where != "shell" for c in all_commands())
 
     async def _finish(self) -> None:
-        """Wait for answers to what was said, unless there is no connection to hear them from."""
+        """Wait for pending messages, unless there is no connection."""
         within = FINISH_S if self.status.lost is None else 0
         if not await done_within(self._jobs.join(), within) and self.status.sending:
             self._refuse(f"{self.status.sending} not sent")
 
     async def work(self) -> None:
-        """Do what the commands ask of the hub, one after the other."""
+        """Run the jobs one after the other."""
         while True:
             job = await self._jobs.get()
             try:
@@ -225,7 +227,7 @@ class LineChat:
             except (OperationError, UserError) as exc:
                 self._refuse(_why(exc))
             except ConnectionLost:
-                return  # `follow` says so
+                return  # `follow` shows it
             finally:
                 self._jobs.task_done()
 
@@ -233,9 +235,9 @@ class LineChat:
         self._jobs.put_nowait(job)
 
     def ask(self, job: Callable[[], Awaitable[None]]) -> None:
-        """Do what shows nothing before the hub has answered."""
+        """Queue a job that shows nothing until the hub answers."""
         if self.status.lost is not None:
-            self.show([NoteLine("not connected; the answer comes later")])
+            self.show([NoteLine("not connected; will run after reconnecting")])
         self.do(job)
 
     async def perform(self, command: Command, given: Given) -> None:
@@ -249,21 +251,21 @@ class LineChat:
         self.status.carrying = so_far
         self._console.refresh()
 
-    # The chat's own words ---------------------------------------------------------------------
+    # The chat's own commands ------------------------------------------------------------------
 
     def _do_local(self, word: str, rest: str) -> None:
-        """Do what one of `slash.LOCAL` says. Raises `UserError`."""
+        """Run a command of `slash.LOCAL`. Raises `UserError`."""
         match word:
             case "threads":
-                _nothing(rest.removeprefix("list"))
+                _check_empty(rest.removeprefix("list"))
                 self.show(self.session.lists())
             case "who":
-                _nothing(rest)
+                _check_empty(rest)
                 command, _ = slash.find("agents list", self.session.offers, (), ())
                 self.ask(lambda: self.perform(command, {}))
             case "open":
                 if not rest:
-                    raise UserError("takes a number of /threads or the name of a thread")
+                    raise UserError("takes a number from /threads or a thread's name")
                 self.switch(self.session.find(rest))
             case "dm":
                 self._direct(rest)
@@ -273,7 +275,7 @@ class LineChat:
                     raise UserError("takes a message's id and a text")
                 self.send(text.strip(), "reply", message_id=message_id)
             case "more":
-                _nothing(rest)
+                _check_empty(rest)
                 self.ask(self.more)
             case "join":
                 name = _one_word(rest).lstrip("#")
@@ -290,16 +292,16 @@ class LineChat:
                 self.do(lambda: self.wait(seconds))
             case _:
                 everything = (*all_commands(), *self.status.others)
-                there = list(slash.offered(everything, self.session.offers))
-                self.show(slash.help_lines(rest, there))
+                available = list(slash.offered(everything, self.session.offers))
+                self.show(slash.help_lines(rest, available))
 
     def _direct(self, rest: str) -> None:
         # Completion puts a space after each name: `bob ,carol hi`.
         names, _, text = _SPACED_NAMES.sub(lambda m: re.sub(r" +,", ",", m[0]), rest).partition(" ")
-        found = names_in(names)
-        if not found:
-            raise UserError("takes a name, or several with commas")
-        self.switch(self.session.direct(found))
+        participants = names_in(names)
+        if not participants:
+            raise UserError("takes a name, or several separated by commas")
+        self.switch(self.session.direct(participants))
         if text.strip():
             self.say(text.strip())
 
@@ -308,7 +310,7 @@ class LineChat:
             raise UserError("takes one channel, or nothing for the current one")
         channel, root = rest.lstrip("#"), thread_ids.root(self.session.current)
         if not channel and not root.startswith("channel."):
-            raise UserError("this is no channel; name one")
+            raise UserError("this is not a channel; name one")
         self.ask(lambda: self.leave(channel or root.partition(".")[2]))
 
     async def enter(self, operation: str, channel: str, argument: str) -> None:
@@ -322,46 +324,46 @@ class LineChat:
         await self._client.call("leave_channel", channel=channel)
         self.show(self.session.left(channel))
 
-    # Speaking ---------------------------------------------------------------------------------
+    # Sending ----------------------------------------------------------------------------------
 
     def say(self, text: str, mode: Mode | None = None) -> None:
-        """Say it in the open thread."""
+        """Post in the open thread."""
         if not text:
             raise UserError("takes a text")
         current = self.session.current
         if thread_ids.kind_of(current) == "mod":
-            raise UserError("only the network itself speaks here; /open another thread")
+            raise UserError("only the network itself can post here; /open another thread")
         operation, where = self.session.way_to(current)
         self.send(text, operation, mode, **where)
 
     def send(self, text: str, operation: str, mode: Mode | None = None, **args: str) -> None:
         self.status.sending += 1
         if self.status.lost is not None:
-            self.show([NoteLine(f"not connected; will be sent later: {_beginning(text)}")])
+            self.show([NoteLine(f"not connected; will send later: {_beginning(text)}")])
         self.do(lambda: self._deliver(text, operation, args, mode))
         self._console.refresh()
 
-    def _other_way(self, exc: OperationError, args: dict[str, str]) -> str:
-        """How to speak in a thread that only an agent is in, for whom this person speaks."""
+    def _speak_as_hint(self, exc: OperationError, args: dict[str, str]) -> str:
+        """How to post in a thread of an agent that this person speaks for."""
         thread = thread_ids.root(args.get("to", ""))
         if exc.code != ErrorCode.UNKNOWN_THREAD or not thread.startswith("dm."):
             return ""
         members = thread_ids.members_of(thread)
         agents = [agent for agent in self.session.oversight.spoken_for if agent in members]
-        return f"; you speak there by /as {agents[0]} <text>" if agents else ""
+        return f"; post there with /as {agents[0]} <text>" if agents else ""
 
     async def _deliver(
         self, text: str, operation: str, args: dict[str, str], mode: Mode | None
     ) -> None:
-        self._heard.clear()
-        wish = {} if mode is None else {"mode": mode}
+        self._answered.clear()
+        options = {} if mode is None else {"mode": mode}
         try:
-            value = await self._client.call(operation, text=text, **args, **wish)
+            value = await self._client.call(operation, text=text, **args, **options)
             result = SendResult.model_validate(value)
             self.show(self.session.sent(result))
             self._mark_read(result.thread_id)
         except OperationError as exc:
-            why = _why(exc) + self._other_way(exc, args)
+            why = _why(exc) + self._speak_as_hint(exc, args)
             self._refuse(f"✗ not sent: {why}: {_beginning(text)}")
         finally:
             self.status.sending -= 1
@@ -370,9 +372,9 @@ class LineChat:
     # Threads ----------------------------------------------------------------------------------
 
     def switch(self, thread_id: str) -> None:
-        """What is typed from now on goes to this thread; its history is shown when it is here."""
+        """Send further lines to this thread, and show its history once it arrives."""
         self.session.switch(thread_id)
-        self._heard.clear()
+        self._answered.clear()
         if self.status.lost is None:
             self.do(lambda: self._open(thread_id))
         else:
@@ -383,7 +385,7 @@ class LineChat:
     async def _open(self, thread_id: str, *, first: bool = False) -> None:
         await self._read(thread_id, None)
         if thread_id != self.session.current:
-            return  # the person has gone on already
+            return  # the person has switched again
         self.show(self.session.open(thread_id))
         self._mark_read(thread_id)
         if first and (hint := self.session.hint()) is not None:
@@ -391,25 +393,25 @@ class LineChat:
         self._console.refresh()
 
     def _mark_read(self, thread_id: str) -> None:
-        """Tell the hub, and so this person's other windows, what has been shown here."""
+        """Send the read mark of a thread to the hub, and so to this person's other windows."""
         thread = self.session.thread(thread_id)
         if thread.read > self._marked.get(thread_id, 0):
             self._marked[thread_id] = thread.read
             answered = self.session.marking(thread_id, thread.read)
-            asked = self._client.post("mark_read", thread=thread_id, upto=thread.read)
-            asked.add_done_callback(answered)
+            pending = self._client.post("mark_read", thread=thread_id, upto=thread.read)
+            pending.add_done_callback(answered)
 
     async def more(self) -> None:
         thread = self.session.thread(self.session.current)
-        asked: int | None = None
-        # A page may have nothing but edits.
-        while thread.more and thread.shown_from <= thread.first and thread.oldest != asked:
-            asked = thread.oldest
-            await self._read(thread.id, asked or None)
+        before: int | None = None
+        # A page can consist of edits only.
+        while thread.more and thread.shown_from <= thread.first and thread.oldest != before:
+            before = thread.oldest
+            await self._read(thread.id, before or None)
         self.show(self.session.older())
 
     async def _read(self, thread_id: str, before: int | None) -> None:
-        """Ask for a page of a thread. An empty one does not exist yet."""
+        """Read a page of a thread. An empty thread does not exist yet."""
         try:
             page = await self._client.call(
                 "read_thread", thread=thread_id, before=before, limit=HISTORY
@@ -418,12 +420,12 @@ class LineChat:
             if exc.code != ErrorCode.UNKNOWN_THREAD:
                 raise
         else:
-            found = ThreadPage.model_validate(page)
-            self.session.learn(found)
-            await self._read_reactions(found)
+            thread_page = ThreadPage.model_validate(page)
+            self.session.learn(thread_page)
+            await self._read_reactions(thread_page)
 
     async def _read_reactions(self, page: ThreadPage) -> None:
-        """What stands below the messages of a page, if the network has reactions."""
+        """Read the reactions to the messages of a page, if the network has them."""
         if page.messages and "list_reactions" in self.session.offers:
             first, last = page.messages[0].tseq, page.messages[-1].tseq
             answer = await self._client.call(
@@ -431,16 +433,16 @@ class LineChat:
             )
             for under in Reactions.model_validate(answer).messages:
                 counts = [(each.emoji, each.count) for each in under.reactions]
-                self.session.seen.react(under.message_id, counts)
+                self.session.known_ids.react(under.message_id, counts)
 
     async def wait(self, seconds: float) -> None:
-        """Until somebody else has spoken here since this person did."""
+        """Wait for an answer to this person's last message here."""
         try:
             async with asyncio.timeout(seconds):
-                await self._heard.wait()
+                await self._answered.wait()
         except TimeoutError:
-            pass  # no answer came, which is an answer too
-        self._heard.clear()
+            pass  # no answer in time is a valid outcome
+        self._answered.clear()
 
     def _refuse(self, why: str) -> None:
         self.refused = True
@@ -451,9 +453,9 @@ class LineChat:
             self._console.show(lines)
 
 
-def _nothing(rest: str) -> None:
+def _check_empty(rest: str) -> None:
     if rest:
-        raise UserError("takes nothing after it")
+        raise UserError("takes no arguments")
 
 
 def _one_word(rest: str) -> str:
@@ -478,7 +480,7 @@ def _beginning(text: str) -> str:
 
 
 def _why(error: OperationError | UserError) -> str:
-    """Why something failed, with the words of the chat in place of the hub's operations."""
+    """The error message, with the chat's commands in place of the hub's operations."""
     return (
         in_commands(error.message, CHAT, chat=True)
         if isinstance(error, OperationError)

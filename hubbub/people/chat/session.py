@@ -1,6 +1,6 @@
-"""The state of a chat: threads, what is unread, who does what. Pure: time is passed in.
+"""The state of a chat: threads, unread counts, activities. Pure: time is passed in.
 
-Every method that takes something in returns the lines to show for it.
+Methods that process an event return the lines to show for it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,16 @@ from collections.abc import Iterable
 from hubbub.errors import UserError
 from hubbub.people.commands import CHAT
 from hubbub.people.figures import delivery_notes
-from hubbub.people.messages import amendment_words
+from hubbub.people.messages import amendment_text
 from hubbub.people.notices import notice
-from hubbub.people.shown import DayHeading, Line, NoteLine, OtherThreadLine, SaidLine, ThreadHeading
+from hubbub.people.shown import (
+    DayHeading,
+    Line,
+    MessageLine,
+    NoteLine,
+    OtherThreadLine,
+    ThreadHeading,
+)
 from hubbub.people.state import ClientState, ClientThread
 from hubbub.people.text import clip, one_line
 from hubbub.protocol import thread_ids
@@ -24,9 +31,9 @@ from hubbub.wording import did_you_mean
 __all__ = ["HISTORY", "ChatSession"]
 
 HISTORY = 20
-"""Messages shown when a thread is opened."""
+"""Messages shown when a thread opens."""
 PREVIEW = 200
-"""Columns of a last message in the list of threads; a narrow terminal shows less."""
+"""Columns of the last message in the list of threads; a narrow terminal cuts it further."""
 
 
 class ChatSession(ClientState):
@@ -36,30 +43,30 @@ class ChatSession(ClientState):
         super().__init__(me)
         self.listing: list[str] = []
         """Ids of the last list of threads, for `/open 2`."""
-        self._head = 0  # events up to here were missed while away
+        self._head = 0  # events up to here arrived while the person was away
         self._missed: dict[str, int] = {}
-        self._told_away: dict[str, tuple[str, ...]] = {}
-        self._told_overheard: set[str] = set()
+        self._noted_away: dict[str, tuple[str, ...]] = {}
+        self._explained_threads: set[str] = set()
         self._opening = False
         self._day: object = None
 
     # What arrives -----------------------------------------------------------------------------
 
     def begin(self, ready: Ready) -> list[Line]:
-        """A connection stands. The first one, and one that did not resume, start afresh."""
+        """Take a new connection. The first one, and one that did not resume, start fresh."""
         self._head = ready.head
         first = not self.threads
         if not self.know(ready):
-            return [NoteLine("connected again", "good")]
+            return [NoteLine("reconnected", "good")]
         self._missed.clear()
         if not first:
-            note = NoteLine("connected again; the network has started anew", "good")
+            note = NoteLine("reconnected; the network has restarted", "good")
             return [note, *self.open(self.current)]
         self.switch(thread_ids.BROADCAST)
         return []
 
     def take(self, event: Event) -> list[Line]:
-        """A message arrived."""
+        """Process a message."""
         message = event.message
         if not self.note(message):
             return []
@@ -67,33 +74,33 @@ class ChatSession(ClientState):
         if message.amends is not None:
             return self._amended(message)
         if thread.id == self.current:
-            # Until the thread has been opened its history is on the way; older than what is shown
-            # is what was missed while away, which `older` shows.
+            # While the thread opens, its history is on the way. Messages older than those shown
+            # were missed while away; `older` shows them.
             if self._opening or message.tseq < thread.shown_from:
                 return []
-            return self._said([message])
+            return self._messages([message])
         if message.tseq <= thread.read:
-            return []  # said or read in another window
+            return []  # sent or read in another window
         if event.seq <= self._head:
             self._missed[thread.id] = self._missed.get(thread.id, 0) + 1
             return []
-        elsewhere = OtherThreadLine(message, self.shown(thread.id), self._mentions_me(message))
-        return [*self.missed(), elsewhere]
+        line = OtherThreadLine(message, self.shown(thread.id), self._mentions_me(message))
+        return [*self.missed(), line]
 
     def _amended(self, amendment: Message) -> list[Line]:
-        """One line for what has become of a message that is shown here; else nothing."""
+        """One line for an edit or deletion of a visible message; else none."""
         thread = self.thread(amendment.thread_id)
         if thread.id != self.current or self._opening:
             return []
         if thread.read >= amendment.tseq - 1:
-            thread.read = max(thread.read, amendment.tseq)  # nothing of it is left to be seen
+            thread.read = max(thread.read, amendment.tseq)  # it needs no reading of its own
         assert amendment.amends is not None, "is an amendment"
         if not self._shows(amendment.amends.message_id):
             return []
-        return [NoteLine(amendment_words(amendment))]
+        return [NoteLine(amendment_text(amendment))]
 
     def _shows(self, message_id: str) -> bool:
-        """Whether a message of the open thread has been shown since that was opened."""
+        """Whether a message of the open thread is visible."""
         thread = self.thread(self.current)
         shown = thread.shown_from
         return not self._opening and any(
@@ -102,7 +109,7 @@ class ChatSession(ClientState):
         )
 
     def missed(self) -> list[Line]:
-        """One line about what arrived while this person was away; nothing the second time."""
+        """One line about messages that arrived while the person was away; empty the next time."""
         if not self._missed:
             return []
         parts = [self._count(self.threads[name], count) for name, count in self._missed.items()]
@@ -110,50 +117,51 @@ class ChatSession(ClientState):
         return [NoteLine(f"while you were away: {', '.join(parts)}")]
 
     def signalled(self, signal: Signal) -> list[Line]:
-        """News of approvals, stops and take-overs, and what reaches an agent that this person
+        """Lines about approvals, stops and takeovers, and messages to an agent that this person
         speaks for."""
         lines: list[Line] = [*map(NoteLine, self.oversight.hear(signal, self.shown, CHAT))]
-        lines += self._of_mods(signal)
-        if (heard := self.overhear(signal)) is None:
+        lines += self._mod_notices(signal)
+        if (observed := self.observe(signal)) is None:
             return lines
-        message = heard.message
+        message = observed.message
         if message.amends is not None:
             return [*lines, *self._amended(message)]
         if message.thread_id == self.current and not self._opening:
-            return [*lines, *self._said([message])]
+            return [*lines, *self._messages([message])]
         lines.append(
-            OtherThreadLine(message, f"{heard.agent} hears {self.shown(message.thread_id)}")
+            OtherThreadLine(message, f"to {observed.agent} in {self.shown(message.thread_id)}")
         )
-        if message.thread_id not in self._told_overheard:
-            self._told_overheard.add(message.thread_id)
-            ways = f"/open {message.thread_id}, then /as {heard.agent} <text>"
+        if message.thread_id not in self._explained_threads:
+            self._explained_threads.add(message.thread_id)
+            ways = f"/open {message.thread_id}, then /as {observed.agent} <text>"
             lines.append(NoteLine(f"to answer there: {ways}"))
         return lines
 
-    def _of_mods(self, signal: Signal) -> list[Line]:
-        """One quiet line for what others do with mods, if it is worth one."""
-        found = notice(signal, self.me, self.seen)
-        if found is None or (found.thread_id != self.current and not found.anywhere):
+    def _mod_notices(self, signal: Signal) -> list[Line]:
+        """At most one quiet line for a mod's signal."""
+        mod_notice = notice(signal, self.me, self.known_ids)
+        if mod_notice is None or (mod_notice.thread_id != self.current and not mod_notice.anywhere):
             return []
-        if found.message_id and not self._shows(found.message_id):
+        if mod_notice.message_id and not self._shows(mod_notice.message_id):
             return []
-        where = "" if found.thread_id == self.current else f"[{self.shown(found.thread_id)}] "
-        return [NoteLine(f"{where}{found.text}")]
+        is_here = mod_notice.thread_id == self.current
+        where = "" if is_here else f"[{self.shown(mod_notice.thread_id)}] "
+        return [NoteLine(f"{where}{mod_notice.text}")]
 
     def sent(self, result: SendResult) -> list[Line]:
-        """One's own message is in the log."""
+        """Take the result of sending a message."""
         message, thread = result.message, self.thread(result.thread_id)
         lines: list[Line] = []
         if not self.note(message):
             pass  # its event came first, after a reconnection
         elif thread.id == self.current:
-            lines += self._said([message])
+            lines += self._messages([message])
         else:
             lines.append(OtherThreadLine(message, self.shown(thread.id), mine=True))
-        if result.absent and self._told_away.get(thread.id) != result.absent:
+        if result.absent and self._noted_away.get(thread.id) != result.absent:
             are = "are" if len(result.absent) > 1 else "is"
             lines.append(NoteLine(f"{', '.join(result.absent)} {are} away; the message waits"))
-        self._told_away[thread.id] = result.absent
+        self._noted_away[thread.id] = result.absent
         if result.unresolved:
             names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
             one = result.unresolved[0] if len(result.unresolved) == 1 else ""
@@ -165,11 +173,11 @@ class ChatSession(ClientState):
     # Threads ----------------------------------------------------------------------------------
 
     def switch(self, thread_id: str) -> None:
-        """Make a thread the current one; nothing of it is shown until `open`."""
+        """Make a thread the current one; `open` shows it."""
         self.current, self._opening = thread_id, True
 
     def open(self, thread_id: str) -> list[Line]:
-        """Show a thread from here on: its header and last messages."""
+        """Open a thread: its heading and last messages."""
         thread = self.thread(thread_id)
         self.current, self._opening = thread_id, False
         thread.read = max(thread.read, thread.head)
@@ -177,44 +185,43 @@ class ChatSession(ClientState):
         self._day = None
         messages = list(thread.messages.values())[-HISTORY:]
         thread.shown_from = messages[0].tseq if messages else 0
-        return [ThreadHeading(self.shown(thread_id)), *self._said(messages)]
+        return [ThreadHeading(self.shown(thread_id)), *self._messages(messages)]
 
     def older(self) -> list[Line]:
-        """The page of messages before those that are shown."""
+        """The page of messages before those shown."""
         thread = self.thread(self.current)
         before = [m for m in thread.messages.values() if m.tseq < (thread.shown_from or 1 << 62)]
         if not before:
-            return [NoteLine("that was the beginning of this thread")]
+            return [NoteLine("this is the beginning of the thread")]
         page = before[-HISTORY:]
         thread.shown_from = page[0].tseq
         self._day = None
-        lines = self._said(page)
+        lines = self._messages(page)
         self._day = None
-        return [*lines, NoteLine("— up to here; newer messages stand above —")]
+        return [*lines, NoteLine("— end of older messages; newer ones are above —")]
 
     def lists(self) -> list[Line]:
-        """All threads, the most recently active first, with numbers for `/open`."""
-        found = sorted(self.threads.values(), key=lambda t: (-t.last_seq, t.id))
-        self.listing = [thread.id for thread in found]
-        width = max(len(self.shown(thread.id)) for thread in found)
+        """All threads, most recently active first, with numbers for `/open`."""
+        threads = sorted(self.threads.values(), key=lambda t: (-t.last_seq, t.id))
+        self.listing = [thread.id for thread in threads]
+        width = max(len(self.shown(thread.id)) for thread in threads)
         lines: list[Line] = [
-            NoteLine(self._listed(n, thread, width), cut=True) for n, thread in enumerate(found, 1)
+            NoteLine(self._listed(n, thread, width), cut=True)
+            for n, thread in enumerate(threads, 1)
         ]
-        if any(thread.unread and thread.mentioned for thread in found):
-            lines.append(
-                NoteLine("! marks threads in which you are mentioned; /open <n> opens one")
-            )
+        if any(thread.unread and thread.mentioned for thread in threads):
+            lines.append(NoteLine("! marks threads that mention you; /open <n> opens one"))
         return lines
 
     def _listed(self, number: int, thread: ClientThread, width: int) -> str:
         last = thread.last
         here = "*" if thread.id == self.current else " "
         unread = f"{thread.unread} new{'!' if thread.mentioned else ''}" if thread.unread else ""
-        said = f"{last.sender_id}: {clip(one_line(last.text), PREVIEW)}" if last else "nothing yet"
-        return f"{here}{number:>3}  {self.shown(thread.id):<{width}}  {unread:>7}  {said}"
+        text = f"{last.sender_id}: {clip(one_line(last.text), PREVIEW)}" if last else "empty"
+        return f"{here}{number:>3}  {self.shown(thread.id):<{width}}  {unread:>7}  {text}"
 
     def find(self, target: str) -> str:
-        """As `ClientState.find`; besides, a number of the last list."""
+        """Like `ClientState.find`, and also takes a number from the last list."""
         return self._numbered(int(target)) if target.isdecimal() else super().find(target)
 
     def _numbered(self, number: int) -> str:
@@ -225,33 +232,33 @@ class ChatSession(ClientState):
         return self.listing[number - 1]
 
     def left(self, name: str) -> list[Line]:
-        """This person is not in a channel any more."""
+        """This person left a channel."""
         self.parted(name)
         lines: list[Line] = [NoteLine(f"you left {name}", "good")]
         if thread_ids.root(self.current) == thread_ids.channel(name):
             lines += self.open(thread_ids.BROADCAST)
         return lines
 
-    # What stands around the messages ----------------------------------------------------------
+    # Status and hints -------------------------------------------------------------------------
 
     @property
     def unread(self) -> list[str]:
-        """Threads with something unread, for the status line: `@bob 2`, `#x 1!`."""
-        found = [thread for thread in self.threads.values() if thread.unread]
-        found.sort(key=lambda t: (not t.mentioned, -t.last_seq))
-        return [self._count(thread, thread.unread) for thread in found]
+        """Threads with unread messages, for the status line: `@bob 2`, `#x 1!`."""
+        threads = [thread for thread in self.threads.values() if thread.unread]
+        threads.sort(key=lambda t: (not t.mentioned, -t.last_seq))
+        return [self._count(thread, thread.unread) for thread in threads]
 
     def _count(self, thread: ClientThread, count: int) -> str:
         return f"{self.shown(thread.id)} {count}{'!' if thread.mentioned else ''}"
 
     def hint(self) -> Line | None:
-        """For somebody who has not said anything yet: how to ask an agent."""
+        """How to ask an agent, for a person who has not sent a message yet."""
         messages = (m for thread in self.threads.values() for m in thread.messages.values())
         if any(message.sender_id == self.me for message in messages):
             return None
         agents = sorted(p.id for p in self.participants.values() if p.kind == "agent" and p.present)
         if not agents:
-            return NoteLine("/help lists the commands; no agent is here at the moment")
+            return NoteLine("no agent is online; /help lists the commands")
         name = "concierge" if "concierge" in agents else agents[0]
         return NoteLine(
             f"ask an agent: `@{name} …` here, or `/dm {name}`; /help lists the commands"
@@ -260,7 +267,7 @@ class ChatSession(ClientState):
     def _mentions_me(self, message: Message) -> bool:
         return self.me in message.mentions
 
-    def _said(self, messages: Iterable[Message]) -> list[Line]:
+    def _messages(self, messages: Iterable[Message]) -> list[Line]:
         lines: list[Line] = []
         for message in messages:
             day = message.sent_at.astimezone().date()
@@ -269,8 +276,8 @@ class ChatSession(ClientState):
             self._day = day
             mine = message.sender_id == self.me
             mentions_me = self._mentions_me(message) and not mine
-            below = self.seen.reactions(message.id)
-            lines.append(SaidLine(message, mine, mentions_me, self.me, below))
+            below = self.known_ids.reactions(message.id)
+            lines.append(MessageLine(message, mine, mentions_me, self.me, below))
             shown = self.thread(message.thread_id)
             shown.shown_from = min(shown.shown_from or message.tseq, message.tseq)
             shown.read = max(shown.read, message.tseq)

@@ -1,4 +1,4 @@
-"""What is typed after a slash: which command that is, what it is given, and the help. Pure."""
+"""Slash commands: finding the command, parsing its arguments, and help. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from hubbub.wording import near
 __all__ = ["LOCAL", "find", "help_lines", "missing_mod", "offered", "positional", "read", "usage"]
 
 SHORT = 40
-"""Columns of a usage that others are aligned with in the list of commands."""
+"""Longer usages do not widen the column in the list of commands."""
 _QUOTED = re.compile(r"""(?P<quote>["'])(?P<text>.*?)(?P=quote)(?=\s|$)""")
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z-]*)(?:=|\s+|$)")
 
 
 def offered(commands: Iterable[Command], offers: Collection[str]) -> Iterator[Command]:
-    """Those that a chat has where the hub offers these operations."""
+    """The commands of a chat, given the operations that the hub offers."""
     for command in commands:
         if command.where != "shell" and (not command.operation or command.operation in offers):
             yield command
@@ -32,20 +32,20 @@ def offered(commands: Iterable[Command], offers: Collection[str]) -> Iterator[Co
 def find(
     line: str, offers: Collection[str], others: Iterable[Command], local: Collection[str]
 ) -> tuple[Command, str]:
-    """The command in a line without its slash, and the rest of the line. `others`: of mods that do
-    not come with Hubbub; `local`: words that mean something besides. Raises `UserError`."""
+    """The command in a line without its slash, and the rest of the line. `others` are commands of
+    third-party mods, `local` the chat's own words. Raises `UserError`."""
     words, everything = line.split(), (*all_commands(), *others)
-    there = list(offered(everything, offers))
-    found = find_command(words, there)
-    if found is None:
+    available = list(offered(everything, offers))
+    match = find_command(words, available)
+    if match is None:
         absent = find_command(words, (c for c in everything if c.where != "shell"))
         if absent is not None:
             raise UserError(f"/{absent[0].path} is not available here: {_missing(absent[0])}")
-        known = {*local, *(word for c in there for word in c.path.split())}
-        found_near = near(words[0], known) if words else []
-        hint = f"did you mean /{found_near[0]}?" if found_near else "/help lists them"
+        known = {*local, *(word for c in available for word in c.path.split())}
+        nearest_words = near(words[0], known) if words else []
+        hint = f"did you mean /{nearest_words[0]}?" if nearest_words else "see /help"
         raise UserError(f"there is no command /{words[0] if words else ''}; {hint}")
-    command, count = found
+    command, count = match
     parts = line.split(None, count)
     return command, parts[count].strip() if len(parts) > count else ""
 
@@ -53,20 +53,20 @@ def find(
 def _missing(command: Command) -> str:
     mod = known_operations()[command.operation].mod if command.spec is None else ""
     if not mod:
-        return f"the network offers no {command.operation}"
+        return f"this network has no operation {command.operation}"
     return missing_mod(mod)
 
 
 def missing_mod(mod: str) -> str:
-    """What to do about a mod that the network does not have."""
+    """How to add a mod that the network lacks."""
     return (
-        f"this network does not have the mod {mod}; add `- {mod}` to `mods` in its YAML, "
-        "and start it again"
+        f"this network does not have the mod {mod}; add `- {mod}` to `mods` in its YAML "
+        "and restart it"
     )
 
 
 def positional(command: Command) -> list[Parameter]:
-    """What is typed without its name: not the thread where the open one is meant."""
+    """The positional parameters, without a thread that defaults to the open one."""
     return [p for p in command.positional if not (command.here and p.name == "thread")]
 
 
@@ -81,8 +81,8 @@ def usage(command: Command) -> str:
 
 
 def read(command: Command, rest: str) -> dict[str, JsonValue]:
-    """What a command is given: options first, then what stands without a name, the last of it to
-    the end of the line. Raises `UserError` with how to write it."""
+    """Parse a command's arguments: options and positional ones, the last of which takes the rest of
+    the line. Raises `UserError` with the usage."""
     try:
         return _read(command, rest)
     except UserError as exc:
@@ -112,7 +112,7 @@ def _read(command: Command, rest: str) -> dict[str, JsonValue]:
         if not waiting and _may_name_thread(command, given):
             waiting = [known["thread"]]
         if not waiting:
-            raise UserError("takes nothing after it" if not given else "takes no more than that")
+            raise UserError("takes no arguments" if not given else "takes no more arguments")
         parameter = waiting.pop(0)
         if not waiting and (parameter.prose or parameter.many or parameter.kind == "object"):
             given[parameter.name] = _last(parameter, rest)
@@ -132,7 +132,7 @@ def _read(command: Command, rest: str) -> dict[str, JsonValue]:
 
 
 def _may_name_thread(command: Command, given: dict[str, JsonValue]) -> bool:
-    """Whether a thread may stand where the open one is meant: `/mute #desk`."""
+    """Whether a thread can be named instead of the open one: `/mute #desk`."""
     return command.here and "thread" not in given and "thread" in (command.order or ())
 
 
@@ -144,7 +144,7 @@ def _named(parameter: Parameter) -> str:
 
 
 def _word(rest: str) -> tuple[str, str]:
-    """The first word, or what stands in quotes, and what comes after it."""
+    """The first word or quoted text, and the rest."""
     if (quoted := _QUOTED.match(rest)) is not None:
         return quoted["text"], rest[quoted.end() :].lstrip()
     word, *more = rest.split(None, 1)
@@ -167,17 +167,17 @@ def _last(parameter: Parameter, rest: str) -> JsonValue:
 
 
 def unquoted(text: str) -> str:
-    """Without the quotes around all of it."""
+    """The text without quotes around the whole of it."""
     quoted = _QUOTED.fullmatch(text)
     return text if quoted is None else quoted["text"]
 
 
-# The chat's own words, and its help ---------------------------------------------------------------
+# The chat's own commands, and help ----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class ChatWord:
-    """A word that only a chat has."""
+    """A command that only a chat has."""
 
     usage: str
     help: str
@@ -186,27 +186,27 @@ class ChatWord:
 LOCAL: Mapping[str, ChatWord] = {
     usage[1:].partition(" ")[0]: ChatWord(usage, help)
     for usage, help in (
-        ("/threads", "your threads, unread ones marked"),
-        ("/open <n or name>", "open a thread of that list, @someone or #channel"),
-        ("/dm <who>[,<who>] [text]", "talk to one participant, or to a group"),
-        ("/who", "who is in the network, and what they do"),
-        ("/reply <m42> <text>", "reply under a message, in a thread of its own"),
-        ("/more", "older messages of this thread"),
+        ("/threads", "list your threads, with unread counts"),
+        ("/open <n or name>", "open a thread from that list, @name or #channel"),
+        ("/dm <who>[,<who>] [text]", "message one participant or a group"),
+        ("/who", "list the participants and what they do"),
+        ("/reply <m42> <text>", "reply to a message, in its own thread"),
+        ("/more", "show older messages of this thread"),
         ("/join <name>", "join a channel and open it"),
         ("/create <name>", "create a channel and open it"),
-        ("/leave [name]", "leave a channel, this one by default"),
-        ("/queue <text>", "say it for the next turn, not the one that runs"),
-        ("/steer <text>", "say it to the turn that runs"),
-        ("/interrupt <text>", "end the turn that runs and begin with this"),
-        ("/wait [seconds]", "wait for an answer here (for scripts; 10 s)"),
-        ("/help [word]", "this list; or what a command takes"),
+        ("/leave [name]", "leave a channel, by default this one"),
+        ("/queue <text>", "send for the next turn, leaving the running one alone"),
+        ("/steer <text>", "send to the running turn"),
+        ("/interrupt <text>", "end the running turn and start one with this"),
+        ("/wait [seconds]", "wait for an answer here (for scripts; default 10 s)"),
+        ("/help [word]", "show this list, or the help of a command"),
         ("/quit", "leave (Ctrl-D does too)"),
     )
 }
 
 
 def help_lines(word: str, commands: Iterable[Command]) -> list[NoteLine]:
-    """What can be typed; of one word or group, in detail."""
+    """The list of commands, or the help of one command or group."""
     if word:
         word = word.lstrip("/").lower()
         return _help_of(word, commands) or [NoteLine(f"there is no command {word!r}", "error")]
@@ -215,18 +215,18 @@ def help_lines(word: str, commands: Iterable[Command]) -> list[NoteLine]:
     width = max(len(usage) for usage, _ in lines if len(usage) <= SHORT)
     return [
         *notes(f"{usage:<{width}}  {about}" for usage, about in lines),
-        NoteLine("the first word may be left out where one command only ends so: /claim t3"),
-        NoteLine("everything else is sent to the current thread; @name mentions a participant"),
-        NoteLine("//text says /text; /help <word> says what a command takes"),
+        NoteLine("the first word is optional if the second is unambiguous: /claim t3"),
+        NoteLine("anything else is sent to the current thread; @name mentions a participant"),
+        NoteLine("//text sends /text; /help <word> shows the help of a command"),
     ]
 
 
 def _help_of(word: str, commands: Iterable[Command]) -> list[NoteLine]:
-    found = [NoteLine(f"{LOCAL[word].usage}: {LOCAL[word].help}")] if word in LOCAL else []
+    lines = [NoteLine(f"{LOCAL[word].usage}: {LOCAL[word].help}")] if word in LOCAL else []
     for command in commands:
         if word in (command.path, command.word, command.path.partition(" ")[0]):
-            found.append(NoteLine(f"{usage(command)}: {command.help}"))
+            lines.append(NoteLine(f"{usage(command)}: {command.help}"))
             if word in (command.path, command.word):
                 options = (p for p in command.parameters if p.help)
-                found += [NoteLine(f"    {p.option}  {p.help}") for p in options]
-    return found
+                lines += [NoteLine(f"    {p.option}  {p.help}") for p in options]
+    return lines

@@ -1,4 +1,4 @@
-"""A console on a terminal: a line editor that stays whole while messages arrive above it."""
+"""A terminal console: a line editor that stays intact while messages arrive above it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hubbub.people.shown import Line
 __all__ = ["TerminalConsole"]
 
 REFRESH_S = 1.0
-"""Seconds between looks at the clock: activities grow old, attempts come nearer."""
+"""Seconds between redraws: activities expire, retries count down."""
 
 
 class TerminalConsole:
@@ -35,7 +35,7 @@ class TerminalConsole:
         input: Input | None = None,
         output: Output | None = None,
     ):
-        """`input` and `output`: other terminals than this process's own."""
+        """`input` and `output` replace this process's own terminal."""
         self._input, self._output = input, output
         self._style = Style.from_dict(STYLES)
         self._depth = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None
@@ -74,8 +74,8 @@ class TerminalConsole:
         if not app.is_running:
             self._print(fragments)
             return
-        # As prompt_toolkit's own `run_in_terminal`, but without leaving raw mode: a key that is
-        # pressed at that moment would be swallowed by the terminal's line discipline.
+        # Like prompt_toolkit's `run_in_terminal`, but without leaving raw mode: the terminal's
+        # line discipline would swallow a key pressed at that moment.
         app.renderer.erase()
         self._print(fragments)
         app.renderer.reset()
@@ -96,7 +96,7 @@ class TerminalConsole:
 
 
 class ChatCompleter(Completer):
-    """The chat's completions in prompt_toolkit's words."""
+    """Adapts the chat's completions to prompt_toolkit."""
 
     def __init__(self, status: Status):
         self._status = status
@@ -104,14 +104,14 @@ class ChatCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        # What is typed next is another word, unless a space stands there already.
+        # The next word needs a space, unless one follows already.
         space = "" if document.text_after_cursor.startswith(" ") else " "
-        for found in self._status.candidates(document.text_before_cursor):
+        for candidate in self._status.candidates(document.text_before_cursor):
             yield Completion(
-                found.text + (space if found.last else ""),
-                start_position=-found.replaces,
-                display=found.text,
-                display_meta=found.about,
+                candidate.text + (space if candidate.last else ""),
+                start_position=-candidate.replaces,
+                display=candidate.text,
+                display_meta=candidate.about,
             )
 
 
@@ -120,7 +120,7 @@ def _keys() -> KeyBindings:
 
     @keys.add("c-c")
     def _(event: KeyPressEvent) -> None:
-        """Throw the line away; on an empty one, leave."""
+        """Discard the line; on an empty line, leave."""
         buffer = event.app.current_buffer
         if buffer.text:
             buffer.reset()

@@ -1,7 +1,7 @@
-"""What the commands of each group say differently from their operations: words, columns of lists,
-views of answers, and what takes more than one call.
+"""Where the commands of each group differ from their operations: names, columns of lists, views of
+answers, and commands that make several calls.
 
-One module a group, but for `control`, which has several; each with its table `COMMANDS`. It is
-imported when one of its commands is used.
-Imports `people` without the chat, and the schemas of its own mod.
+One module per group, except `control`, which covers several; each has a table `COMMANDS` and is
+imported when one of its commands is used. Imports `people` without the chat, and the schemas of its
+own mod.
 """

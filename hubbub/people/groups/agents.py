@@ -1,4 +1,4 @@
-"""Participants: who is here, what they can do, and speaking for an agent."""
+"""Participants: presence, capabilities, and speaking for an agent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hubbub.mods.directory.schemas import FoundAgents
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.figures import delivery_notes, moment
-from hubbub.people.oversight import takeover_words
+from hubbub.people.oversight import takeover_text
 from hubbub.people.parameters import Parameter
 from hubbub.people.shown import CommandResult, NoteLine, done, notes, table
 from hubbub.people.text import one_line, visible
@@ -23,17 +23,17 @@ from hubbub.protocol.operations import Done, SendResult
 __all__ = ["COMMANDS"]
 
 
-def fitting(found: FoundAgents, person: PersonClient) -> list[NoteLine]:
-    """Who fits, the best first; or what to do if there is no such agent."""
-    if not found.agents:
-        return [NoteLine(found.advice.replace("list_agents", person.typed("agents list")))]
+def fitting(answer: FoundAgents, person: PersonClient) -> list[NoteLine]:
+    """Matching agents, best first; or advice if there are none."""
+    if not answer.agents:
+        return [NoteLine(answer.advice.replace("list_agents", person.typed("agents list")))]
     rows = ((a.id, _state(a.present, a.open), ", ".join(a.why), a.cost, a.description)
-            for a in found.agents)  # fmt: skip
+            for a in answer.agents)  # fmt: skip
     return table(("NAME", "STATE", "FITS", "COST", ""), rows)
 
 
 def _state(present: bool, open: int) -> str:
-    """Whether it is there, and how much it has to do."""
+    """Presence and workload: `free`, `busy (2)`, `away`."""
     if not present:
         return f"away, {open} waiting" if open else "away"
     return f"busy ({open})" if open else "free"
@@ -47,7 +47,7 @@ async def take_over(person: PersonClient, given: dict[str, Any]) -> CommandResul
     minutes = None if time is None else _minutes(time)
     value = await person.call("take_over", agent=agent, minutes=minutes)
     held = Takeover.model_validate(value)
-    return CommandResult(value, done(takeover_words(held, person.me, person.typed)))
+    return CommandResult(value, done(takeover_text(held, person.me, person.typed)))
 
 
 def _minutes(text: str) -> float:
@@ -57,12 +57,12 @@ def _minutes(text: str) -> float:
     except ValueError:
         seconds = None
     if not isinstance(seconds, float) or not 0 < seconds <= 86400:
-        raise UserError(f"{text!r} is not a time of at most a day, such as 15m or 1h")
+        raise UserError(f"{text!r} is not a duration of at most a day, such as 15m or 1h")
     return seconds / 60
 
 
 async def release(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Let an agent speak for itself; none named: the only one that this person speaks for."""
+    """Release an agent; by default the only one this person speaks for."""
     held = (await person.ask(Takeovers, "list_takeovers")).takeovers
     mine = [each.agent for each in held if each.by == person.me]
     if given.get("agent"):
@@ -70,34 +70,36 @@ async def release(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     elif len(mine) == 1:
         agent = mine[0]
     else:
-        raise UserError(f"name one of {', '.join(mine)}" if mine else "you speak for no agent")
+        raise UserError(
+            f"name one of {', '.join(mine)}" if mine else "you are not speaking for any agent"
+        )
     if agent not in [each.agent for each in held]:
         return CommandResult({"released": agent}, done(f"{agent} already speaks for itself"))
-    heard = person.state.oversight.tells_end("takeover", agent)
+    notified = person.state.oversight.notifies_end("takeover", agent)
     await person.ask(Done, "hand_back", agent=agent)
     line = f"{agent} speaks for itself again"
-    return CommandResult({"released": agent}, [] if heard else done(line))
+    return CommandResult({"released": agent}, [] if notified else done(line))
 
 
 async def speak_as(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Say something in the open thread as an agent that this person has taken over."""
+    """Post in the open thread as an agent that this person has taken over."""
     agent, text = person.agent(given["agent"]), given["text"]
     operation, where = person.state.way_to(person.state.current)
     value = await person.call(operation, text=text, speak_as=agent, **where)
     sent = SendResult.model_validate(value)
-    line = f"{sent.id} said as {agent} in {person.shown(sent.thread_id)}"
+    line = f"{sent.id} sent as {agent} in {person.shown(sent.thread_id)}"
     top = thread_ids.root(sent.thread_id)
     if top.startswith("dm.") and person.me not in thread_ids.members_of(top):
-        line += f": {one_line(text)}"  # the hub brings it to the thread's members only
+        line += f": {one_line(text)}"  # the hub delivers it to the thread's members only
     return CommandResult(value, [*done(line), *notes(delivery_notes(sent, person.typed))])
 
 
-def log(found: AgentLog, person: PersonClient) -> list[NoteLine]:
-    return [NoteLine(visible(line)) for line in found.lines]
+def log(answer: AgentLog, person: PersonClient) -> list[NoteLine]:
+    return [NoteLine(visible(line)) for line in answer.lines]
 
 
 async def add(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Make an agent, drafted from a sentence where one is given."""
+    """Create an agent, drafted from a sentence if one is given."""
     if sentence := given.pop("from", None):
         draft = await person.ask(AgentDraft, "draft_agent", sentence=sentence)
         given = {"agent": draft.agent, **draft.fields.model_dump(exclude_none=True), **given}
@@ -105,28 +107,33 @@ async def add(person: PersonClient, given: dict[str, Any]) -> CommandResult:
         raise UserError('name the agent, or describe it: --from "a reviewer who reads diffs"')
     value = await person.call("add_agent", **given)
     saved = AgentSaved.model_validate(value)
-    return CommandResult(value, done(f"{saved.agent} is made and starts (version {saved.version})"))
+    return CommandResult(
+        value, done(f"created {saved.agent} (version {saved.version}); it is starting")
+    )
 
 
 async def edit(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Change an agent, or with a share only its instruction and model in some of its threads."""
+    """Change an agent; with a share, only its instruction and model in that share of threads."""
     if (share := given.pop("share", None)) is not None:
-        found = await person.ask(AgentDefinition, "read_agent", agent=given["agent"])
-        given = {**given, **rolled_out(found, given, _share(share)), "version": found.version}
+        answer = await person.ask(AgentDefinition, "read_agent", agent=given["agent"])
+        given = {**given, **rolled_out(answer, given, _share(share)), "version": answer.version}
     saved = AgentSaved.model_validate(await person.call("edit_agent", **given))
-    return CommandResult(saved.model_dump(), done(f"{saved.agent} has version {saved.version} now"))
+    return CommandResult(
+        saved.model_dump(), done(f"{saved.agent} is now at version {saved.version}")
+    )
 
 
-def rolled_out(found: AgentDefinition, given: dict[str, Any], share: float) -> dict[str, Any]:
-    """At 100% the new instruction and model hold in all threads, and at 0% in none."""
-    names, rollout = ("instruction", "model"), found.fields.rollout
+def rolled_out(answer: AgentDefinition, given: dict[str, Any], share: float) -> dict[str, Any]:
+    """The fields for a rollout. At 100% the new instruction and model apply in all threads, at 0%
+    in none."""
+    names, rollout = ("instruction", "model"), answer.fields.rollout
     before = rollout.model_dump(include={*names}, exclude_none=True) if rollout else {}
     fresh = before | {name: given[name] for name in names if name in given}
     if share and not fresh:
-        raise UserError("say what those threads get: --instruction or --model")
+        raise UserError("--share needs --instruction or --model")
     if share == 1:
         return {**fresh, "rollout": None}
-    was = {name: getattr(found.fields, name) for name in names if name in given}
+    was = {name: getattr(answer.fields, name) for name in names if name in given}
     return {**was, "rollout": {"share": share, **fresh} if share else None}
 
 
@@ -137,19 +144,19 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share <= 1:
-        raise UserError(f"--share is a share of threads such as 20%, not {text!r}")
+        raise UserError(f"--share must be a share of threads such as 20%, not {text!r}")
     return share
 
 
-def definition(found: AgentDefinition, person: PersonClient) -> list[NoteLine]:
-    """How it is defined now, then how it came to be."""
-    fields = found.fields.model_dump(exclude_none=True)
+def definition(answer: AgentDefinition, person: PersonClient) -> list[NoteLine]:
+    """The current definition, then its versions."""
+    fields = answer.fields.model_dump(exclude_none=True)
     rows = ((name.replace("_", " "), _plain(value)) for name, value in fields.items())
     versions = (
         (f"version {each.version}", each.by or "by hand", moment(each.at) if each.at else "")
-        for each in found.versions
+        for each in answer.versions
     )
-    return [*table((found.agent.upper(), found.file), rows), *table(("", "BY", "AT"), versions)]
+    return [*table((answer.agent.upper(), answer.file), rows), *table(("", "BY", "AT"), versions)]
 
 
 def _plain(value: object) -> str:
@@ -163,39 +170,39 @@ _PROCESS = ("name=agent", "state", "pid", "deaths", "code")
 COMMANDS = (
     Command("agents list", "list_participants", operator=True,
             columns=("name=id", "kind", "here=present", "about=card.description"),
-            about="List who is in the network, and whether they are here."),
+            about="List the participants and whether they are online."),
     Command("agents processes", "list_agent_processes", operator=True,
             columns=_PROCESS, about="List the processes of the network's agents."),
     Command("agents start", "start_agent", operator=True, columns=_PROCESS),
     Command("agents stop", "stop_agent", operator=True, columns=_PROCESS,
-            about="End an agent's process until it is started again."),
+            about="Stop an agent's process until it is started again."),
     Command("agents restart", "restart_agent", operator=True, columns=_PROCESS,
-            about="End an agent's process and start it again."),
+            about="Restart an agent's process."),
     Command("agents logs", "read_agent_log", log, operator=True),
     Command("agents add", "add_agent", do=add, order=("agent?",), operator=True, where="shell",
             without=("rollout",),
-            more=(Parameter("from", "A sentence from which a model drafts the rest."),)),
+            more=(Parameter("from", "A description from which a model drafts the agent."),)),
     Command("agents edit", "edit_agent", do=edit, operator=True, where="shell",
-            without=("version", "rollout"), about="Change an agent; what is left out stays.",
-            more=(Parameter("share", "The share of threads that get the new instruction or model, "
+            without=("version", "rollout"), about="Change an agent; omitted fields stay the same.",
+            more=(Parameter("share", "The share of threads that use the new instruction or model, "
                             "for example 20%; 100%: all, 0%: none."),)),
     Command("agents show", "read_agent", definition, operator=True, where="shell"),
     Command("agents rollback", "roll_back_agent", order=("agent", "to"), operator=True,
             where="shell"),
     Command("agents remove", "remove_agent", operator=True, where="shell"),
     Command("agents choices", "agent_choices", operator=True, where="shell",
-            about="List what an agent can be made of."),
+            about="List the models, tools and other choices for an agent."),
     Command("agents find", "find_agent", fitting,
-            about="Find who can do something, the best first."),
+            about="Find agents that can do something, best match first."),
     Command("agents card", "read_card",
-            about="Show the card of a participant: what it says about itself."),
+            about="Show a participant's card: its description of itself."),
     Command("agents takeover", "take_over", do=take_over, order=("agent", "for?"),
             without=("minutes",),
-            about="Speak for an agent for a while; nothing wakes it meanwhile.",
-            more=(Parameter("for", "How long, for example 15m or 1h."),)),
+            about="Speak for an agent for a while; nothing wakes it in the meantime.",
+            more=(Parameter("for", "For how long, for example 15m or 1h."),)),
     Command("agents release", "hand_back", do=release, order=("agent?",),
-            about="Let an agent speak for itself again."),
+            about="End a takeover: let an agent speak for itself again."),
     Command("agents as", "take_over", do=speak_as, where="chat", order=("agent", "text"),
-            without=("minutes",), about="Say something here as an agent that you have taken over.",
+            without=("minutes",), about="Post here as an agent that you have taken over.",
             more=(Parameter("text", required=True),)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Control of agents: stops, what resumes them, approvals, and the state of the network."""
+"""Control of agents: stop and resume, approvals, and the state of the network."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from hubbub.errors import UserError
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
 from hubbub.people.oversight import (
-    approval_words,
-    breaker_words,
-    decided_words,
-    stopped_words,
-    takeover_words,
+    approval_lines,
+    breaker_text,
+    decision_text,
+    stop_text,
+    takeover_text,
 )
 from hubbub.people.parameters import Parameter, value_of
 from hubbub.people.shown import CommandResult, NoteLine, done, notes
@@ -33,15 +33,15 @@ __all__ = ["COMMANDS"]
 
 
 async def stops(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """All that keeps agents from working."""
+    """Everything that keeps agents from working: stops, open breakers, takeovers."""
     stopped, breakers = await person.call("list_stops"), await person.call("list_breakers")
     held = await person.call("list_takeovers")
     shown, typed = person.shown, person.typed
-    lines = [stopped_words(each, shown, typed) for each in Stops.model_validate(stopped).stops]
+    lines = [stop_text(each, shown, typed) for each in Stops.model_validate(stopped).stops]
     open_ = Breakers.model_validate(breakers).breakers
-    lines += [breaker_words(each, shown, typed) for each in open_]
+    lines += [breaker_text(each, shown, typed) for each in open_]
     taken = Takeovers.model_validate(held).takeovers
-    lines += [takeover_words(each, person.me, typed) for each in taken]
+    lines += [takeover_text(each, person.me, typed) for each in taken]
     nothing = ["nothing is stopped or taken over"]
     value: dict[str, Any] = {}
     for each in (stopped, breakers, held):
@@ -49,68 +49,68 @@ async def stops(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     return CommandResult(value, notes(lines or nothing, "plain" if lines else "info"))
 
 
-def listed(found: Approvals, person: PersonClient) -> list[NoteLine]:
-    """Those that wait with everything that is needed to decide; the others in a line each."""
+def listed(answer: Approvals, person: PersonClient) -> list[NoteLine]:
+    """Pending approvals in full, the others in one line each."""
     lines: list[str] = []
-    for approval in found.approvals:
+    for approval in answer.approvals:
         waits = approval.state == "pending"
-        words = approval_words(approval, person.shown, person.typed) if waits else ()
-        lines += words or [decided_words(approval)]
-    if found.more:
+        words = approval_lines(approval, person.shown, person.typed) if waits else ()
+        lines += words or [decision_text(approval)]
+    if answer.more:
         lines.append("and older ones")
     return notes(lines or ["there are no pending approvals"], "plain" if lines else "info")
 
 
-async def _meant(person: PersonClient, name: str) -> Approval:
-    """The pending approval that somebody means, as the hub has it now."""
-    found = await person.ask(Approvals, "list_approvals", state="pending", limit=200)
+async def _pending(person: PersonClient, name: str) -> Approval:
+    """The pending approval with this id, as the hub has it now. Raises `UserError`."""
+    answer = await person.ask(Approvals, "list_approvals", state="pending", limit=200)
     try:
-        return person.approval(name, found.approvals)
+        return person.approval(name, answer.approvals)
     except UserError:
-        found = await person.ask(Approvals, "list_approvals", state="all", limit=200)
-        over = [each for each in found.approvals if name and name in each.id]
-        if len(over) != 1 or over[0].state == "pending":
+        answer = await person.ask(Approvals, "list_approvals", state="all", limit=200)
+        matches = [each for each in answer.approvals if name and name in each.id]
+        if len(matches) != 1 or matches[0].state == "pending":
             raise
-    raise UserError(f"nothing to decide: {decided_words(over[0])}")
+    raise UserError(f"already decided: {decision_text(matches[0])}")
 
 
 async def approve(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Let a call run, as it was asked for or with other arguments."""
+    """Approve a tool call, as requested or with other arguments."""
     arguments = given.get("arguments")
     if given.get("edit") and arguments is not None:
         raise UserError("approve takes arguments or --edit, not both")
-    asked = await _seen(person, given["id"])
+    approval = await _approval(person, given["id"])
     if given.get("edit"):
-        arguments = _edited(asked.arguments)
-    args: dict[str, JsonValue] = {"id": asked.id, "hash": asked.hash, "arguments": arguments}
-    return await _decide(person, asked, "approve", args)
+        arguments = _edited(approval.arguments)
+    args: dict[str, JsonValue] = {"id": approval.id, "hash": approval.hash, "arguments": arguments}
+    return await _decide(person, approval, "approve", args)
 
 
 async def deny(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    asked = await _seen(person, given["id"])
+    approval = await _approval(person, given["id"])
     return await _decide(
-        person, asked, "deny", {"id": asked.id, "reason": given.get("reason") or ""}
+        person, approval, "deny", {"id": approval.id, "reason": given.get("reason") or ""}
     )
 
 
-async def _seen(person: PersonClient, name: str) -> Approval:
-    return person.state.oversight.approvals.get(name) or await _meant(person, name)
+async def _approval(person: PersonClient, name: str) -> Approval:
+    return person.state.oversight.approvals.get(name) or await _pending(person, name)
 
 
 async def _decide(
-    person: PersonClient, asked: Approval, operation: str, args: dict[str, JsonValue]
+    person: PersonClient, approval: Approval, operation: str, args: dict[str, JsonValue]
 ) -> CommandResult:
-    """Where a signal says so anyway, nothing is shown a second time."""
+    """Decide an approval. Shows the outcome unless a signal already did."""
     oversight = person.state.oversight
-    known_before = asked.id in oversight.approvals
+    was_pending = approval.id in oversight.approvals
     value = await person.call(operation, **args)
     decided = Approval.model_validate(value)
-    heard = known_before and not oversight.note(decided)
-    return CommandResult(value, [] if heard else done(decided_words(decided)))
+    notified = was_pending and not oversight.note(decided)
+    return CommandResult(value, [] if notified else done(decision_text(decided)))
 
 
 def _edited(arguments: dict[str, JsonValue]) -> JsonValue:
-    """The arguments as somebody has left them in an editor. Raises `UserError`."""
+    """The arguments as edited by the person in an editor. Raises `UserError`."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "arguments.json"
@@ -118,9 +118,9 @@ def _edited(arguments: dict[str, JsonValue]) -> JsonValue:
         try:
             code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
         except OSError as exc:
-            raise UserError(f"the editor {editor!r} does not start: {exc}") from exc
+            raise UserError(f"cannot start the editor {editor!r}: {exc}") from exc
         if code:
-            raise UserError(f"the editor {editor!r} ended with {code}; nothing is approved")
+            raise UserError(f"the editor {editor!r} exited with code {code}; nothing is approved")
         return value_of(Parameter("arguments", kind="object"), path.read_text("utf-8"))
 
 
@@ -130,19 +130,19 @@ _THREAD = re.compile(r"[#@].+|(?:dm|channel|mod)\..+|(?:direct|channel)_.+|broad
 
 
 async def stop(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Stop what is named; in a chat, without a name, what runs or is open there."""
+    """Stop the target; in a chat the default is the running turn or the open thread."""
     scope, target, reason = given.get("scope"), given.get("target"), given.get("reason") or ""
     if scope is None and not person.here:
         raise UserError("stop takes turn, thread, agent or all")
     scope = _scope(scope or "turn")
     if person.here and target is not None and not _names(person, scope, target):
-        target, reason = None, f"{target} {reason}".strip()  # these are words of the reason
+        target, reason = None, f"{target} {reason}".strip()  # not a name: part of the reason
     what = await _target(person, scope, target)
     value = await person.call("stop", scope=scope, target=what, reason=reason)
     stopped = Stopped.model_validate(value)
     if scope == "turn" and stopped.target is not None:
         person.state.activities.ended(stopped.target)
-    return CommandResult(value, done(stopped_words(stopped, person.shown, person.typed)))
+    return CommandResult(value, done(stop_text(stopped, person.shown, person.typed)))
 
 
 def _scope(word: str) -> str:
@@ -161,11 +161,11 @@ def _names(person: PersonClient, scope: str, target: str) -> bool:
 
 
 async def _target(person: PersonClient, scope: str, target: str | None) -> str | None:
-    """What a stop is about, by its id. Raises `UserError`."""
+    """The id of the target of a stop. Raises `UserError`."""
     match scope:
         case "all":
             if target is not None:
-                raise UserError("`all` is everything; it takes no name")
+                raise UserError("`all` takes no name")
             return None
         case "agent":
             return person.agent(_given(target, "agent"))
@@ -183,33 +183,33 @@ def _given(target: str | None, what: str) -> str:
 
 
 async def _turn(person: PersonClient, target: str | None) -> str:
-    """A turn by its id, by its agent, or the one that runs in the open thread."""
+    """A turn by its id or its agent; by default the one running in the open thread."""
     if target is not None and target.lstrip("@") not in person.state.participants:
         return target
     if target is None and not person.here:
-        raise UserError("name the turn or its agent: `hubbub turns list` lists them")
+        raise UserError("name the turn or its agent; list turns with `hubbub turns list`")
     agent = None if target is None else person.agent(target)
     running = await _running(person, agent)
     who = f"of {agent}" if agent else "in this thread"
     if not running:
-        raise UserError(f"no turn {who} runs")
+        raise UserError(f"no turn {who} is running")
     if len(running) > 1:
-        raise UserError(f"several turns {who} run: {', '.join(sorted(running))}; name one")
+        raise UserError(f"several turns {who} are running: {', '.join(sorted(running))}; name one")
     return running.pop()
 
 
 async def _running(person: PersonClient, agent: str | None) -> set[str]:
-    """The turns that run: of an agent, or in the open thread."""
+    """The running turns of an agent, or in the open thread."""
     current = person.state.current
-    if agent is None and (seen := person.state.activities.turns(current)):
-        return seen
-    found = (await person.ask(Turns, "list_turns", agent=agent, limit=200)).turns
-    meant = (t for t in found if (t.agent == agent if agent else t.thread_id == current))
-    return {turn.id for turn in meant if turn.outcome is None}
+    if agent is None and (cached := person.state.activities.turns(current)):
+        return cached
+    answer = (await person.ask(Turns, "list_turns", agent=agent, limit=200)).turns
+    matches = (t for t in answer if (t.agent == agent if agent else t.thread_id == current))
+    return {turn.id for turn in matches if turn.outcome is None}
 
 
 async def resume(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Lift a stop, or close a breaker; none named: the only one that there is."""
+    """Lift a stop or close a breaker; by default the only one there is."""
     scope, target = given.get("scope"), given.get("target")
     stops = (await person.ask(Stops, "list_stops")).stops
     open_ = [each.thread_id for each in (await person.ask(Breakers, "list_breakers")).breakers]
@@ -218,17 +218,17 @@ async def resume(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     else:
         scope = _scope(scope)
         if scope == "turn":
-            raise UserError("takes thread, agent or all; a turn that was stopped is over")
+            raise UserError("takes thread, agent or all; a stopped turn cannot be resumed")
         what = await _target(person, scope, target)
     if scope == "thread" and what in open_:
-        heard = person.state.oversight.tells_end("breaker", what)
+        notified = person.state.oversight.notifies_end("breaker", what)
         await person.ask(Done, "release_breaker", thread=what)
     else:
-        heard = person.state.oversight.tells_end(scope, what)
+        notified = person.state.oversight.notifies_end(scope, what)
         await person.ask(Done, "resume", scope=scope, target=what)
     name = "everything" if what is None else person.shown(what) if scope == "thread" else what
     return CommandResult(
-        {"resumed": scope, "target": what}, [] if heard else done(f"{name} may go on")
+        {"resumed": scope, "target": what}, [] if notified else done(f"{name} is resumed")
     )
 
 
@@ -238,33 +238,33 @@ def _only(
     here = person.state.current
     if person.here and here in open_:
         return "thread", here
-    found = [*stops, *(("thread", thread) for thread in open_)]
-    if not found:
+    stopped = [*stops, *(("thread", thread) for thread in open_)]
+    if not stopped:
         raise UserError("nothing is stopped")
-    if len(found) > 1:
+    if len(stopped) > 1:
         lists = person.typed("network stops")
-        raise UserError(f"{len(found)} things are stopped: name one; {lists} lists them")
-    return found[0]
+        raise UserError(f"{len(stopped)} stops are in effect: name one; list them with `{lists}`")
+    return stopped[0]
 
 
 COMMANDS = (
     Command("stop", "stop", do=stop, order=("scope?", "target?", "reason?"),
-            about="Stop a turn (or its agent's); or a thread, an agent or all, until resumed."),
+            about="Stop a turn (by id or agent); or a thread, an agent or all, until resumed."),
     Command("resume", "resume", do=resume, order=("scope?", "target?"),
-            about="Resume a thread, an agent or all; without a name, the only stop that there is."),
+            about="Resume a thread, an agent or all. Default: the only stop in effect."),
     Command("approvals list", "list_approvals", listed,
-            about="List tool calls that wait for a person, with what to type."),
+            about="List tool calls that wait for approval, with the commands to decide them."),
     Command("approvals approve", "approve", do=approve, order=("id", "arguments?"),
             without=("reason",), more=(
-                Parameter("edit", "Change the arguments in $VISUAL or $EDITOR.", "flag"),),
-            about="Approve a tool call, as it was requested or with other arguments."),
+                Parameter("edit", "Edit the arguments in $VISUAL or $EDITOR.", "flag"),),
+            about="Approve a tool call, as requested or with other arguments."),
     Command("approvals deny", "deny", do=deny, order=("id", "reason?"),
-            about="Deny a tool call, and say why."),
+            about="Deny a tool call, with a reason."),
     Command("network status", "network_status", operator=True, where="shell",
-            about="Show how the network is doing."),
+            about="Show the state of the network."),
     Command("network models", "list_models", operator=True,
             columns=("name", "model", "endpoint", "in=usd_in", "out=usd_out"),
-            about="List the models of the network, with US dollars for a million tokens."),
+            about="List the network's models, with prices in US dollars per million tokens."),
     Command("network stops", "list_stops", do=stops, operator=True,
-            about="Show what is stopped, which breakers are open, and who speaks for whom."),
+            about="Show stops, open breakers and takeovers."),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Files: brought to the network, listed, and fetched from it."""
+"""Files: upload, list and download."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hubbub.mods.files.media_types import checked_name
 from hubbub.mods.files.schemas import File, FileChunk, FileText, Upload
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
-from hubbub.people.figures import size_words
+from hubbub.people.figures import size_text
 from hubbub.people.parameters import Parameter
 from hubbub.people.shown import CommandResult, NoteLine, done, notes, text_notes
 from hubbub.people.text import one_line
@@ -29,20 +29,19 @@ from hubbub.protocol.operations import Done, SendResult
 if TYPE_CHECKING:
     from hubbub.people.client import PersonClient
 
-__all__ = ["COMMANDS", "bring", "fetch", "free_place", "local_file", "save"]
+__all__ = ["COMMANDS", "fetch", "free_path", "local_file", "save", "upload"]
 
 
 def local_file(path: str) -> Path:
-    """A file of this machine; `~` is the home folder. Raises `UserError`."""
+    """A local file; `~` is the home folder. Raises `UserError`."""
     place = Path(path).expanduser()
     if not place.is_file():
-        raise UserError(f"{path}: there is no such file")
+        raise UserError(f"{path}: no such file")
     return place
 
 
-async def bring(person: PersonClient, path: Path, thread: str | None) -> File:
-    """Upload a file of this machine, for those who read the thread. Raises `UserError`,
-    `OperationError`."""
+async def upload(person: PersonClient, path: Path, thread: str | None) -> File:
+    """Upload a local file for the readers of a thread. Raises `UserError`, `OperationError`."""
     try:
         size, sha256 = await asyncio.to_thread(_measured, path)
     except OSError as exc:
@@ -56,7 +55,7 @@ async def bring(person: PersonClient, path: Path, thread: str | None) -> File:
         await _send(person, path, begun)
         return await person.ask(File, "finish_upload", upload=begun.upload)
     except (OperationError, OSError) as exc:
-        with suppress(OperationError):  # else it ends by itself after a while
+        with suppress(OperationError):  # an upload that is not cancelled times out
             await person.ask(Done, "cancel_upload", upload=begun.upload)
         if isinstance(exc, OSError):
             raise UserError(f"{path}: {exc.strerror or exc}") from exc
@@ -86,12 +85,12 @@ def _measured(path: Path) -> tuple[int, str]:
 
 
 async def save(person: PersonClient, file: File, place: Path) -> None:
-    """Write the content to a place where nothing is. Raises `UserError`, `OperationError`."""
+    """Write the content to a new file. Raises `UserError`, `OperationError`."""
     try:
-        with _made(place) as made:
-            await fetch(person, file, made)
+        with _created(place) as output:
+            await fetch(person, file, output)
     except FileExistsError:
-        raise UserError(f"{place} is there already; name another place") from None
+        raise UserError(f"{place} already exists; choose another path") from None
     except OSError as exc:
         raise UserError(f"{place}: {exc.strerror or exc}") from exc
     finally:
@@ -99,19 +98,19 @@ async def save(person: PersonClient, file: File, place: Path) -> None:
 
 
 @contextmanager
-def _made(place: Path) -> Iterator[BinaryIO]:
-    """A new file, which goes away if what is done with it fails. Follows no link, and replaces
-    nothing."""
-    with place.open("xb") as made:
+def _created(place: Path) -> Iterator[BinaryIO]:
+    """A new file, which is deleted if the body fails. Follows no symlink and replaces nothing."""
+    with place.open("xb") as file:
         try:
-            yield made
+            yield file
         except BaseException:
             place.unlink(missing_ok=True)
             raise
 
 
 async def fetch(person: PersonClient, file: File, into: BinaryIO) -> None:
-    """Write the content. Raises `UserError` if it is not what the hub says, `OperationError`."""
+    """Write the content into a stream. Raises `UserError` if its checksum does not match,
+    `OperationError`."""
     digest, offset, more = hashlib.sha256(), 0, True
     while more:
         person.progress(_so_far(file.name, offset, file.size))
@@ -121,45 +120,45 @@ async def fetch(person: PersonClient, file: File, into: BinaryIO) -> None:
         into.write(data)
         offset, more = offset + len(data), chunk.more
     if digest.hexdigest() != file.sha256:
-        raise UserError(f"{file.id}: the file arrived damaged; try again")
+        raise UserError(f"{file.id}: the download is corrupt; try again")
 
 
-def free_place(path: str, name: str, *, replace: bool = False) -> Path:
-    """Where a file of this name is to be written: nothing is there yet, unless it may be replaced.
-    Raises `UserError`, also for a name that the hub should not have let in, or that would be
-    hidden."""
+def free_path(path: str, name: str, *, replace: bool = False) -> Path:
+    """The path for a download of this name; it must not exist unless `replace` is set. Raises
+    `UserError`, also for names that are unsafe or would be hidden."""
     place = Path(path).expanduser() if path else Path()
     if not path or place.is_dir():
         try:
             safe = checked_name(name)
         except OperationError as error:
-            raise UserError(f"say where to write it: {one_line(error.message)}") from None
+            raise UserError(f"name a path to write to: {one_line(error.message)}") from None
         if safe.startswith("."):
-            raise UserError(f"{one_line(name)} would be hidden there: say where to write it")
+            raise UserError(f"{one_line(name)} would be a hidden file: name a path to write to")
         place /= safe
     if not replace and (place.is_symlink() or place.exists()):
-        raise UserError(f"{place} is there already; name another place")
+        raise UserError(f"{place} already exists; choose another path")
     if not place.parent.is_dir():
-        raise UserError(f"{place.parent}: there is no such folder")
+        raise UserError(f"{place.parent}: no such folder")
     return place
 
 
-def text(found: FileText, person: PersonClient) -> list[NoteLine]:
-    return text_notes(found.text)
+def text(answer: FileText, person: PersonClient) -> list[NoteLine]:
+    return text_notes(answer.text)
 
 
 async def put(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Bring files into the network, and say so in a thread."""
-    thread, said = given.get("thread"), given.get("text")
-    if said is not None and thread is None:
-        raise UserError("--text needs --thread: where to say it")
+    """Upload files, and post them in a thread if a text is given."""
+    thread, message = given.get("thread"), given.get("text")
+    if message is not None and thread is None:
+        raise UserError("--text needs --thread")
     paths = [local_file(path) for path in given["paths"]]
-    found = [await bring(person, path, thread) for path in paths]
-    if said is not None:
-        files = [_attachment(file) for file in found]
-        await person.call("send_text_message", to=thread, text=said, attachments=files)
-    lines = [f"{f.id} {one_line(f.name)}: {f.size} bytes, {f.media_type}" for f in found]
-    return CommandResult([file.model_dump(mode="json") for file in found], notes(lines, "plain"))
+    uploaded = [await upload(person, path, thread) for path in paths]
+    if message is not None:
+        files = [_attachment(file) for file in uploaded]
+        await person.call("send_text_message", to=thread, text=message, attachments=files)
+    lines = [f"{f.id} {one_line(f.name)}: {f.size} bytes, {f.media_type}" for f in uploaded]
+    value: list[JsonValue] = [file.model_dump(mode="json") for file in uploaded]
+    return CommandResult(value, notes(lines, "plain"))
 
 
 def _attachment(file: File) -> JsonValue:
@@ -167,10 +166,10 @@ def _attachment(file: File) -> JsonValue:
 
 
 async def attach(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Upload a file, then say it in the thread that was open when this began."""
+    """Upload a file, then post it in the thread that was open at the start."""
     thread = person.state.current
-    # Its readers get it with the message: a reply thread may not exist before that.
-    file = await bring(person, local_file(given["path"]), None)
+    # The message grants its readers access: a reply thread may not exist before it.
+    file = await upload(person, local_file(given["path"]), None)
     operation, where = person.state.way_to(thread)
     value = await person.call(
         operation, text=given.get("text") or file.name, attachments=[_attachment(file)], **where
@@ -180,7 +179,7 @@ async def attach(person: PersonClient, given: dict[str, Any]) -> CommandResult:
 
 
 async def get(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Save a file; nothing is replaced unless that is asked for."""
+    """Download a file; replaces an existing file only with --force."""
     value = await person.call("file_info", id=given["id"])
     file = File.model_validate(value)
     remember(person, value)
@@ -191,14 +190,14 @@ async def get(person: PersonClient, given: dict[str, Any]) -> CommandResult:
         sys.stdout.buffer.flush()
         return CommandResult(value)
     force = bool(given.get("force"))
-    place = free_place(given.get("path") or "", file.name, replace=force)
+    place = free_path(given.get("path") or "", file.name, replace=force)
     await (_replace(person, file, place) if force else save(person, file, place))
-    line = f"{file.id} is saved: {place} ({size_words(file.size)})" if person.here else str(place)
+    line = f"saved {file.id} as {place} ({size_text(file.size)})" if person.here else str(place)
     return CommandResult({"path": str(place), "file": value}, done(line))
 
 
 async def _replace(person: PersonClient, file: File, place: Path) -> None:
-    """The file is as it was, or whole."""
+    """Replace a file atomically."""
     with tempfile.TemporaryDirectory(dir=place.parent) as folder:
         whole = Path(folder) / "whole"
         await save(person, file, whole)
@@ -206,23 +205,24 @@ async def _replace(person: PersonClient, file: File, place: Path) -> None:
 
 
 THREAD = Parameter(
-    "thread", "A person, a #channel or another thread, whose readers may fetch the files."
+    "thread", "A person, a #channel or another thread whose readers can download the files."
 )
 COMMANDS = (
     Command("files list", "list_files", here=True, columns=(
         "file=id", "name", "type=media_type", "size", "by=uploaded_by", "at", "thread",
         "deleted_by")),
-    Command("files put", do=put, where="shell", about="Upload files of this machine, for yourself "
-            "or for those who read a thread.", order=("paths",), more=(
-                Parameter("paths", "Files of this machine.", many=True, required=True), THREAD,
-                Parameter("text", "Say this in the thread, with the files attached."))),
+    Command("files put", do=put, where="shell", about="Upload files, for yourself or for the "
+            "readers of a thread.", order=("paths",), more=(
+                Parameter("paths", "Local files.", many=True, required=True), THREAD,
+                Parameter("text", "Post this text in the thread, with the files attached."))),
     Command("files attach", "begin_upload", do=attach, where="chat", order=("path", "text?"),
             without=("name", "size", "media_type", "sha256", "thread"),
-            about="Send a file of this machine here, with a text.",
+            about="Send a local file to this thread, with a text.",
             more=(Parameter("path", required=True), Parameter("text"))),
     Command("files get", "file_info", do=get, order=("id", "path?"),
-            about="Save a file, and say where it is then.", more=(
-                Parameter("path", "A file or a folder; - for the output; left out: here."),
-                Parameter("force", "Replace a file that is there.", "flag"))),
+            about="Download a file and print its path.", more=(
+                Parameter("path", "A file or folder; - for standard output. Default: the current "
+                          "folder."),
+                Parameter("force", "Replace an existing file.", "flag"))),
     Command("files read", "read_file", text),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Messages: edited, deleted, reacted to, searched, and what became of each."""
+"""Messages: edits, deletions, reactions, search, digests and receipts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hubbub.mods.reactions.schemas import MessageReactions
 from hubbub.mods.search.schemas import FoundItem, SearchHits
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command, remember
-from hubbub.people.figures import delivery_notes, moment, outcome_words
-from hubbub.people.messages import amendment_words, marks, speaker, where
+from hubbub.people.figures import delivery_notes, moment, outcome_text
+from hubbub.people.messages import amendment_text, marks, speaker, where
 from hubbub.people.parameters import Parameter
 from hubbub.people.shown import CommandResult, NoteLine, done, notes, text_notes
 from hubbub.people.text import clip, counted, one_line
@@ -25,44 +25,45 @@ from hubbub.protocol.operations import Receipt, Receipts, SendResult, WakeExplan
 __all__ = ["COMMANDS", "story"]
 
 MOST = 200
-"""Columns of the message itself."""
+"""Columns of a message's text."""
 _ANSWERS = {
     "answered": "it answered",
-    "declined": "it said that it would not answer",
-    "silent": "it ended without a word",
+    "declined": "it declined to answer",
+    "silent": "it ended without an answer",
 }
 
 
-def receipt_words(receipt: Receipt, *, why: bool = True) -> str:
-    """`delivered; woken (mention): it mentions the agent; turn editor-m4 runs; it answered`.
+def receipt_text(receipt: Receipt, *, why: bool = True) -> str:
+    """`delivered; woken (mention): it mentions the agent; turn editor-m4 is running; it answered`.
 
-    Without `why`: what stands beside it says whether it was woken, and by which turn.
+    Without `why`, the wake and the turn are left out.
     """
     there = receipt.delivered or receipt.step is not None
-    got = "read" if receipt.read else "delivered" if there else "not there yet"
+    got = "read" if receipt.read else "delivered" if there else "not delivered yet"
     away = "" if receipt.present or there else " (away)"
     parts = [got + away]
     if receipt.kind == "agent" and why:
         verb = "woken" if receipt.woken else "not woken"
         parts.append(f"{verb} ({receipt.reason}): {receipt.explanation}")
     if receipt.turn is not None and why:
-        how = f": {outcome_words(receipt.outcome)}" if receipt.outcome else ""
-        state = {"pending": "is to begin", "running": "runs"}.get(receipt.state or "", "ended")
+        how = f": {outcome_text(receipt.outcome)}" if receipt.outcome else ""
+        states = {"pending": "is waiting to start", "running": "is running"}
+        state = states.get(receipt.state or "", "ended")
         parts.append(f"turn {receipt.turn} {state}{how}")
     if receipt.step is not None:
         parts.append(f"in its prompt at step {receipt.step}")
     elif receipt.turn is not None:
-        parts.append("in no prompt yet")
+        parts.append("not in a prompt yet")
     if receipt.answer is not None:
         parts.append(_ANSWERS[receipt.answer])
     return one_line("; ".join(parts))
 
 
 def story(message: Message | None, receipts: Receipts) -> Sequence[str]:
-    """What the message is, and what has become of it with each of its readers."""
+    """A message and its receipt for each reader."""
     lines = [] if message is None else _head(message)
     width = max((len(each.participant) for each in receipts.receipts), default=0)
-    lines += [f"  {r.participant:<{width}}  {receipt_words(r)}" for r in receipts.receipts]
+    lines += [f"  {r.participant:<{width}}  {receipt_text(r)}" for r in receipts.receipts]
     if not receipts.receipts:
         lines.append("  this thread has no other readers")
     if receipts.more:
@@ -73,46 +74,47 @@ def story(message: Message | None, receipts: Receipts) -> Sequence[str]:
 def _head(message: Message) -> list[str]:
     sent = message.sent_at.astimezone()
     head = f"{message.id}  {speaker(message)} {where(message)}"
-    because = f", because of {message.cause_id}" if message.cause_id else ""
+    because = f", caused by {message.cause_id}" if message.cause_id else ""
     return [
         " ".join(part for part in (head, marks(message)) if part),
         f"  {clip(one_line(message.text), MOST)}",
-        f"  stored {sent:%Y-%m-%d %H:%M:%S}, no. {message.tseq} of its thread; "
+        f"  stored {sent:%Y-%m-%d %H:%M:%S}, no. {message.tseq} in its thread; "
         f"interaction {message.interaction_id}, hop {message.hop}{because}",
     ]
 
 
 BEGINNING = 80
-"""Columns of a message that is to be deleted."""
+"""Columns shown of a message before it is deleted."""
 
 
 # Edits and reactions ------------------------------------------------------------------------------
 
 
-def amended(found: SendResult, person: PersonClient) -> list[NoteLine]:
-    """What one has done oneself does not come back but in the answer."""
-    person.state.note(found.message)
-    return notes([amendment_words(found.message), *delivery_notes(found, person.typed)])
+def amended(answer: SendResult, person: PersonClient) -> list[NoteLine]:
+    """Note the person's own amendment, which arrives only in the result of the call."""
+    person.state.note(answer.message)
+    return notes([amendment_text(answer.message), *delivery_notes(answer, person.typed)])
 
 
 async def delete(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Delete a message, after a look at it."""
+    """Delete a message, after asking for confirmation."""
     id = given["message_id"]
     if given.get("sure") != "yes":
         message = await person.ask(Message, "read_message", id=id)
-        said = clip(one_line(message.text), BEGINNING)
+        text = clip(one_line(message.text), BEGINNING)
         way = person.typed(f"messages delete {message.id} yes")
-        return CommandResult(None, notes([f"{message.id} {message.sender_id}: {said}",
-                                  f"{way} deletes it for everybody"]))  # fmt: skip
+        return CommandResult(None, notes([f"{message.id} {message.sender_id}: {text}",
+                                  f"`{way}` deletes it for everyone"]))  # fmt: skip
     value = await person.call("delete_message", message_id=id)
     return CommandResult(value, amended(SendResult.model_validate(value), person))
 
 
-def versions(found: MessageVersions, person: PersonClient) -> list[NoteLine]:
-    """What a message said from when to when, oldest first."""
-    earlier = f"there are earlier versions: --before {found.versions[0].seq}" if found.more else ""
-    lines = [NoteLine(earlier)] if earlier else []
-    for each in found.versions:
+def versions(answer: MessageVersions, person: PersonClient) -> list[NoteLine]:
+    """The versions of a message, oldest first."""
+    lines: list[NoteLine] = []
+    if answer.more:
+        lines.append(NoteLine(f"there are earlier versions: --before {answer.versions[0].seq}"))
+    for each in answer.versions:
         lines += [NoteLine(_version(each))]
         if each.kind != "deleted":
             lines += text_notes(each.text)
@@ -124,21 +126,21 @@ def _version(version: MessageVersion) -> str:
     return f"{version.kind} by {one_line(by)}, {moment(version.at)}"
 
 
-def reacted(found: MessageReactions, person: PersonClient) -> list[NoteLine]:
-    """What stands below a message now."""
-    counts = [(each.emoji, each.count) for each in found.reactions]
-    words = person.state.seen.react(found.message_id, counts)
-    return [NoteLine(f"{found.message_id}: {words or 'no reactions'}")]
+def reacted(answer: MessageReactions, person: PersonClient) -> list[NoteLine]:
+    """The reactions to a message now."""
+    counts = [(each.emoji, each.count) for each in answer.reactions]
+    words = person.state.known_ids.react(answer.message_id, counts)
+    return [NoteLine(f"{answer.message_id}: {words or 'no reactions'}")]
 
 
 # Search and digest --------------------------------------------------------------------------------
 
 
 async def search(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Search; in a chat, without words, what comes next."""
+    """Search; in a chat, without a query, the next page of the last search."""
     if not given.get("query"):
         if person.next_search is None:
-            raise UserError("takes words to search for")
+            raise UserError("takes the text to search for")
         query, cursor = person.next_search
         given = {"query": query, "cursor": cursor}
     value = await person.call("search", **given)
@@ -148,20 +150,20 @@ async def search(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     return CommandResult(value, _hits(hits, person))
 
 
-def _hits(found: SearchHits, person: PersonClient) -> list[NoteLine]:
-    """Two lines a hit: where it stands, and how it reads there."""
+def _hits(answer: SearchHits, person: PersonClient) -> list[NoteLine]:
+    """Two lines per hit: its place, then a snippet."""
     lines: list[NoteLine] = []
-    for hit in found.hits:
+    for hit in answer.hits:
         lines += [NoteLine(_hit(hit, person)), NoteLine(f"    {one_line(hit.snippet)}", "plain")]
-    if not found.hits:
-        lines.append(NoteLine("nothing found"))
-    if found.indexing:
-        lines.append(NoteLine("earlier messages are still being indexed: some may be missing"))
-    if found.note:
-        lines.append(NoteLine(found.note))
-    if found.more:
-        way = f"{person.typed('search')} shows" if person.here else f"--cursor {found.cursor} shows"
-        lines.append(NoteLine(f"{way} what comes next"))
+    if not answer.hits:
+        lines.append(NoteLine("no matches"))
+    if answer.indexing:
+        lines.append(NoteLine("older messages are still being indexed, so some may be missing"))
+    if answer.note:
+        lines.append(NoteLine(answer.note))
+    if answer.more:
+        way = person.typed("search") if person.here else f"--cursor {answer.cursor}"
+        lines.append(NoteLine(f"`{way}` shows more"))
     return lines
 
 
@@ -173,39 +175,39 @@ def _hit(hit: FoundItem, person: PersonClient) -> str:
 
 
 async def digest(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """What is new; with `mark`, the next digest begins behind this one."""
+    """New activity; with `mark`, the next digest starts after this one."""
     mark = given.pop("mark", False)
-    if given.get("since") == "mark":  # in a chat: behind the one that was shown last
+    if given.get("since") == "mark":  # in a chat: after the last digest shown
         if person.digested is None:
-            raise UserError(f"look at it first: {person.typed('messages digest')}")
+            raise UserError(f"read the digest first: `{person.typed('messages digest')}`")
         visit = await person.call("mark_visit", upto=person.digested)
-        return CommandResult(visit, done("the next digest begins here"))
+        return CommandResult(visit, done("the next digest starts here"))
     value = await person.call("digest", **given)
-    found = Digest.model_validate(value)
-    person.digested = found.upto
+    answer = Digest.model_validate(value)
+    person.digested = answer.upto
     if mark:
-        await person.ask(Visit, "mark_visit", upto=found.upto)
-    return CommandResult(value, _digest(found, person, marked=mark))
+        await person.ask(Visit, "mark_visit", upto=answer.upto)
+    return CommandResult(value, _digest(answer, person, marked=mark))
 
 
-def _digest(found: Digest, person: PersonClient, *, marked: bool) -> list[NoteLine]:
-    """What waits, what was decided, then each thread."""
+def _digest(answer: Digest, person: PersonClient, *, marked: bool) -> list[NoteLine]:
+    """Waiting items, decisions, then each thread."""
     lines = []
-    for waits in found.waiting:
+    for waits in answer.waiting:
         by = f" from {waits.by}" if waits.by else ""
         lines.append(NoteLine(one_line(f"! {waits.kind} {waits.id}{by}: {waits.text}"), "plain"))
-    lines += [NoteLine(one_line(f"* {decided}"), "plain") for decided in found.decided]
-    for thread in found.threads:
+    lines += [NoteLine(one_line(f"* {decided}"), "plain") for decided in answer.decided]
+    for thread in answer.threads:
         lines += _of_thread(thread, person)
-    if not (found.threads or found.waiting or found.decided):
+    if not (answer.threads or answer.waiting or answer.decided):
         lines.append(NoteLine("nothing new"))
-    if found.more:
-        lines.append(NoteLine("there is something new in other threads, too"))
-    if found.note:
-        lines.append(NoteLine(found.note))
-    if found.threads and not marked:
+    if answer.more:
+        lines.append(NoteLine("there is more in other threads"))
+    if answer.note:
+        lines.append(NoteLine(answer.note))
+    if answer.threads and not marked:
         way = "messages digest mark" if person.here else "messages digest --mark"
-        lines.append(NoteLine(f"{person.typed(way)}: the next one begins behind this"))
+        lines.append(NoteLine(f"`{person.typed(way)}` starts the next digest after this one"))
     return lines
 
 
@@ -221,11 +223,11 @@ def _of_thread(thread: ThreadDigest, person: PersonClient) -> list[NoteLine]:
     return [head, *notes((f"    {e.id} {e.by}: {one_line(e.text)}" for e in ends), "plain")]
 
 
-# What became of a message -------------------------------------------------------------------------
+# Receipts -----------------------------------------------------------------------------------------
 
 
 async def why(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """The story of a message; of one agent's part also why it woke or did not."""
+    """The receipts of a message; for one agent also why it did or did not wake."""
     words = [given["id"], *([given["agent"]] if given.get("agent") else [])]
     ids = [word for word in words if parse_message_id(word) is not None]
     if len(ids) != 1:
@@ -239,7 +241,7 @@ async def why(person: PersonClient, given: dict[str, Any]) -> CommandResult:
 
 
 async def _readable(person: PersonClient, id: str) -> Message | None:
-    """A message, where this person may read it; what has become of it may be asked anyway."""
+    """A message, or None if this person may not read it; its receipts may be readable anyway."""
     try:
         return await person.ask(Message, "read_message", id=id)
     except OperationError as exc:
@@ -250,34 +252,36 @@ async def _readable(person: PersonClient, id: str) -> Message | None:
 
 async def _explained(person: PersonClient, id: str, agent: str) -> CommandResult:
     value = await person.call("explain_wake", agent=agent, message_id=id)
-    found = WakeExplanation.model_validate(value)
-    verdict = "woke" if found.woken else "did not wake"
-    lines = [f"{found.message_id} {verdict} {found.agent} ({found.reason}): {found.explanation}"]
-    if found.wake is not None:
-        lines.append(f"turn {found.wake.turn}: {found.state}, reply {found.wake.reply}")
+    answer = WakeExplanation.model_validate(value)
+    verdict = "woke" if answer.woken else "did not wake"
+    lines = [
+        f"{answer.message_id} {verdict} {answer.agent} ({answer.reason}): {answer.explanation}"
+    ]
+    if answer.wake is not None:
+        lines.append(f"turn {answer.wake.turn}: {answer.state}, reply {answer.wake.reply}")
     try:
         receipts = (await person.ask(Receipts, "read_receipts", id=id)).receipts
-    except OperationError as exc:  # why it woke is for owners, the rest is not
+    except OperationError as exc:  # owners see all wakes, but not all receipts
         if exc.code not in (ErrorCode.UNKNOWN_MESSAGE, ErrorCode.FORBIDDEN):
             raise
         receipts = ()
-    lines += [receipt_words(each, why=False) for each in receipts if each.participant == agent]
+    lines += [receipt_text(each, why=False) for each in receipts if each.participant == agent]
     return CommandResult(value, notes(map(one_line, lines), "plain"))
 
 
 COMMANDS = (
     Command("messages search", "search", do=search, order=("query?",)),
     Command("messages digest", "digest", do=digest, order=("since?",), more=(
-        Parameter("mark", "The next digest begins after this one.", "flag"),)),
+        Parameter("mark", "Start the next digest after this one.", "flag"),)),
     Command("messages why", "read_receipts", do=why, operator=True, order=("id", "agent?"),
-            about="Tell what became of a message: whom it reached and woke, why, what they did.",
-            more=(Parameter("agent", "Only this agent's part, and why it woke or did not."),)),
+            about="Show what a message led to: deliveries, wakes with reasons, turns and answers.",
+            more=(Parameter("agent", "Only this agent, and why it did or did not wake."),)),
     Command("messages react", "toggle_reaction", reacted,
-            about="React with an emoji, or take your reaction back."),
+            about="React with an emoji, or remove your reaction."),
     Command("messages edit", "edit_message", amended, order=("message_id", "text"),
             without=("content", "text_representation")),
     Command("messages delete", "delete_message", amended, where="shell"),
     Command("messages delete", "delete_message", do=delete, where="chat",
-            order=("message_id", "sure?"), more=(Parameter("sure", "yes: do not ask first."),)),
+            order=("message_id", "sure?"), more=(Parameter("sure", "yes: skip confirmation."),)),
     Command("messages history", "message_history", versions),
 )  # fmt: skip

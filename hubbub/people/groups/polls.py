@@ -19,10 +19,10 @@ def _until(poll: PollSummary) -> str:
     return "" if end is None else moment(end)
 
 
-def result(found: Poll, person: PersonClient) -> list[NoteLine]:
-    """A poll, its options, one's own marked, and the outcome."""
-    poll = found.poll
-    person.state.seen.offer(poll.id, tuple(option.text for option in found.options))
+def result(answer: Poll, person: PersonClient) -> list[NoteLine]:
+    """A poll with its options, the person's votes marked, and its outcome."""
+    poll = answer.poll
+    person.state.known_ids.offer(poll.id, tuple(option.text for option in answer.options))
     secret = ", secret" if poll.secret else ""
     several = ", several options" if poll.multiple else ""
     until = f", until {_until(poll)}" if poll.deadline and not poll.closed_at else ""
@@ -30,29 +30,29 @@ def result(found: Poll, person: PersonClient) -> list[NoteLine]:
     head = f"{poll.id} {poll.state}, {voted}{secret}{several}{until}: {one_line(poll.question)}"
     rows = (
         (
-            "*" if option.number in found.mine else "",
+            "*" if option.number in answer.mine else "",
             str(option.number),
             option.text,
             "" if option.votes is None else str(option.votes),
             ", ".join(option.voters),
         )
-        for option in found.options
+        for option in answer.options
     )
     notes = [NoteLine(head), *table(("", "", "OPTION", "VOTES", ""), rows)]
-    if found.outcome is not None:
-        winners = f": {one_line(', '.join(found.winners))}" if found.winners else ""
-        notes.append(NoteLine(f"{found.outcome.replace('_', ' ')}{winners}", "plain"))
-    elif not found.mine:
-        notes.append(NoteLine(f"{person.typed(f'polls vote {poll.id}')} <number> votes"))
+    if answer.outcome is not None:
+        winners = f": {one_line(', '.join(answer.winners))}" if answer.winners else ""
+        notes.append(NoteLine(f"{answer.outcome.replace('_', ' ')}{winners}", "plain"))
+    elif not answer.mine:
+        notes.append(NoteLine(f"vote with `{person.typed(f'polls vote {poll.id}')} <number>`"))
     return notes
 
 
 def asked(poll: PollSummary, person: PersonClient) -> list[NoteLine]:
-    return done(f"{poll.id} is asked; {person.typed(f'polls show {poll.id}')} shows how it stands")
+    return done(f"created {poll.id}; `{person.typed(f'polls show {poll.id}')}` shows the votes")
 
 
 async def vote(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Vote, or take the vote back, then show how the poll stands."""
+    """Vote, or retract the vote, then show the poll."""
     if given.get("options") in (None, [], ["none"]):
         await person.ask(Voted, "retract_vote", poll=given["poll"])
     else:
@@ -68,6 +68,6 @@ COMMANDS = (
     Command("polls show", "read_poll", result),
     Command("polls ask", "create_poll", asked, here=True),
     Command("polls vote", "vote", do=vote,
-            about="Vote for options or their numbers, in place of your last vote; or none."),
+            about="Vote for options by text or number, replacing your vote; or none."),
     Command("polls close", "close_poll", result),
 )  # fmt: skip

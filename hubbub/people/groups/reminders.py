@@ -1,4 +1,4 @@
-"""Reminders, for oneself and for others."""
+"""Reminders, for yourself and for others."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hubbub.people.shown import NoteLine, done
 __all__ = ["COMMANDS"]
 
 
-def set_(found: Reminder, person: PersonClient) -> list[NoteLine]:
-    return done(f"{found.id}  {_next(found)}  {person.shown(found.thread_id)}")
+def set_(answer: Reminder, person: PersonClient) -> list[NoteLine]:
+    return done(f"{answer.id}  {_next(answer)}  {person.shown(answer.thread_id)}")
 
 
-def cancelled(found: Reminder, person: PersonClient) -> list[NoteLine]:
-    return done(f"{found.id} is cancelled")
+def cancelled(answer: Reminder, person: PersonClient) -> list[NoteLine]:
+    return done(f"cancelled {answer.id}")
 
 
 def _next(reminder: Reminder) -> str:
@@ -29,7 +29,7 @@ COMMANDS = (
     Command("reminders list", "list_reminders", columns=(
         "reminder=id", "of", "state", "next", "when", "thread_id", "text", "problem")),
     Command("reminders set", "remind", set_, order=("when", "text"),
-            about="Set a reminder, for yourself or for others, once or again and again."),
+            about="Set a reminder, for yourself or others, once or recurring."),
     Command("reminders pause", "pause_reminder", set_),
     Command("reminders resume", "resume_reminder", set_),
     Command("reminders cancel", "cancel_reminder", cancelled),

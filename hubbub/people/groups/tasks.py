@@ -1,4 +1,4 @@
-"""Boards with tasks."""
+"""Tasks on boards."""
 
 from __future__ import annotations
 
@@ -19,52 +19,52 @@ __all__ = ["COMMANDS"]
 
 def _line(task: Task) -> str:
     """`t3 claimed by bot: Write (high, waits for t1)`."""
-    told: list[str] = [task.priority] if task.priority != "normal" else []
-    told += [f"due {moment(task.due)}"] if task.due else []
-    told += [f"waits for {', '.join(task.waits_for)}"] if task.waits_for else []
-    told += [f"request {task.request}"] if task.request else []
-    told += task.labels
+    details: list[str] = [task.priority] if task.priority != "normal" else []
+    details += [f"due {moment(task.due)}"] if task.due else []
+    details += [f"waits for {', '.join(task.waits_for)}"] if task.waits_for else []
+    details += [f"request {task.request}"] if task.request else []
+    details += task.labels
     by = f" by {task.owner}" if task.owner else ""
-    more = f" ({', '.join(told)})" if told else ""
+    more = f" ({', '.join(details)})" if details else ""
     return one_line(f"{task.id} {task.state}{by}: {task.title}{more}")
 
 
 def changed(task: Task, person: PersonClient) -> list[NoteLine]:
-    """A task after something was done with it."""
+    """A task after a change."""
     return done(_line(task))
 
 
-def details(found: TaskDetails, person: PersonClient) -> list[NoteLine]:
-    """A task, what it is about, its result, and who has done what with it."""
-    notes = [NoteLine(_line(found.task), "plain")]
-    for title, text in (("description", found.description), ("result", found.result)):
+def details(answer: TaskDetails, person: PersonClient) -> list[NoteLine]:
+    """A task with its description, result and history."""
+    notes = [NoteLine(_line(answer.task), "plain")]
+    for title, text in (("description", answer.description), ("result", answer.result)):
         if text:
             notes += [NoteLine(f"{title}:"), *text_notes(text)]
-    if found.history:
-        rows = ((moment(each.at), each.by, each.what, each.note) for each in found.history)
+    if answer.history:
+        rows = ((moment(each.at), each.by, each.what, each.note) for each in answer.history)
         notes += table(("WHEN", "WHO", "WHAT", ""), rows)
     return notes
 
 
 async def board(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """A board; where none is named, the only one of the thread or of all."""
+    """A board; by default the only one of the thread or of the network."""
     name = given.get("board") or await _only_board(person, given.get("thread"))
     value = await person.call("board_as_markdown", board=name)
-    found = BoardText.model_validate(value)
-    cut = [NoteLine("there are more tasks")] if found.cut else []
-    return CommandResult(value, [*text_notes(found.text), *cut])
+    answer = BoardText.model_validate(value)
+    cut = [NoteLine("there are more tasks")] if answer.cut else []
+    return CommandResult(value, [*text_notes(answer.text), *cut])
 
 
 async def _only_board(person: PersonClient, thread: JsonValue) -> str:
-    found = (await person.ask(Boards, "list_boards", thread=thread)).boards
-    if len(found) == 1:
-        return found[0].id
-    person.state.seen.note((each.id, each.name) for each in found)
+    answer = (await person.ask(Boards, "list_boards", thread=thread)).boards
+    if len(answer) == 1:
+        return answer[0].id
+    person.state.known_ids.note((each.id, each.name) for each in answer)
     names = ", ".join(
-        f"{each.id} ({one_line(each.name) or person.shown(each.thread_id)})" for each in found
+        f"{each.id} ({one_line(each.name) or person.shown(each.thread_id)})" for each in answer
     )
-    way = f"{person.typed('tasks add')} begins one"
-    raise UserError(f"name one of the boards: {names}" if found else f"there is no board; {way}")
+    way = f"`{person.typed('tasks add')}` creates one"
+    raise UserError(f"name one of the boards: {names}" if answer else f"there is no board; {way}")
 
 
 COMMANDS = (
@@ -81,5 +81,5 @@ COMMANDS = (
     Command("tasks reopen", "reopen_task", changed),
     Command("tasks boards", "list_boards"),
     Command("tasks board", "board_as_markdown", do=board, here=True, order=("board?",),
-            about="Print a board as Markdown; without a name, the only one."),
+            about="Print a board as Markdown. Default: the only one."),
 )  # fmt: skip

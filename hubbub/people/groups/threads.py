@@ -1,4 +1,4 @@
-"""Threads: listed, titled, resolved, followed, muted."""
+"""Threads: list, title, resolve, follow and mute."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hubbub.protocol.operations import ThreadList
 __all__ = ["COMMANDS"]
 
 LAST = 60
-"""Columns of a thread's last message."""
+"""Columns shown of a thread's last message."""
 
 
-def listed(found: ThreadList, person: PersonClient) -> list[NoteLine]:
+def listed(answer: ThreadList, person: PersonClient) -> list[NoteLine]:
     """Threads and their last messages, most recently active first."""
     rows = (
         (
@@ -25,25 +25,27 @@ def listed(found: ThreadList, person: PersonClient) -> list[NoteLine]:
             moment(each.messages[-1].sent_at),
             f"{each.messages[-1].sender_id}: {clip(one_line(each.messages[-1].text), LAST)}",
         )
-        for each in found.threads
+        for each in answer.threads
         if each.messages
     )
     notes = table(("THREAD", "MESSAGES", "LAST", ""), rows)
-    return paged(notes, found.more, "there are others; see --limit")
+    return paged(notes, answer.more, "there are more; see --limit")
 
 
-def state(found: ThreadState, person: PersonClient) -> list[NoteLine]:
-    is_ = "open" if found.resolved_by is None else f"resolved by {found.resolved_by}"
-    called = f": {one_line(found.title)}" if found.title else ""
-    return done(f"{person.shown(found.thread_id)} is {is_}{called}")
+def state(answer: ThreadState, person: PersonClient) -> list[NoteLine]:
+    is_ = "open" if answer.resolved_by is None else f"resolved by {answer.resolved_by}"
+    title = f": {one_line(answer.title)}" if answer.title else ""
+    return done(f"{person.shown(answer.thread_id)} is {is_}{title}")
 
 
-def choice(found: ThreadChoice, person: PersonClient) -> list[NoteLine]:
-    """Whether it is followed or muted, and where that was said."""
-    is_ = "followed" if found.followed else "muted" if found.muted else "neither followed nor muted"
-    above = found.chosen_in if found.chosen_in != found.thread_id else None
+def choice(answer: ThreadChoice, person: PersonClient) -> list[NoteLine]:
+    """Whether a thread is followed or muted, and which thread above set that."""
+    is_ = (
+        "followed" if answer.followed else "muted" if answer.muted else "neither followed nor muted"
+    )
+    above = answer.chosen_in if answer.chosen_in != answer.thread_id else None
     where = f", as {person.shown(above)} is" if above is not None else ""
-    return done(f"{person.shown(found.thread_id)} is {is_}{where}")
+    return done(f"{person.shown(answer.thread_id)} is {is_}{where}")
 
 
 COMMANDS = (
@@ -52,7 +54,7 @@ COMMANDS = (
     Command("threads replies", "list_thread_info", here=True, columns=(
         "thread_id", "title", "begins=automatic", "replies", "last_at", "resolved_by", "followed",
         "muted"),
-            about="List reply threads: titles, and which are resolved, followed or muted."),
+            about="List reply threads: title, and whether resolved, followed or muted."),
     Command("threads title", "set_thread_title", state, here=True, order=("thread", "title")),
     Command("threads resolve", "resolve_thread", state, here=True, order=("thread",)),
     Command("threads reopen", "reopen_thread", state, here=True, order=("thread",)),

@@ -1,4 +1,4 @@
-"""Turns of agents: what they did, who caused what, and what it has cost."""
+"""Turns of agents: their record, causes and cost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from hubbub.errors import OperationError, UserError
 from hubbub.ids import parse_interaction_id, parse_message_id
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import Command
-from hubbub.people.figures import dollars, left_words, moment, sums_words, thousands, took_words
+from hubbub.people.figures import (
+    dollars,
+    duration_text,
+    moment,
+    remaining_text,
+    sums_text,
+    thousands,
+)
 from hubbub.people.parameters import Parameter
 from hubbub.people.shown import CommandResult, NoteLine, notes, paged, table
 from hubbub.people.text import clip, visible
@@ -24,17 +31,17 @@ from hubbub.protocol.turns import Step, ToolCallRecord, Turn, Window
 __all__ = ["COMMANDS"]
 
 CUT = 2000
-"""Characters of a prompt or result that are shown without --full."""
+"""Characters shown of a prompt or result without --full."""
 REASON = 60
-"""Columns of a turn's reason, and of a request's task, in a list."""
+"""Columns of a turn's reason in a list."""
 
 
-def listed(found: Turns, person: PersonClient) -> list[NoteLine]:
-    if not found.turns:
+def listed(answer: Turns, person: PersonClient) -> list[NoteLine]:
+    if not answer.turns:
         return [NoteLine("no turns")]
     head = ("TURN", "STARTED", "TOOK", "OUTCOME", "STEPS", "TOKENS", "COST", "MODEL", "")
-    lines = table(head, map(_row, found.turns))
-    return paged(lines, found.more, f"there are earlier ones: --before {found.turns[-1].id}")
+    lines = table(head, map(_row, answer.turns))
+    return paged(lines, answer.more, f"there are earlier ones: --before {answer.turns[-1].id}")
 
 
 def _row(turn: TurnSummary) -> tuple[str, ...]:
@@ -42,7 +49,7 @@ def _row(turn: TurnSummary) -> tuple[str, ...]:
     return (
         turn.id,
         moment(turn.started_at),
-        took_words(turn.duration_ms) if turn.duration_ms is not None else "",
+        duration_text(turn.duration_ms) if turn.duration_ms is not None else "",
         turn.outcome or ("parked" if waits else "running"),
         str(turn.steps),
         f"{turn.tokens_in}+{turn.tokens_out}",
@@ -73,7 +80,7 @@ def _lines(turn: Turn) -> list[str]:
     lines = [
         f"turn      {start.id}  by {turn.agent}  in {start.thread_id}",
         f"woken by  {', '.join(start.messages)}",
-        *([f"goes on   with {start.continues}"] if start.continues else []),
+        *([f"continues {start.continues}"] if start.continues else []),
         f"started   {turn.started_at.astimezone():%Y-%m-%d %H:%M:%S}  attempts {turn.attempts}",
         f"model     {start.model or '-'}  tokens {turn.tokens_in}+{turn.tokens_out}"
         f"{_cost(turn.cost_usd)}",
@@ -84,7 +91,7 @@ def _lines(turn: Turn) -> list[str]:
         f"sent      {', '.join(turn.sent) or 'nothing'}",
     ]
     if end and end.text:
-        lines += ["", "--- text that was not published", end.text]
+        lines += ["", "--- unpublished text", end.text]
     for title, text in (("system prompt", turn.system_prompt), ("prompt", turn.prompt)):
         if text:
             lines += ["", f"--- {title}", text]
@@ -112,13 +119,13 @@ def _step(step: Step, name: str) -> list[str]:
         times += f"  attempt {call.attempts}" if call.attempts > 1 else ""
         lines.append(f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)}){times}")
         lines += _changes(call)
-        result = call.result if call.result is not None else "has not run"
+        result = call.result if call.result is not None else "not run"
         lines.append(f"  → {call.error + ': ' if call.error else ''}{result}")
     return lines
 
 
 def _changes(call: ToolCallRecord) -> list[str]:
-    """What a person has changed of the call, and what it ran with then."""
+    """A person's changes to the call's arguments, and the arguments it ran with."""
     from hubbub.agents.turn.chat import describe_changes
 
     if call.changed is None:
@@ -130,7 +137,7 @@ def _changes(call: ToolCallRecord) -> list[str]:
 
 
 def _window(window: Window) -> str:
-    """What the question was made of, and what of it had to be left out."""
+    """The layers of the prompt, and what was cut to fit the window."""
     used = sum(layer.tokens for layer in window.layers)
     layers = ", ".join(
         f"{layer.name} {layer.tokens}" + (f" ({layer.cut} cut)" if layer.cut else "")
@@ -139,31 +146,31 @@ def _window(window: Window) -> str:
     )
     how = "counted" if window.exact else "estimated"
     if window.size is None:
-        return f"window    not known, nothing is cut: {used} tokens, {how}: {layers}"
+        return f"window    size unknown, nothing cut: {used} tokens, {how}: {layers}"
     room = f"{used} of {window.size} tokens, {window.reserve} reserved for the answer"
     return f"window    {room}, {how}: {layers}"
 
 
 def _times(at_ms: float | None, duration_ms: float | None) -> str:
-    """How long it took, and how long after the turn's start it began, as far as that is known."""
-    took = f"  {took_words(duration_ms)}" if duration_ms is not None else ""
+    """The duration, and the offset from the turn's start, if known."""
+    took = f"  {duration_text(duration_ms)}" if duration_ms is not None else ""
     return took + (f"  at {at_ms / 1000:.1f} s" if at_ms is not None else "")
 
 
 def _cost(usd: float | None) -> str:
-    """`  $0.0042`, to two digits that count; nothing where it is not known."""
+    """`  $0.0042`, to two significant digits; empty if unknown."""
     return "" if usd is None else f"  {dollars(usd)}"
 
 
-# What work was asked for, and what it has cost ----------------------------------------------------
+# Spending -----------------------------------------------------------------------------------------
 
 
 def spending(spent: Spending, person: PersonClient) -> list[NoteLine]:
     """A row for each day, agent and thread, the sum, and the day's limits."""
     head = ("DAY", "AGENT", "THREAD", "TURNS", "WAKES", "TOKENS", "COST")
     lines = table(head, (_spent(row, person) for row in spent.rows)) if spent.rows else []
-    lines.append(NoteLine(f"together: {sums_words(spent.total)}", "plain"))
-    return [*lines, *notes(map(left_words, spent.today), "plain")]
+    lines.append(NoteLine(f"total: {sums_text(spent.total)}", "plain"))
+    return [*lines, *notes(map(remaining_text, spent.today), "plain")]
 
 
 def _spent(row: SpendingRow, person: PersonClient) -> tuple[str, ...]:
@@ -179,12 +186,12 @@ def _spent(row: SpendingRow, person: PersonClient) -> tuple[str, ...]:
     )
 
 
-# Who caused what ----------------------------------------------------------------------------------
+# Interactions -------------------------------------------------------------------------------------
 
 
 async def interaction(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Who caused what, and the budget."""
-    from hubbub.people.interaction import drawn, lines_of, read_whole  # rich draws it
+    """An interaction as a tree, with its budget."""
+    from hubbub.people.interaction import drawn, lines_of, read_whole  # imports rich
 
     whole = await read_whole(person, await _interaction_id(person, given.get("id")))
     tree = drawn(whole)
@@ -196,7 +203,7 @@ async def interaction(person: PersonClient, given: dict[str, Any]) -> CommandRes
 
 
 async def _interaction_id(person: PersonClient, name: str | None) -> str:
-    """Its own id, or that of a message of it; none: what was last set in motion here."""
+    """The interaction with this id, or of this message; by default the latest in this thread."""
     if name is not None:
         if parse_interaction_id(name) is not None:
             return name
@@ -205,9 +212,9 @@ async def _interaction_id(person: PersonClient, name: str | None) -> str:
     else:
         last = person.state.thread(person.state.current).last if person.here else None
         if last is None:
-            raise UserError("name an interaction (i42) or a message of it (m42)")
+            raise UserError("name an interaction (i42) or one of its messages (m42)")
         name = last.id
-    # One's own messages are noted before the hub tells them back.
+    # The person's own messages are noted before the hub delivers them.
     try:
         return (await person.ask(Message, "read_message", id=name)).interaction_id
     except OperationError as exc:
@@ -220,15 +227,15 @@ COMMANDS = (
     Command("turns list", "list_turns", listed, operator=True,
             about="List the latest turns of agents, newest first."),
     Command("turns show", "read_turn", do=show, operator=True, more=(
-                Parameter("full", "Do not cut long texts.", "flag"),),
-            about="Show a turn: its prompt, steps, tool calls and results, and its outcome."),
+                Parameter("full", "Show long texts in full.", "flag"),),
+            about="Show a turn: prompt, steps, tool calls with results, and outcome."),
     Command("turns interaction", "read_interaction", do=interaction, operator=True, order=("id?",),
             without=("after",),
-            about="Draw who caused what: messages, whom they woke, what that cost, the budget."),
+            about="Draw an interaction as a tree: messages, wakes, turns, cost and budget."),
     Command("turns requests", "list_requests", operator=True, columns=(
         "request=id", "from=requester", "to=worker", "state", "outcome", "deadline", "thread_id",
         "task"),
-            about="List the work that agents have asked of each other."),
+            about="List the requests that agents made of each other."),
     Command("turns spending", "read_spending", spending, operator=True,
-            about="Show what agents have spent: turns, tokens, money; what is left of today."),
+            about="Show what agents spent: turns, tokens, money; and what is left for today."),
 )  # fmt: skip

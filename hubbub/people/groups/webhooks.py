@@ -1,4 +1,4 @@
-"""Webhooks: programs elsewhere that are notified of what happens."""
+"""Webhooks: other programs that are notified of events."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hubbub.people.shown import NoteLine, done
 __all__ = ["COMMANDS"]
 
 
-def retried(found: WebhookDelivery, person: PersonClient) -> list[NoteLine]:
-    return done(f"{found.id} is {found.state} again")
+def retried(answer: WebhookDelivery, person: PersonClient) -> list[NoteLine]:
+    return done(f"{answer.id} is {answer.state} again")
 
 
 COMMANDS = (

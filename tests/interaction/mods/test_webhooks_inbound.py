@@ -136,7 +136,7 @@ async def test_what_is_proved_is_posted_once_and_what_is_not_proved_refused() ->
         assert len(await there.said()) == 3
         other = await there.send({"text": "blue"}, "e2")
         assert (other.status_code, other.json()["error"]) == (
-            409, "another event with this id has been posted",
+            409, "another event with this id was already posted",
         )  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def test_a_file_is_one_agent_called_like_its_class_or_as_it_is_told(
     for n, (text, expected) in enumerate(
         (
             ("x = 1\n", "bots0.py: defines no subclass"),
-            (second, "several agents, say which with --class: Echo, Second"),
+            (second, "several agents; choose one with --class: Echo, Second"),
             ("1 / 0\n", "bots2.py:1: importing it raises ZeroDivisionError"),
         )
     ):

@@ -69,7 +69,7 @@ def test_a_network_that_cannot_run_there_is_refused_by_name(
 def test_what_is_no_cluster_and_no_folder_of_networks_is_said(write: Write, tmp_path: Path) -> None:
     write("news", 4820)
     for cluster in ("sqlite:cluster.db", "postgresql://hub bub@/cluster"):
-        with pytest.raises(UserError, match=r"the cluster: .* is no URL of Postgres"):
+        with pytest.raises(UserError, match=r"the cluster: .* is not a Postgres URL"):
             load_networks([tmp_path], cluster)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"there is no YAML file in .*empty"):
@@ -81,5 +81,5 @@ def test_a_machine_without_postgres_says_how_to_get_one(
 ) -> None:
     monkeypatch.setattr(postgres_server, "DEBIAN", tmp_path / "nowhere")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(UserError, match="there is no Postgres on this machine: install one"):
+    with pytest.raises(UserError, match="Postgres is not installed on this machine: install it"):
         PostgresServer(tmp_path)

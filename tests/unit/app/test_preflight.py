@@ -225,8 +225,8 @@ def test_python_is_tried_and_what_cannot_be_used_is_told_with_file_line_and_exce
         ("Bot = 1\n1 / 0\n", ":2: importing it raises ZeroDivisionError: division by zero"),
         ("import gone_module as Bot\n", ":1: importing it raises ModuleNotFoundError"),
         ("raise SystemExit(3)\nBot = 1\n", ":1: importing it raises SystemExit: 3"),
-        ("class Bot: ...\n", ": Bot is no subclass of hubbub.Agent"),
-        ("def Bot(): ...\n", ": Bot is no subclass of hubbub.Agent"),
+        ("class Bot: ...\n", ": Bot is not a subclass of hubbub.Agent"),
+        ("def Bot(): ...\n", ": Bot is not a subclass of hubbub.Agent"),
         ("if 1:\n    Boot = 1\n", ": there is no 'Bot' in it"),
         ("import os\nos._exit(0)\nclass Bot: ...\n", " ends the process that imports it"),
         ("raise ValueError('never tried')\nBot = 1\n", ""),
@@ -263,9 +263,9 @@ def test_functions_and_hooks_that_are_none_are_told(loading: Loading, write: Wri
     write("tools.py", "five = 5\ndef count(text) -> int:\n    '''Count.'''\n    return 1\n")
     write("rules.py", "from hubbub import Hooks\nclass A(Hooks): ...\nclass B: ...\n")
     cases = (
-        ("tools: [tools.py:five]", "tools.py: five is no function"),
+        ("tools: [tools.py:five]", "tools.py: five is not a function"),
         ("tools: [tools.py:count]", "tools.py: count cannot be a tool: "),
-        ("hooks: [rules.py:A, rules.py:B]", "rules.py: B is no subclass of hubbub.Hooks"),
+        ("hooks: [rules.py:A, rules.py:B]", "rules.py: B is not a subclass of hubbub.Hooks"),
     )
     agents = "".join(f"  a{n}: {{{agent}}}\n" for n, (agent, _) in enumerate(cases))
     with pytest.raises(ConfigProblems) as caught:
@@ -277,5 +277,5 @@ def test_functions_and_hooks_that_are_none_are_told(loading: Loading, write: Wri
 @pytest.mark.slow
 def test_an_import_that_does_not_end_is_told(loading: Loading, write: Write) -> None:
     write("bot.py", "import time\ntime.sleep(60)\nBot = 1\n")
-    with pytest.raises(ConfigProblems, match=r"bot\.py is not imported after 1 s"):
+    with pytest.raises(ConfigProblems, match=r"bot\.py was not imported within 1 s"):
         check_imports(loading(PYTHON), within_s=1.0)

@@ -239,8 +239,8 @@ async def test_a_failure_to_report_is_not_swallowed() -> None:
 @pytest.mark.behaviour("L-5")
 async def test_children_end_when_their_parent_is_killed() -> None:
     child = """
-from hubbub.app.lifeline import hold_on
-hold_on()
+from hubbub.app.lifeline import watch_parent
+watch_parent()
 print('child', flush=True)
 while True: pass
 """

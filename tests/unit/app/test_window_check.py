@@ -37,29 +37,29 @@ def test_sizes_that_leave_room_are_fine(loading: Loading, write: Write) -> None:
 def test_sizes_that_leave_nothing_are_told_with_their_line(loading: Loading, write: Write) -> None:
     reserve = "net.yaml:7: agents.a.context.reserve: "
     for model, agent, told in (
-        ("", "{window: 2k, reserve: 2k}", "2048 tokens reserved for the answer leave nothing of"),
+        ("", "{window: 2k, reserve: 2k}", "2048 tokens reserved for the answer fill the whole"),
         (
             ", context_window: 4k",
             "reserve: 8k",
-            "8192 tokens reserved for the answer leave nothing",
+            "8192 tokens reserved for the answer fill the whole",
         ),
-        (", context_window: 2k", "{window: 4k, reserve: 3k}", "nothing of a window of 2048"),
+        (", context_window: 2k", "{window: 4k, reserve: 3k}", "the whole window of 2048"),
     ):
         problem = wrong(loading, model, agent)
         assert problem.startswith(reserve)
         assert told in problem
     problem = wrong(loading, agent="window: 100")
     assert problem.startswith("net.yaml:7: agents.a: its fixed instructions have ")
-    assert "of a window of 100 there are 75 for a question" in problem
+    assert "but a window of 100 leaves 75 for a request" in problem
     problem = wrong(loading, ", context_window: 4k, max_output_tokens: 4k")
-    leaves = "an answer of 4096 tokens leaves nothing"
+    leaves = "an answer of 4096 tokens fills the whole window"
     assert problem.startswith(f"net.yaml:2: models.default: {leaves}")
     small = "  small: {model: m, context_window: 1k}\n"
     agent = "{kind: router, models: {router: small}, context: {reserve: 2k}}"
     problem = wrong(loading, more=f"{small}agents: {{a: {agent}}}\n")
-    assert "2048 tokens reserved for the answer leave nothing of a window of 1024" in problem
+    assert "2048 tokens reserved for the answer fill the whole window of 1024" in problem
     path = write("net.yaml", MODEL.format("") + AGENT.format("{window: 2k, reserve: 4k}"))
-    with pytest.raises(ConfigProblems, match="leave nothing of a window of 2048"):
+    with pytest.raises(ConfigProblems, match="fill the whole window of 2048"):
         load_valid(path)
 
 
@@ -68,4 +68,4 @@ def test_the_instruction_counts_by_itself_where_the_rest_may_be_removed(loading:
     agent = f"window: 100\n    prompt: {{{removed}}}"
     assert wrong(loading, agent=agent) == ""
     long = AGENT.replace("Help.", "Help. " * 90).format(agent)
-    assert "there are 75 for a question" in wrong(loading, more=long)
+    assert "leaves 75 for a request" in wrong(loading, more=long)

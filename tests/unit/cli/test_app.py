@@ -92,11 +92,15 @@ def test_a_failure_has_its_exit_code_and_no_traceback(
         (OperationError("unknown_participant", "nobody"), 2, "hubbub: nobody\n"),
         (OperationError("internal", "a bug"), 1, "hubbub: a bug\n"),
         (OperationError("rate_limited", "slower", temporary=True), 1, "hubbub: slower\n"),
-        (ConnectionLost(1006, "gone"), 1, "hubbub: the connection to the network was lost: "),
+        (ConnectionLost(1006, "gone"), 1, "hubbub: lost the connection to the network: "),
         (StoreUnavailable("disk full"), 1, "hubbub: disk full\n"),
         (HubbubError("lost"), 1, "hubbub: lost\n"),
         (ExceptionGroup("tasks", [UserError("inside")]), 2, "hubbub: inside\n"),
-        (ZeroDivisionError("oops"), 1, "hubbub: unexpected ZeroDivisionError: oops (HUBBUB_DEBUG"),
+        (
+            ZeroDivisionError("oops"),
+            1,
+            "hubbub: unexpected ZeroDivisionError: oops (set HUBBUB_DEBUG",
+        ),
         (KeyboardInterrupt(), 130, ""),
         (typer.Abort(), 130, ""),
         (typer.Exit(3), 3, ""),
@@ -191,7 +195,7 @@ def test_a_running_network_holds_its_port_and_database(home: Path, hubbub: Shell
         (home / "same.yaml").write_text(text)
         ran = hubbub("network", "doctor", "same.yaml")
     assert ran.code == 0
-    assert "is held by the network 'town'" in ran.out
+    assert "is used by the network 'town'" in ran.out
     assert "in use by the running network" in ran.out
 
 
@@ -208,7 +212,7 @@ def test_a_network_is_written_that_passes_check(
         "wrote hubbub.yaml",
         "wrote agents/greeter.py",
         "wrote .gitignore",
-        "no model is within reach; the network works without, hubbub.yaml says how to add one",
+        "no model is available; the network runs without one, and hubbub.yaml shows how to add one",
         "start it: hubbub up hubbub.yaml",
     ]
     assert hubbub("network", "check").code == 0
@@ -232,10 +236,10 @@ def test_what_is_there_is_not_replaced_unasked(home: Path, hubbub: Shell) -> Non
     place = home / "hubbub.yaml"
     place.write_text("# mine\n")
     ran = hubbub("init")
-    sentence = "hubbub: hubbub.yaml would be replaced: name another folder, or --force\n"
+    sentence = "hubbub: would overwrite hubbub.yaml: name another folder, or use --force\n"
     assert (ran.code, ran.err) == (2, sentence)
     assert place.read_text() == "# mine\n"
     assert not (home / "agents").exists()
     assert hubbub("init", "--force").code == 0
     assert place.read_text() != "# mine\n"
-    assert "cannot be written" in hubbub("init", "hubbub.yaml").err
+    assert "cannot write" in hubbub("init", "hubbub.yaml").err

@@ -21,7 +21,7 @@ def test_what_stands_in_the_way_is_one_sentence(
     with pytest.raises(UserError, match="hubbub up"):
         chat()
     for name in ("two words", "hub", "t7", "ä", "x" * 65):
-        with pytest.raises(UserError, match="cannot be a name"):
+        with pytest.raises(UserError, match="is not a valid name"):
             chat(address="127.0.0.1:1", as_=name)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -241,7 +241,7 @@ def test_agents_turns_threads_and_everything_are_stopped_and_go_on(
         assert [stop["scope"] for stop in hubbub("network", "stops", "--json").json()["stops"]] == [
             "all"
         ]
-        assert hubbub("resume", "all").out == "everything may go on\n"
+        assert hubbub("resume", "all").out == "everything is resumed\n"
 
 
 @pytest.mark.behaviour("H-123")
@@ -309,10 +309,10 @@ def test_approvals_are_shown_given_changed_and_denied(
             f'approvals approve {changed} \'{{"path": "b.txt"}}\'',
             f"approvals deny {denied} 'not that file'",
         )
-        assert "is approved by ann" in hubbub("approvals", "approve", given[:6]).out
+        assert "was approved by ann" in hubbub("approvals", "approve", given[:6]).out
         told += hubbub.story("approvals list", f"approvals approve {given}")
         assert named(told) == snapshot
-        assert "is approved by ann" in hubbub("approvals", "list", "--state", "all").out
+        assert "was approved by ann" in hubbub("approvals", "list", "--state", "all").out
         found: list[JsonValue] = []
 
         async def look(ann: Client, bot: Client) -> None:

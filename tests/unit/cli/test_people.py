@@ -134,7 +134,7 @@ def test_an_agent_that_is_connected_already_is_not_joined_by_another(
 
     ran = asyncio.run(while_it_runs())
     assert (ran.code, ran.out) == (2, "")
-    assert "notes: already connected; give another --name, or --replace" in ran.err
+    assert "already connected: notes; choose another --name, or use --replace" in ran.err
 
 
 async def started(*args: str) -> asyncio.subprocess.Process:

@@ -133,7 +133,7 @@ def test_the_cases_beside_the_prompts_are_found_and_run_five_times(
     assert "a refund goes to billing" in bar
     assert "1/1" in bar
     ran = hubbub("test", "-k", "nothing")
-    assert (ran.code, ran.err) == (2, "hubbub: no case has a name with 'nothing' in it\n")
+    assert (ran.code, ran.err) == (2, "hubbub: no case has 'nothing' in its name\n")
 
 
 def test_an_agent_plays_a_conversation_without_the_tools_of_mcp_servers(
@@ -200,7 +200,7 @@ async def test_a_mistake_is_told_with_its_place_before_anything_is_asked(reading
         ("incoming: hi, agent: clerk, results: {find: x}", "has no tool 'find'"),
         ("message: hi, prompt: triag", "there is no prompt 'triag'"),
         ("incomming: hi", "unknown key 'incomming' in cases[1]; did you mean 'incoming'?"),
-        ("message: hi, model: keyless, prompt: triage", "models.keyless has no key"),
+        ("message: hi, model: keyless, prompt: triage", "models.keyless has no API key"),
         ("agent: clerk, incoming: a, results: {find_book: x}", mcp),
         ("agent: clerk, incoming: a, expect: [{tool_called: find_book}]", mcp),
         ("agent: clerk, incoming: a, expect: [{tool_not_called: find_book}]", mcp),

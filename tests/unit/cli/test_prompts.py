@@ -148,11 +148,11 @@ def test_the_shipped_networks_and_the_example_of_the_how_to_have_no_findings(
 ) -> None:
     for config in sorted((ROOT / "configs").glob("*.yaml")):
         ran = hubbub("prompts", "lint", str(config))
-        assert (ran.code, ran.out) == (0, f"{config}: nothing found\n")
+        assert (ran.code, ran.out) == (0, f"{config}: no problems\n")
     for name in ("desk.yaml", "prompts/triage/1.0.j2"):
         write(home, example("docs/how-to/build-a-system-prompt.md", name), name)
     ran = hubbub("prompts", "lint", "desk.yaml")
-    assert (ran.code, ran.out) == (0, "desk.yaml: nothing found\n")
+    assert (ran.code, ran.out) == (0, "desk.yaml: no problems\n")
     shown = hubbub("prompts", "show", "--agent", "triage", "--config", "desk.yaml").out
     assert "customers of Acme" in shown
     assert shown.endswith("Above all:\n- Never promise a date.\n")
@@ -215,7 +215,7 @@ def test_what_is_no_file_is_not_waited_for(home: Path, hubbub: Shell) -> None:
         os.mkfifo(home / name)
         ran = hubbub("prompts", "lint", name)
         assert ran.code == 2
-        assert f"{name}: cannot be read: it is no file" in ran.err
+        assert f"{name}: cannot be read: not a file" in ran.err
 
 
 @pytest.mark.slow

@@ -107,8 +107,8 @@ def test_a_message_tells_where_it_goes_and_is_one_line() -> None:
         ("dm.ann.bob.carol", "direct", None, "→ bob, carol"),
         ("channel.desk", "channel", None, "#desk"),
         ("channel.desk.t5", "channel", "m5", "#desk ↳ m5"),
-        ("broadcast.t13.t15", "broadcast", None, "→ everybody ↳ m15"),
-        ("broadcast", "broadcast", None, "→ everybody"),
+        ("broadcast.t13.t15", "broadcast", None, "→ everyone ↳ m15"),
+        ("broadcast", "broadcast", None, "→ everyone"),
         ("mod.tasks", "mod", None, "[tasks]"),
     )
     for thread, type, reply_to, expected in cases:
@@ -164,12 +164,12 @@ def test_of_many_messages_in_a_second_the_first_are_shown_and_the_others_counted
     view(Stopping("SIGINT"))
     assert out[-1] == "stopping …\n"
     tell()
-    assert out[-1] == "… 3 more messages; `hubbub messages list` shows them\n"
+    assert out[-1] == "… 3 more messages; see `hubbub messages list`\n"
     now += 0.99
     view(logged(posted("one too many")))
     now += 0.01
     view(logged(posted("the next second")))
-    assert out[-2] == "… 1 more message; `hubbub messages list` shows them\n"
+    assert out[-2] == "… 1 more message; see `hubbub messages list`\n"
     assert "the next second" in out[-1]
     timers[1][1]()
     assert "the next second" in out[-1]  # there is no more to tell

@@ -181,7 +181,7 @@ def test_the_last_time_is_remembered_and_what_chance_does_not_explain_is_said(
     text = (shop / "cases.yaml").read_text()
     (shop / "cases.yaml").write_text(text.replace("Money", "Gold"))
     worse = hubbub(*command)
-    assert "the last time 6/6: worse" in worse.out
+    assert "last time 6/6: worse" in worse.out
     assert "6 x matches: Gold: it said 'Money for the lamp it is.'" in worse.out
     (shop / "cases.yaml").write_text(text.replace("{find_order: a lamp}", "{}"))
     (shop / "hubbub.yaml").write_text(CONFIG.format(url=endpoint))
@@ -272,7 +272,7 @@ def test_turns_that_ask_before_they_go_on_are_recorded_with_what_they_go_on_with
 
 WRONG = {
     "{says: {to: clark, text: a}, expect: [no_loop]}": "the unknown 'clark'; did you mean",
-    "{message: a, prompt: p, expect: [no_loop]}": "'no_loop' needs `says`",
+    "{message: a, prompt: p, expect: [no_loop]}": "it needs `says`",
     "{incoming: a, agent: clerk, faults: [rate_limit], expect: [valid_json]}": "`faults` belong",
     "{says: {to: clerk, text: a}, agent: clerk, expect: [no_loop]}": "belong to `incoming`",
     "{expect: [no_loop]}": "expected either `message`",

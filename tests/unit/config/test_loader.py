@@ -153,7 +153,7 @@ def test_paths_are_relative_to_the_file_in_which_they_stand(
 def test_a_config_that_is_not_there_is_answered_with_the_nearest_or_a_first_one(
     write: Write, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigError, match=r"hubbub\.yaml: does not exist; `hubbub init` writes"):
+    with pytest.raises(ConfigError, match=r"hubbub\.yaml: does not exist; create one with"):
         load(tmp_path / "hubbub.yaml")
     write("configs/quickstart.yaml", "")
     for wrong in ("quickstart.yaml", "configs/quickstrat.yaml"):

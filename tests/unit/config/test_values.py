@@ -35,7 +35,9 @@ class TestAddress:
 
     def test_what_is_none_is_refused_with_an_example(self) -> None:
         no = r"expected host:port, for example 127\.0\.0\.1:4820"
-        urls = dict.fromkeys(("ws://127.0.0.1:4820", "http://localhost:4820"), "is no address")
+        urls = dict.fromkeys(
+            ("ws://127.0.0.1:4820", "http://localhost:4820"), "is not a valid address"
+        )
         wrong = (
             "",
             ":",
@@ -96,10 +98,10 @@ class TestVariables:
             "a ${GONE} b": missing,
             "${MISSING:-${GONE}}": missing,
             **{bad: re.escape(bad) for bad in ("${}", "${1A}", "${A B}", "${A-b}", "${A:b}")},
-            "a ${NAME": r"'\$\{NAME' is never closed",
-            "${A:-${NAME}": "is never closed",
-            "${A:-{}": "is never closed",
-            "${": "is never closed",
+            "a ${NAME": r"'\$\{NAME' has no closing brace",
+            "${A:-${NAME}": "has no closing brace",
+            "${A:-{}": "has no closing brace",
+            "${": "has no closing brace",
             "${A:-" * 500 + "}" * 500: "too deep",
         }.items():
             with pytest.raises(MissingVariable, match=told):

@@ -48,5 +48,5 @@ def test_who_does_what_the_page_says_has_a_mod_that_works(tmp_path: Path) -> Non
     about = shown["hubbub mods show mods/thanks.py:Thanks"]
     assert "Counts how often each participant is thanked." in about
     assert "thanks_count" in about
-    assert "The word that counts." in about
+    assert "The word to count." in about
     assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 120, "it is one page"

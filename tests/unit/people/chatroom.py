@@ -12,7 +12,7 @@ from hubbub.config.models import NetworkFile
 from hubbub.mods.loader import find_mod, settings_of
 from hubbub.people.chat.console import Status, plain, render
 from hubbub.people.chat.conversation import run_chat
-from hubbub.people.shown import Line, OtherThreadLine, SaidLine
+from hubbub.people.shown import Line, MessageLine, OtherThreadLine
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Event
 from hubbub.protocol.wire import Inlet, Outlet
@@ -37,7 +37,7 @@ def town(*mods: str) -> LocalNetwork:
 
 
 def _is_notice(line: Line) -> bool:
-    return isinstance(line, SaidLine | OtherThreadLine) and line.message.sender_kind == "system"
+    return isinstance(line, MessageLine | OtherThreadLine) and line.message.sender_kind == "system"
 
 
 class Person:

@@ -20,7 +20,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from hubbub.people.chat.console import Console, PipeConsole, Status
 from hubbub.people.chat.conversation import run_chat
 from hubbub.people.chat.terminal import ChatCompleter, TerminalConsole
-from hubbub.people.shown import NoteLine, SaidLine
+from hubbub.people.shown import MessageLine, NoteLine
 from hubbub.testing.network import LocalNetwork
 from tests.unit.people.chatroom import DEADLINE_S, town
 from tests.unit.people.chatting import begun, said
@@ -73,7 +73,7 @@ async def test_reading_a_pipe_can_be_cancelled(pipe: tuple[int, int]) -> None:
 
 def test_a_pipe_is_shown_plain_and_whole_lines() -> None:
     out = io.StringIO()
-    PipeConsole(0, out).show([NoteLine("x" * 300, "error"), SaidLine(said(1, "\x1b[31mhi"))])
+    PipeConsole(0, out).show([NoteLine("x" * 300, "error"), MessageLine(said(1, "\x1b[31mhi"))])
     first, second = out.getvalue().splitlines()
     assert first == "x" * 300
     assert second.endswith("bob: <U+001B>[31mhi")

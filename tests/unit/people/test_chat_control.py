@@ -98,7 +98,7 @@ async def test_a_stop_holds_until_it_is_resumed_and_those_of_others_are_told(
         await chat.ann.status_is_quiet()
         await chat.ann.plays("/resume")
         await bob.call("stop", scope="agent", target="calculator", reason="fire")
-        await chat.ann.sees("bob has stopped calculator")
+        await chat.ann.sees("bob stopped calculator")
         await chat.ann.status_says("1 stopped")
         await bob.call("resume", scope="agent", target="calculator")
         await chat.ann.status_is_quiet()
@@ -125,7 +125,7 @@ async def test_approvals_come_with_what_to_type_and_are_given_denied_or_decided_
         ids.append(await asks(agent, start.id, "1.c3"))
         await chat.ann.sees("   /approve")
         await bob.call("deny", id=ids[2], reason="no")
-        await chat.ann.sees("is denied by bob")
+        await chat.ann.sees("was denied by bob")
         await chat.ann.plays(f"/approve {ids[2]}")
     transcript = chat.ann.transcript
     for n, id in enumerate(ids, 1):
@@ -176,9 +176,9 @@ async def test_who_joins_is_told_what_waits_and_what_is_stopped(
         for told in ("1 to approve", "1 stopped", "bob speaks for writer"):
             await chat.ann.status_says(told)
         chat.cut()
-        await chat.ann.sees("connected again")
+        await chat.ann.sees("reconnected")
         await chat.ann.status_says("1 to approve")
         await chat.ann.status_says("bob speaks for writer")
         chat.ann.types(f"/approve {id}")
-        await chat.ann.sees("is approved by ann")
+        await chat.ann.sees("was approved by ann")
         assert not any("asks to run" in line for line in chat.ann.shown)

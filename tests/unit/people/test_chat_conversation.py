@@ -75,9 +75,9 @@ async def test_history_is_there_when_a_thread_is_opened_and_more_on_request(
             assert f"text {first}." in await chat.ann.sees(": text ")
             await chat.ann.sees(f"text {last}.")
         chat.ann.types("/more", "/dm bob", "/more")
-        await chat.ann.sees("beginning of this thread")
+        await chat.ann.sees("beginning of the thread")
         await chat.ann.sees("── @bob ──")
-        await chat.ann.sees("beginning of this thread")
+        await chat.ann.sees("beginning of the thread")
 
 
 async def test_replies_channels_lists_and_mistakes_stand_below_what_was_typed(
@@ -157,12 +157,12 @@ async def test_a_lost_connection_is_told_once_and_what_is_said_meanwhile_arrives
         await chat.ann.sees("connection lost (cut by the test)")
         await chat.ann.status_says("Connection refused")
         chat.ann.types("/who", "said in the dark", "/dm bob", "/threads")
-        await chat.ann.sees("not connected; the answer comes later")
-        await chat.ann.sees("not connected; will be sent later: said in the dark")
+        await chat.ann.sees("not connected; will run after reconnecting")
+        await chat.ann.sees("not connected; will send later: said in the dark")
         await chat.ann.sees("── @bob ──")
-        await chat.ann.status_says("1 to send")
+        await chat.ann.status_says("1 unsent")
         chat.away = False
-        await chat.ann.sees("connected again")
+        await chat.ann.sees("reconnected")
         assert await next_text(bob) == "said in the dark"
         chat.ann.types("/open #general", "/who")
         await chat.ann.sees("said in the dark ✓")

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from hubbub.errors import UserError
 from hubbub.people.chat.session import HISTORY, ChatSession
-from hubbub.people.shown import DayHeading, NoteLine, OtherThreadLine, SaidLine
+from hubbub.people.shown import DayHeading, MessageLine, NoteLine, OtherThreadLine
 from hubbub.people.state import (
     KEPT,
     LASTS_S,
@@ -289,7 +289,7 @@ def test_everybody_starts_where_everybody_is_with_a_hint_until_one_has_spoken() 
     for people, hint in (
         (None, "@concierge"),
         ((person("zed"), person("amy", present=False)), "/dm zed"),
-        ((person("ann", "human"),), "no agent is here"),
+        ((person("ann", "human"),), "no agent is online"),
     ):
         session = ChatSession("ann")
         session.begin(ready(people=people))
@@ -306,7 +306,11 @@ def test_opening_shows_the_header_and_the_last_messages_with_their_days() -> Non
     session = begun(thread(*spoken, late))
     lines = session.open(GENERAL)
     assert shown(lines)[0] == "── #general ──"
-    assert [type(line) for line in lines[1:]] == [*[SaidLine] * (HISTORY - 1), DayHeading, SaidLine]
+    assert [type(line) for line in lines[1:]] == [
+        *[MessageLine] * (HISTORY - 1),
+        DayHeading,
+        MessageLine,
+    ]
     assert shown(lines)[1].endswith("text 7")
 
 
@@ -323,7 +327,7 @@ def test_what_comes_is_shown_here_once_and_in_order_and_announced_elsewhere() ->
     assert session.unread == ["broadcast 1!", "@bob 2!"]
     session.open(DM)
     assert session.unread == ["broadcast 1!"]
-    assert isinstance(session.take(event(said(46, thread=DM, tseq=3)))[0], SaidLine)
+    assert isinstance(session.take(event(said(46, thread=DM, tseq=3)))[0], MessageLine)
     session.switch("broadcast")
     assert session.take(event(said(47, "early", thread="broadcast", tseq=2))) == []
     assert shown(session.open("broadcast"))[-1].endswith("bob: early")
@@ -380,10 +384,10 @@ def test_what_was_sent_says_where_whom_it_does_not_reach_and_who_is_away_once() 
 def test_a_reconnection_keeps_what_is_known_and_a_fresh_start_shows_it_anew() -> None:
     session = begun(thread(said(1)))
     session.take(event(said(2, thread=DM, tseq=1)))
-    assert shown(session.begin(ready(resumed=True))) == ["connected again"]
+    assert shown(session.begin(ready(resumed=True))) == ["reconnected"]
     assert session.unread == ["@bob 1"]
     lines = shown(session.begin(ready(thread(said(1, "again")))))
-    assert lines[0].startswith("connected again; the network has started anew")
+    assert lines[0].startswith("reconnected; the network has restarted")
     assert lines[-1].endswith("again")
     assert session.unread == []
 
@@ -403,7 +407,7 @@ def test_threads_are_listed_with_numbers_that_open_takes_and_with_what_is_new() 
     assert [line.split()[:3] for line in shown(session.lists())] == [
         ["*", "1", "#general"],
         ["2", "@bob", "bob:"],
-        ["3", "broadcast", "nothing"],
+        ["3", "broadcast", "empty"],
     ]
     assert session.find("2") == DM
     session.take(event(said(11, "psst", thread=DM, tseq=10)))
@@ -415,7 +419,7 @@ def test_threads_are_listed_with_numbers_that_open_takes_and_with_what_is_new() 
     assert first.endswith("…")
     assert "\n" not in first
     assert "@bob         1 new  bob: psst" in second
-    assert legend == "! marks threads in which you are mentioned; /open <n> opens one"
+    assert legend == "! marks threads that mention you; /open <n> opens one"
 
 
 def test_threads_and_people_are_found_or_told_in_one_sentence() -> None:

@@ -100,7 +100,7 @@ async def test_reactions_stand_below_and_threads_are_titled_resolved_and_muted(
             )  # fmt: skip
             await bob.call("set_thread_title", thread=f"{GENERAL}.t1", title="Lost")
             await bob.call("resolve_thread", thread=f"{GENERAL}.t1")
-            await chat.ann.sees("bob has resolved this thread")
+            await chat.ann.sees("bob resolved this thread")
             assert chat.ann.transcript == snapshot
         async with chatting(network) as later:
             assert (await later.ann.sees("bob: hello")).endswith("\n      👍 1")
@@ -118,7 +118,7 @@ async def test_tasks_and_polls_go_their_way(snapshot: SnapshotAssertion) -> None
         await bob.call("vote", poll="p1", options=["hot rice"])
         await chat.ann.plays("/vote p1 none", "/polls", "/close p1", "/open broadcast")
         await bob.call("create_task", title="Print", thread=GENERAL, owner="ann")
-        await chat.ann.sees("bob gives you t2")
+        await chat.ann.sees("bob assigned you t2")
     assert chat.ann.transcript == snapshot
 
 
@@ -156,8 +156,8 @@ async def test_files_are_sent_in_parts_shown_and_saved_and_replace_nothing(
         person = PersonClient(bob, ClientState("bob"), CHAT, here=True)
         other = file.model_copy(update={"sha256": "0" * 64})
         for kept, place, why in (
-            (file, "a.txt", "is there already"),  # it has come to stand there meanwhile
-            (other, "c.txt", "arrived damaged"),
+            (file, "a.txt", "already exists"),  # it has come to stand there meanwhile
+            (other, "c.txt", "is corrupt"),
         ):
             with pytest.raises(UserError, match=why):
                 await save(person, kept, tmp_path / place)

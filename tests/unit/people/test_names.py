@@ -95,7 +95,7 @@ def test_names_are_split_checked_and_compared() -> None:
     assert names_in("@bob, carol+bob,,") == ("bob", "carol")
     assert check_name("ann") == "ann"
     for name in ("a b", "", "hub", "operator", "t5", "direct_bob", "x" * 65):
-        with pytest.raises(UserError, match="cannot be a name"):
+        with pytest.raises(UserError, match="is not a valid name"):
             check_name(name)
 
 

@@ -24,12 +24,12 @@ from hubbub.people.figures import (
     bar,
     budget_line,
     delivery_notes,
+    duration_text,
     moment,
-    outcome_words,
+    outcome_text,
     sentence,
-    span_words,
+    span_text,
     thousands,
-    took_words,
 )
 from hubbub.people.groups.agents import definition, rolled_out
 from hubbub.people.interaction import InteractionView, drawn, lines_of
@@ -58,10 +58,10 @@ def test_numbers_and_times_are_told_as_people_say_them() -> None:
     assert list(map(thousands, (0, 999, 9999, 12_345, 200_000, 1.5e7))) == [
         "0", "999", "9999", "12.3k", "200k", "15M",
     ]  # fmt: skip
-    assert list(map(span_words, (8, 119, 720, 10_800, 200_000))) == [
+    assert list(map(span_text, (8, 119, 720, 10_800, 200_000))) == [
         "8 s", "119 s", "12 min", "3 h", "2 d",
     ]  # fmt: skip
-    assert list(map(took_words, (0, 7.4, 999.4, 999.6, 28_304))) == [
+    assert list(map(duration_text, (0, 7.4, 999.4, 999.6, 28_304))) == [
         "0 ms", "7 ms", "999 ms", "1.0 s", "28.3 s",
     ]  # fmt: skip
     now = datetime.now(UTC)
@@ -72,9 +72,9 @@ def test_numbers_and_times_are_told_as_people_say_them() -> None:
 
 def test_every_code_has_its_words() -> None:
     assert set(get_args(Outcome)) <= set(OUTCOMES)
-    assert outcome_words(None) == "running"
-    assert outcome_words("budget_exhausted", "usd") == "has used up its budget: usd"
-    assert outcome_words("of_a_newer_hub") == "of a newer hub"
+    assert outcome_text(None) == "running"
+    assert outcome_text("budget_exhausted", "usd") == "exhausted its budget: usd"
+    assert outcome_text("of_a_newer_hub") == "of a newer hub"
     for code in Reason:
         assert sentence(code) != code
     assert (SHELL.name("#desk"), CHAT.name("#desk")) == ("'#desk'", "#desk")
@@ -110,7 +110,7 @@ def test_who_sends_is_told_whom_it_does_not_wake_why_and_what_to_do(
         not_woken={"dan": "stopped", "fay": "daily_agent", "hal": "of_a_mod"},
     )
     assert "\n".join(delivery_notes(result, CHAT)) == snapshot
-    assert "hubbub resume lifts it" in delivery_notes(result, SHELL)[0]
+    assert "resume with `hubbub resume`" in delivery_notes(result, SHELL)[0]
 
 
 # Trees --------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_a_tree_has_what_was_said_under_the_turn_that_said_it_and_ends_with_the_
     ]  # fmt: skip
     asleep = Receipt(participant="bob", kind="agent", present=True, delivered=True, woken=False,
                      reason="stopped", explanation="a person has stopped it")  # fmt: skip
-    hidden.kept = {"m1": [asleep]}
+    hidden.prevented = {"m1": [asleep]}
     spent = InteractionView("i1", more=False)
     spent.messages = [entry(1, "ann", "go")]
     spent.budget = BudgetState(
@@ -211,12 +211,12 @@ def test_an_approval_is_told_once_with_what_to_type_and_then_how_it_was_decided(
     assert asks(session, approval()) == []
     assert session.oversight.status() == [("unread", "1 to approve")]
     done = approval(state="denied", decided_by="eve", verdict="no\x07")
-    assert asks(session, done) == ["delete_file of bob (a1) is denied by eve: no<U+0007>"]
+    assert asks(session, done) == ["delete_file by bob (a1) was denied by eve: no<U+0007>"]
     assert session.oversight.status() == []
     assert asks(session, done) == []
     asks(session, approval("a2"))
     runs = approval("a2", state="started", decided_by="ann", final={"path": "b.txt"})
-    approved = "delete_file of bob (a2) is approved by ann with other arguments"
+    approved = "delete_file by bob (a2) was approved by ann with other arguments"
     assert asks(session, runs) == [approved]
     assert asks(begun(), approval(may_decide=False, approvers=("eve",)))[-1] == "   a1: eve decides"
 
@@ -226,18 +226,18 @@ def test_stops_breakers_takeovers_and_what_goes_on_again_are_told_once() -> None
     session = begun()
     found = [stopped("agent", "bob"), stopped("thread", "channel.general"), stopped("all")]
     assert stops(session, found, [breaker("channel.desk")]) == [
-        "eve has stopped bob: too loud; /resume agent bob lets it go on",
-        "eve has stopped #general: too loud; /resume thread #general lets it go on",
-        "eve has stopped everything: too loud; /resume all lets it go on",
-        "#desk is stopped by its breaker: 61 turns began in 60 s; "
-        "/resume thread #desk lets it go on",
+        "eve stopped bob: too loud; resume with `/resume agent bob`",
+        "eve stopped #general: too loud; resume with `/resume thread #general`",
+        "eve stopped everything: too loud; resume with `/resume all`",
+        "#desk was stopped by its breaker: 61 turns started in 60 s; "
+        "resume with `/resume thread #desk`",
     ]
     assert stops(session, found, [breaker("channel.desk")]) == []
     assert ("lost", "everything is stopped, 1 breaker open") in session.oversight.status()
     assert stops(session, found[:1]) == [
-        "#general may go on",
-        "everything may go on",
-        "#desk may go on",
+        "#general is resumed",
+        "everything is resumed",
+        "#desk is resumed",
     ]
     assert session.oversight.status() == [("lost", "1 stopped")]
     assert stops(begun(), [stopped("agent", "bob", by="ann")]) == [], "one's own is no news"
@@ -257,7 +257,7 @@ def test_after_a_reconnection_only_what_is_new_is_told() -> None:
     assert asks(session, approval()) == []
     assert held(session, takeover("bob", "eve")) == []
     assert stops(session, [stopped("agent", "bob"), stopped("agent", "concierge")]) == [
-        "eve has stopped concierge: too loud; /resume agent concierge lets it go on"
+        "eve stopped concierge: too loud; resume with `/resume agent concierge`"
     ]
     assert ("unread", "1 to approve") in session.oversight.status()
 
@@ -267,7 +267,7 @@ def test_what_reaches_an_agent_that_one_speaks_for_is_shown_once() -> None:
     session = begun()
     held(session, takeover("bob", "ann"))
     assert hears(session, 9, "psst", "dm.bob.eve") == [
-        "12:09 m9 [bob hears @bob,@eve] eve: psst",
+        "12:09 m9 [to bob in @bob,@eve] eve: psst",
         "to answer there: /open dm.bob.eve, then /as bob <text>",
     ]
     assert hears(session, 9, "psst", "dm.bob.eve") == []

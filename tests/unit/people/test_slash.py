@@ -186,8 +186,8 @@ def with_mods() -> ChatSession:
     session = ChatSession("ann")
     session.begin(ready(thread(*messages)))
     offering(session).open("channel.general")
-    session.seen.note([("t1", "Write"), ("t12", "Print"), ("p1", "Lunch?"), ("b1", "")])
-    session.seen.offer("p1", ("soup", "rice"))
+    session.known_ids.note([("t1", "Write"), ("t12", "Print"), ("p1", "Lunch?"), ("b1", "")])
+    session.known_ids.offer("p1", ("soup", "rice"))
     return session
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hubbub.people.chat.console import STYLES, plain, render
 from hubbub.people.messages import PALETTE, colour_of
-from hubbub.people.shown import DayHeading, NoteLine, OtherThreadLine, SaidLine, ThreadHeading
+from hubbub.people.shown import DayHeading, MessageLine, NoteLine, OtherThreadLine, ThreadHeading
 from hubbub.people.text import clip, columns, one_line, visible, wrap
 from hubbub.protocol.messages import Attachment, Quote
 from tests.unit.people.chatting import said
@@ -45,7 +45,7 @@ def test_nothing_that_others_say_or_are_called_steers_a_terminal(
     message = said(5, text).model_copy(
         update={"sender_id": name, "quote": Quote(message_id="m1", text=quote)}
     )
-    lines = (SaidLine(message, False, True, "ann"), OtherThreadLine(message, "broadcast"))
+    lines = (MessageLine(message, False, True, "ann"), OtherThreadLine(message, "broadcast"))
     for shown in (visible(text), *(plain(render(line)) for line in lines)):
         for character in shown:
             category = unicodedata.category(character)
@@ -134,7 +134,7 @@ def test_a_message_shows_time_id_sender_and_all_that_it_brings() -> None:
         (quoting, False,
          "12:05 m5 bob: > what was\n      see\n      [plan.md: hub:files/1]"),
     ):  # fmt: skip
-        assert plain(render(SaidLine(message, mine=mine))) == shown
+        assert plain(render(MessageLine(message, mine=mine))) == shown
 
 
 def test_times_are_those_of_the_machines_zone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,17 +142,17 @@ def test_times_are_those_of_the_machines_zone(monkeypatch: pytest.MonkeyPatch) -
         with monkeypatch.context() as patch:
             patch.setenv("TZ", "IST-5:30")
             time.tzset()
-            assert plain(render(SaidLine(said(5)))).startswith("17:35 ")
+            assert plain(render(MessageLine(said(5)))).startswith("17:35 ")
     finally:
         time.tzset()
 
 
 def test_mentions_are_set_off_and_notices_of_the_network_are_dim() -> None:
-    line = SaidLine(said(5, "hey @ann, not @anna"), mentions_me=True, me="ann")
+    line = MessageLine(said(5, "hey @ann, not @anna"), mentions_me=True, me="ann")
     fragments = render(line)
     assert [text for style, text in fragments if style == "class:mention"] == ["@ann"]
     assert plain(fragments).endswith("hey @ann, not @anna")
-    notice = render(SaidLine(said(5, "limit reached", sender="hub", kind="system")))
+    notice = render(MessageLine(said(5, "limit reached", sender="hub", kind="system")))
     assert {style for style, _ in notice} == {"class:dim"}
 
 

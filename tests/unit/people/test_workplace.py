@@ -16,11 +16,11 @@ from hubbub.mods.search.schemas import SearchHits
 from hubbub.people.client import PersonClient
 from hubbub.people.commands import CHAT, all_commands
 from hubbub.people.commands import shown as viewed
-from hubbub.people.figures import size_words
+from hubbub.people.figures import size_text
 from hubbub.people.groups.documents import difference
-from hubbub.people.groups.files import free_place, local_file
+from hubbub.people.groups.files import free_path, local_file
 from hubbub.people.groups.messages import _digest, _hits
-from hubbub.people.messages import attachment_words, file_id
+from hubbub.people.messages import attachment_text, file_id
 from hubbub.people.notices import MOST as SEEN
 from hubbub.people.notices import MOST_REACTIONS, KnownIds, notice
 from hubbub.people.shown import NoteLine
@@ -94,13 +94,13 @@ def test_a_reaction_of_another_is_one_quiet_line_and_stands_below_the_message() 
     session = begun(thread(said(1)))
     general = "channel.general"
     lines = session.signalled(signal("mod.reactions", reacted(count=2), thread=general))
-    assert lines == [NoteLine("m1 bob reacted 👍 (👍 2)")]
+    assert lines == [NoteLine("m1 bob reacted with 👍 (👍 2)")]
     assert shown(session.open(general))[1] == "12:01 m1 bob: hi\n      👍 2"
     assert session.signalled(signal("mod.reactions", reacted("ann"), thread=general)) == []
     lines = session.signalled(
         signal("mod.reactions", reacted(kind="removed", count=0), thread=general)
     )
-    assert lines == [NoteLine("m1 bob took back 👍")]
+    assert lines == [NoteLine("m1 bob removed 👍")]
     assert shown(session.open(general))[1] == "12:01 m1 bob: hi"
 
 
@@ -127,13 +127,13 @@ def test_only_so_much_is_remembered() -> None:
 def test_what_calls_for_a_person_is_told_and_nothing_else() -> None:
     task = {"by": "bob", "task": "t1", "title": "x"}
     cases: tuple[tuple[str, str, dict[str, str], str | None], ...] = (
-        ("tasks", "created", {**task, "owner": "ann"}, "bob gives you t1: x"),
+        ("tasks", "created", {**task, "owner": "ann"}, "bob assigned you t1: x"),
         ("tasks", "assigned", {**task, "owner": "eve"}, None),
         ("tasks", "claimed", {**task, "owner": "bob"}, None),
         ("polls", "voted", {"by": "bob", "poll": "p1", "question": "x"}, None),
         ("documents", "changed", {"by": "bob", "id": "d1", "title": "x"}, None),
-        ("threads", "resolved", {"resolved_by": "bob"}, "bob has resolved this thread"),
-        ("threads", "titled", {"titled_by": "bob", "title": "x"}, "bob calls this thread: x"),
+        ("threads", "resolved", {"resolved_by": "bob"}, "bob resolved this thread"),
+        ("threads", "titled", {"titled_by": "bob", "title": "x"}, "bob titled this thread: x"),
         ("threads", "titled", {"titled_by": "ann", "title": "x"}, None),
         ("other", "created", {"by": "bob"}, None),
     )
@@ -148,7 +148,7 @@ def test_what_calls_for_one_is_told_in_other_threads_too() -> None:
     session.open("broadcast")
     data = {"by": "bob", "owner": "ann", "task": "t1", "title": "x"}
     heard = signal("mod.tasks", {"kind": "created", "data": data}, thread="channel.general")
-    assert session.signalled(heard) == [NoteLine("[#general] bob gives you t1: x")]
+    assert session.signalled(heard) == [NoteLine("[#general] bob assigned you t1: x")]
     resolved = {"kind": "resolved", "data": {"resolved_by": "bob"}}
     assert session.signalled(signal("mod.threads", resolved, thread="channel.general")) == []
     assert session.signalled(signal("mod.reactions", reacted(), thread="channel.general")) == []
@@ -160,12 +160,12 @@ def test_what_calls_for_one_is_told_in_other_threads_too() -> None:
 @pytest.mark.behaviour("M-315")
 def test_a_file_is_shown_with_id_type_and_size() -> None:
     file = Attachment(name="a.md", uri="file:f3", media_type="text/markdown", size=1234)
-    assert attachment_words(file) == "[f3 a.md, text/markdown, 1.2 kB]"
+    assert attachment_text(file) == "[f3 a.md, text/markdown, 1.2 kB]"
     gone = file.model_copy(update={"gone": True})
-    assert attachment_words(gone) == "[f3 a.md, deleted]"
+    assert attachment_text(gone) == "[f3 a.md, deleted]"
     elsewhere = file.model_copy(update={"uri": "file:///a.md"})
-    assert (attachment_words(elsewhere), file_id(elsewhere)) == ("[a.md: file:///a.md]", None)
-    sizes = [size_words(size) for size in (1, 999, 25_000_000)]
+    assert (attachment_text(elsewhere), file_id(elsewhere)) == ("[a.md: file:///a.md]", None)
+    sizes = [size_text(size) for size in (1, 999, 25_000_000)]
     assert sizes == ["1 byte", "999 bytes", "25.0 MB"]
 
 
@@ -177,22 +177,22 @@ def test_no_place_is_taken_that_is_not_free(
     (tmp_path / "there.txt").write_text("mine")
     (tmp_path / "link.txt").symlink_to(tmp_path / "nowhere")
     (tmp_path / "folder").mkdir()
-    assert free_place("", "a.txt") == Path("a.txt")
-    assert free_place("folder", "a.txt") == Path("folder/a.txt")
-    assert free_place(".hidden", "a.txt") == Path(".hidden"), "it was asked for"
+    assert free_path("", "a.txt") == Path("a.txt")
+    assert free_path("folder", "a.txt") == Path("folder/a.txt")
+    assert free_path(".hidden", "a.txt") == Path(".hidden"), "it was asked for"
     for path, name, why in (
-        ("", "there.txt", "is there already"),
-        ("there.txt", "a.txt", "is there already"),
-        ("", "link.txt", "is there already"),
-        ("", "../a.txt", "say where to write it"),
-        ("", "/etc/a", "say where to write it"),
-        ("", ".profile", "would be hidden"),
-        ("folder", ".profile", "would be hidden"),
+        ("", "there.txt", "already exists"),
+        ("there.txt", "a.txt", "already exists"),
+        ("", "link.txt", "already exists"),
+        ("", "../a.txt", "name a path to write to"),
+        ("", "/etc/a", "name a path to write to"),
+        ("", ".profile", "would be a hidden file"),
+        ("folder", ".profile", "would be a hidden file"),
         ("none/a.txt", "a.txt", "no such folder"),
     ):
         with pytest.raises(UserError, match=why):
-            free_place(path, name)
-    with pytest.raises(UserError, match="there is no such file"):
+            free_path(path, name)
+    with pytest.raises(UserError, match="no such file"):
         local_file(str(tmp_path))
 
 
@@ -272,4 +272,4 @@ def test_names_and_edits_of_others_are_made_safe_too() -> None:
     lines = shown(session.take(event(amending(2, 1, EVIL))))
     assert lines == ["m1 bob edited: a<U+001B>[2J<U+202E>b\n      c"]
     file = Attachment(name=EVIL, uri="file:f3", media_type=EVIL)
-    assert attachment_words(file) == "[f3 {0}, {0}]".format("a<U+001B>[2J<U+202E>b c")
+    assert attachment_text(file) == "[f3 {0}, {0}]".format("a<U+001B>[2J<U+202E>b c")
