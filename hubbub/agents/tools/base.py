@@ -30,7 +30,7 @@ content."""
 
 
 class UntrustedText(str):
-    """A result with untrusted content (from outside the network), whatever its tool says."""
+    """A result with untrusted content (from outside the network), whatever its tool declares."""
 
     __slots__ = ()
 
@@ -57,9 +57,9 @@ class CallSite:
 class ToolFailed(HubbubError):
     """A failed call that the model should know about.
 
-    A tool function may raise it to choose the message. `error` is the kind of failure, `retry`
-    whether the same call may succeed later, `near` lists valid names similar to a misspelled one,
-    `outside` says whether the message has untrusted content.
+    A tool function can raise it to choose the message. `error` is the kind of failure, `retry`
+    whether the same call may succeed later. `near` lists valid names similar to a misspelled one.
+    `outside`: the message has untrusted content.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class ToolFailed(HubbubError):
 
 
 class Tool(Protocol):
-    """Something that a model may call.
+    """A tool that a model can call.
 
     confirm     a person must approve each call, or (`tainted`) those of some turns
-    idempotent  running it twice has the same effect as once
+    idempotent  running it twice has the same effect as running it once
     ordered     calls in one step run one after the other, in the model's order
-    speaks      a successful call has sent a message
+    speaks      a successful call sends a message
     timeout     seconds, or None for the agent's default
     """
 
@@ -104,12 +104,12 @@ class Tool(Protocol):
     def timeout(self) -> float | None: ...
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """The result as a model reads it. Raises `ToolFailed`, or whatever the tool raises."""
+        """The result as a model reads it. Raises `ToolFailed`, or any exception of the tool."""
         ...
 
 
 class ReadingTool:
-    """Base of tools that change nothing: they may be repeated, and run in parallel."""
+    """Base of tools that change nothing: they can be repeated, and run in parallel."""
 
     permission: Permission = "read"
     confirm: Confirm = False
@@ -120,7 +120,7 @@ class ReadingTool:
 
 
 class SendingTool:
-    """Base of tools that send one message under the call's own key: they may be repeated, and keep
+    """Base of tools that send one message under the call's own key: they can be repeated, and keep
     the model's order.
     """
 
@@ -132,16 +132,16 @@ class SendingTool:
     timeout: float | None = None
 
 
-# Tools that come and go while the agent runs.
+# Tools that appear and disappear while the agent runs.
 
 
 class ToolSource(Protocol):
     """A source of such tools: `hubbub.agents.tools.mcp.McpServers`."""
 
     def tools(self) -> Sequence[Tool]:
-        """The tools that can be called at present."""
+        """The tools that can be called now."""
         ...
 
     def absences(self) -> Mapping[str, str]:
-        """Sources that cannot be reached at present, by name, with the reason."""
+        """The reasons why sources cannot be reached now, by name."""
         ...

@@ -2,9 +2,9 @@
 
 lookup           disabled, forbidden and absent tools do not exist
 arguments        validated by the tool's JSON Schema
-permission       allow, refuse, or ask the approver, whose changes are validated, too
+permission       allow, refuse, or ask the approver, whose changes are validated as well
 repetition       a call that may have run before a crash runs again only if it is idempotent; for a
-                 call that a person approved it is known whether it had started
+                 call that a person approved, the record shows whether it had started
 run              within its timeout; retried if it is idempotent and the failure is temporary
 result           cut to its budget
 """
@@ -52,10 +52,10 @@ __all__ = ["SELECT_OVER", "ArgumentChecks", "CallRunner", "Perform", "ToolPolicy
 
 
 Perform = Callable[[Tool, Mapping[str, JsonValue], CallSite], Awaitable[str]]
-"""Carries out a permitted call and returns its result; as `Tool.run`."""
+"""Carries out a permitted call and returns its result, like `Tool.run`."""
 
 SELECT_OVER = 24
-"""Up to so many tools are all described; if there are more, the model picks first."""
+"""Up to this many tools are all described; if there are more, the model picks first."""
 
 
 async def perform(tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
@@ -74,22 +74,22 @@ class ToolPolicy:
     overrides: Mapping[str, ToolOverrides] = field(default_factory=lambda: MappingProxyType({}))
     """The operator's settings for single tools, by name."""
     budget: int = DEFAULT_BUDGET
-    """Tokens of a result."""
+    """Maximum tokens of a result."""
     counter: TokenCounter = field(default_factory=TokenEstimate)
     approver: Approver | None = None
-    """Decides about calls that need approval; None: they are refused."""
+    """Decides on calls that need approval; None: they are refused."""
     select_over: int = SELECT_OVER
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Sleeps for so many seconds between two attempts."""
+    """Sleeps for the given seconds between two attempts."""
     perform: Perform = perform
     """Carries out calls that have passed all checks; a dry run replaces it."""
 
 
 log = get_logger(__name__)
 
-_NEVER_REPEATED = frozenset({"invalid_arguments", "unknown_tool"})
+_NEVER_RETRIED = frozenset({"invalid_arguments", "unknown_tool"})
 """Errors after which the same call would fail in the same way."""
-_LEAST_WORDS = 200
+_MIN_ERROR_TOKENS = 200
 """Minimum tokens for an error message."""
 
 
@@ -97,36 +97,36 @@ class ArgumentChecks:
     """Validators of tools' arguments, created on first use and cached."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[Mapping[str, JsonValue], ArgumentCheck]] = {}
+        self._cache: dict[str, tuple[Mapping[str, JsonValue], ArgumentCheck]] = {}
 
     def of(self, spec: ToolSpec) -> ArgumentCheck:
         """Raises `ToolFailed` when the tool's schema is invalid."""
         from hubbub.agents.tools.validation import ArgumentCheck  # a slow import
 
-        schema, check = self._made.get(spec.name, (None, None))
+        schema, check = self._cache.get(spec.name, (None, None))
         if check is None or schema is not spec.parameters:
             try:
                 check = ArgumentCheck(spec.parameters)
             except ValueError as exc:
                 raise ToolFailed(f"{spec.name} has {exc}", error="invalid_schema") from exc
-            self._made[spec.name] = spec.parameters, check
+            self._cache[spec.name] = spec.parameters, check
         return check
 
 
 @dataclass(frozen=True, slots=True)
 class _PermittedCall:
-    """A permitted call: its arguments and what has to be done before it runs."""
+    """A permitted call: its arguments, and what must happen before it runs."""
 
     arguments: Mapping[str, JsonValue]
     changed: ChangedCall | None = None
     start: Callable[[], Awaitable[None]] | None = None
     interrupted: bool = False
-    """It may have run before and must not run twice."""
+    """It may have run before, and must not run twice."""
 
     async def begin(self) -> None:
-        """The call is about to run. Raises `ToolFailed` if it may not."""
+        """Record that the call starts. Raises `ToolFailed` if it must not run."""
         if self.interrupted:
-            raise _interrupted()
+            raise _interrupted_error()
         if self.start is not None:
             await self.start()
 
@@ -143,8 +143,8 @@ class CallRunner:
     async def run(
         self, call: ToolCallRecord, site: CallSite, clock: TurnClock, *, again: bool
     ) -> CallResult:
-        """Never raises for what a tool does. `again`: the call may have run before. A call that
-        waits for a person's approval has no result, but the ids of the approvals.
+        """Run a call; exceptions of the tool become results. `again`: the call may have run before.
+        The result of a call that waits for a person's approval has only the approvals' ids.
         """
         at = clock.ms
         attempts = 0
@@ -163,27 +163,26 @@ class CallRunner:
                 attempts += 1
                 untrusted = entry.untrusted
                 try:
-                    given = await self._attempt(entry, permitted.arguments, site)
-                    untrusted = untrusted or isinstance(given, UntrustedText)
-                    text = fit_result(given, *self._to(budget))
+                    result = await self._attempt(entry, permitted.arguments, site)
+                    untrusted = untrusted or isinstance(result, UntrustedText)
+                    text = self._fit(result, budget)
                     break
                 except ToolFailed as exc:
-                    if attempts >= retry.attempts or not _of_the_moment(exc, retry):
+                    if attempts >= retry.attempts or not _is_temporary(exc, retry):
                         raise
-                    log.info("tool is tried again", tool=call.name, error=exc.error, n=attempts)
+                    log.info("retrying a tool", tool=call.name, error=exc.error, n=attempts)
                 await self._tool_policy.pause(retry.pause(attempts))
         except ToolFailed as exc:
             error, untrusted = exc.error, untrusted or exc.outside
-            words = fit_result(exc.message, *self._to(max(budget, _LEAST_WORDS)))
-            text = failure(exc.error, words, retry=exc.retry, near=exc.near)
+            message = self._fit(exc.message, max(budget, _MIN_ERROR_TOKENS))
+            text = failure(exc.error, message, retry=exc.retry, near=exc.near)
         except Parked as exc:
             return CallResult(call.id, "", at_ms=at, parked=exc.approvals)
-        took = clock.since(at)
-        tries = max(attempts, 1)
-        return CallResult(call.id, text, error, at, took, tries, untrusted, changed=changed)
+        duration, attempts = clock.since(at), max(attempts, 1)
+        return CallResult(call.id, text, error, at, duration, attempts, untrusted, changed=changed)
 
-    def _to(self, budget: int) -> tuple[int, TokenCounter]:
-        return budget, self._tool_policy.counter
+    def _fit(self, text: str, budget: int) -> str:
+        return fit_result(text, budget, self._tool_policy.counter)
 
     # Checks --------------------------------------------------------------------------------------
 
@@ -199,12 +198,12 @@ class CallRunner:
     async def _admit(
         self, entry: ToolEntry, call: ToolCallRecord, site: CallSite, again: bool
     ) -> _PermittedCall:
-        """What the call may run with. Raises `ToolFailed` if it may not run."""
+        """The permitted call. Raises `ToolFailed` if it must not run."""
         decision = decide(entry, self._tool_policy.mode, untrusted=site.untrusted)
-        asks = isinstance(decision, NeedsApproval) and self._tool_policy.approver is not None
-        lost = again and not entry.tool.idempotent
-        if lost and not asks:
-            raise _interrupted()
+        can_ask = isinstance(decision, NeedsApproval) and self._tool_policy.approver is not None
+        interrupted = again and not entry.tool.idempotent
+        if interrupted and not can_ask:
+            raise _interrupted_error()
         assert isinstance(call.arguments, dict), "the loop runs no call that does not parse"
         arguments = self._check(entry, call.arguments)
         match decision:
@@ -217,7 +216,7 @@ class CallRunner:
                 request = ApprovalRequest(
                     site, entry.name, does, entry.permission, arguments, reason, call.id, schema
                 )
-                return await self._approved(entry, request, lost)
+                return await self._approved(entry, request, interrupted)
             case _:
                 assert_never(decision)
 
@@ -225,9 +224,9 @@ class CallRunner:
         return self._checks.of(entry.tool.spec).check(arguments)
 
     async def _approved(
-        self, entry: ToolEntry, request: ApprovalRequest, lost: bool
+        self, entry: ToolEntry, request: ApprovalRequest, interrupted: bool
     ) -> _PermittedCall:
-        """`lost`: it may have run before, and must not run twice."""
+        """`interrupted`: the call may have run before, and must not run twice."""
         approver = self._tool_policy.approver
         if approver is None:
             raise ToolFailed(f"{request.reason}; {_NO_APPROVER}", error="needs_approval")
@@ -236,13 +235,14 @@ class CallRunner:
             case Approved(final, start, by):
                 arguments = self._check(entry, final)
                 changed = changed_call(request.arguments, arguments, by)
-                # Without `start`, it is not known whether it had started.
-                return _PermittedCall(arguments, changed, start, interrupted=lost and start is None)
+                # Without `start`, the call may have started before.
+                interrupted = interrupted and start is None
+                return _PermittedCall(arguments, changed, start, interrupted)
             case Begun(final, by):
-                twice = entry.tool.idempotent
-                arguments = self._check(entry, final) if twice else dict(final)
+                can_repeat = entry.tool.idempotent
+                arguments = self._check(entry, final) if can_repeat else dict(final)
                 changed = changed_call(request.arguments, arguments, by)
-                return _PermittedCall(arguments, changed, interrupted=not twice)
+                return _PermittedCall(arguments, changed, interrupted=not can_repeat)
             case Denied(why, error):
                 raise ToolFailed(
                     f"{_REFUSALS[error]}: {why}" if why else _REFUSALS[error], error=error
@@ -258,20 +258,20 @@ class CallRunner:
         timeout = entry.timeout or self._tool_policy.timeout
         try:
             async with asyncio.timeout(timeout) as limit:
-                with contained():  # the tool gets a copy, so that it cannot change the record
-                    own = copy.deepcopy(dict(arguments))
-                    return await self._tool_policy.perform(entry.tool, own, site)
+                with contained():  # a copy, so that the tool cannot change the record
+                    copied = copy.deepcopy(dict(arguments))
+                    return await self._tool_policy.perform(entry.tool, copied, site)
         except (ToolFailed, Parked):
             raise
         except ConnectionLost as exc:
             raise ToolFailed(str(exc), error="connection_lost") from exc
         except TimeoutError as exc:
             if not limit.expired():  # raised by the tool itself
-                raise _broken(entry, exc) from exc
-            words = f"no result after {timeout:g} s; what it does may still take effect"
-            raise ToolFailed(words, error="timeout", retry=entry.tool.idempotent) from exc
+                raise _tool_error(entry, exc) from exc
+            message = f"no result after {timeout:g} s; what it does may still take effect"
+            raise ToolFailed(message, error="timeout", retry=entry.tool.idempotent) from exc
         except Exception as exc:
-            raise _broken(entry, exc) from exc
+            raise _tool_error(entry, exc) from exc
 
 
 _UNKNOWN = (
@@ -286,17 +286,17 @@ _REFUSALS = {
 _NO_APPROVER = "nobody can be asked here, so it has not run; do without it, or say that you need it"
 
 
-def _interrupted() -> ToolFailed:
+def _interrupted_error() -> ToolFailed:
     return ToolFailed(_UNKNOWN, error="interrupted")
 
 
-def _of_the_moment(exc: ToolFailed, retry: Retry) -> bool:
+def _is_temporary(exc: ToolFailed, retry: Retry) -> bool:
     """Whether the same call may succeed a little later."""
     if exc.error == "timeout" and not retry.timeouts:
         return False
-    return exc.retry and exc.error not in _NEVER_REPEATED
+    return exc.retry and exc.error not in _NEVER_RETRIED
 
 
-def _broken(entry: ToolEntry, exc: Exception) -> ToolFailed:
+def _tool_error(entry: ToolEntry, exc: Exception) -> ToolFailed:
     log.warning("tool failed", tool=entry.name, exc_info=exc)
     return ToolFailed(told(exc), error="tool_failed")

@@ -1,4 +1,4 @@
-"""Rules for calling tools: settings, and whether a person must approve. Pure."""
+"""Rules for tool calls: settings, and whether a person must approve. Pure."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ __all__ = [
     "permission_note",
 ]
 
-# Settings of a tool's calls: retries, size of the result, timeout. The operator's settings in the
-# YAML override the tool's own (`overrides`, if it has any).
+# Settings of a tool's calls: retries, result size, timeout. The operator's settings in the YAML
+# override the tool's own (its `overrides`, if any).
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How the runtime repeats a call after a temporary failure.
+    """How the runtime retries a call after a temporary failure.
 
-    Only calls of idempotent tools are repeated, and only after failures marked `ToolFailed.retry`.
+    Only calls of idempotent tools are retried, and only after failures marked `ToolFailed.retry`.
     """
 
     attempts: int = 3
-    """In all; 1: no retry."""
+    """Total number; 1: no retry."""
     backoff: float = 0.5
-    """Seconds before the second attempt; each further pause is twice as long."""
+    """Seconds before the second attempt, doubled before each further one."""
     longest: float = 30.0
-    """Maximum seconds of a pause."""
+    """Maximum seconds between attempts."""
     timeouts: bool = False
-    """Whether a call that timed out is repeated, too. The first one may still be running."""
+    """Whether to retry calls that timed out; the first call may still be running."""
 
     def pause(self, attempt: int) -> float:
-        """Seconds to wait after failed attempt number `attempt`, counted from 1."""
+        """Seconds to wait after the failed attempt `attempt`, counted from 1."""
         return float(min(self.backoff * 2 ** min(attempt - 1, 32), self.longest))
 
 
-_USUAL = Retry()
+_DEFAULT_RETRY = Retry()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +59,18 @@ class ToolOverrides:
     """Seconds per attempt."""
     retry: Retry | None = None
     budget: int | None = None
-    """Tokens of a result."""
+    """Maximum tokens of a result."""
     attempts: int | None = None
-    """Overrides that of `retry`."""
+    """Overrides `retry.attempts`."""
     backoff: float | None = None
-    """Likewise."""
+    """Overrides `retry.backoff`."""
     outside: bool | None = None
-    """Whether its results are untrusted; None: each result says so itself."""
+    """Whether its results are untrusted; None: each result is marked itself."""
 
     @property
-    def repeated(self) -> Retry:
-        """How its calls are repeated, if they may be."""
-        retry = self.retry or _USUAL
+    def effective_retry(self) -> Retry:
+        """How its calls are retried if they can be."""
+        retry = self.retry or _DEFAULT_RETRY
         if self.attempts is None and self.backoff is None:
             return retry
         return replace(
@@ -79,8 +79,8 @@ class ToolOverrides:
             backoff=self.backoff or retry.backoff,
         )
 
-    def over(self, other: ToolOverrides) -> ToolOverrides:
-        """These settings, completed by those of `other`."""
+    def with_defaults(self, other: ToolOverrides) -> ToolOverrides:
+        """These settings, with unset ones from `other`."""
         return ToolOverrides(
             permission=self.permission or other.permission,
             confirm=other.confirm if self.confirm is None else self.confirm,
@@ -97,7 +97,7 @@ PermissionMode = Literal["read_only", "ask", "full"]
 
 
 class PermissionSubject(Protocol):
-    """What the decision depends on."""
+    """The properties of a tool that decide whether a call can run."""
 
     @property
     def name(self) -> str: ...
@@ -111,19 +111,19 @@ class PermissionSubject(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """The call may run."""
+    """The call can run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The call may not run, whoever asks."""
+    """The call must not run, and no approval can change that."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class NeedsApproval:
-    """The call may run once a person has approved it."""
+    """The call can run once a person approves it."""
 
     reason: str
 
@@ -132,7 +132,7 @@ Decision = Allow | Refuse | NeedsApproval
 
 
 def decide(tool: PermissionSubject, mode: PermissionMode, *, untrusted: bool = False) -> Decision:
-    """Whether a call may run in `mode`. `untrusted`: its turn has read untrusted content."""
+    """Whether a call can run in `mode`. `untrusted`: its turn has read untrusted content."""
     harmless = tool.permission == "read" or (tool.permission == "write" and tool.speaks)
     if mode == "read_only" and not harmless:
         return Refuse(f"{tool.name} changes things ({tool.permission}), and this agent only reads")

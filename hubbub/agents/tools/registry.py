@@ -163,13 +163,13 @@ def _entry(tool: Tool, operator: ToolOverrides) -> ToolEntry:
     # By attribute: this runs for all tools at the agent's start and in many turns, and an
     # isinstance check against a protocol takes ten times as long.
     own: ToolOverrides | None = getattr(tool, "overrides", None)
-    overrides = operator if own is None else operator.over(own)
+    overrides = operator if own is None else operator.with_defaults(own)
     return ToolEntry(
         tool=tool,
         permission=overrides.permission or tool.permission,
         confirm=tool.confirm if overrides.confirm is None else overrides.confirm,
         timeout=overrides.timeout or tool.timeout,
-        retry=overrides.repeated,
+        retry=overrides.effective_retry,
         budget=overrides.budget,
         untrusted=overrides.outside is True,
         intermittent=cast(IntermittentTool, tool) if hasattr(tool, "absent") else None,

@@ -1,4 +1,4 @@
-"""The tools of one agent, and running the calls of one step."""
+"""The tools of one agent, and how the calls of one step run."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from hubbub.protocol.turns import Step, ToolCallRecord, WaitStrategy
 
 __all__ = ["CANCELLED", "CallWrapper", "Toolbox", "required_successes"]
 
-# Wait strategies: wait for all calls of a step, for any one that succeeds, or for more than half of
-# them. Once enough have succeeded, the others are cancelled, and their results say so. A call that
-# writes to the network is never interrupted: the current one is finished, queued ones do not start.
+# Wait strategies: wait for all calls of a step, for one success, or for success of more than half.
+# Once enough calls succeed, the others are cancelled and get an error as their result. A call that
+# writes to the network is never interrupted: the current one completes, queued ones do not start.
 
 
 CANCELLED = "cancelled"
-"""The `error` of a call that was not waited for."""
+"""The `error` of a call cancelled because enough others succeeded."""
 
-RunOne = Callable[[ToolCallRecord], Awaitable[CallResult]]
+RunCall = Callable[[ToolCallRecord], Awaitable[CallResult]]
 
 
 def required_successes(wait: WaitStrategy, calls: int) -> int:
-    """How many of `calls` calls must succeed before the rest is cancelled."""
+    """How many of `calls` calls must succeed before the others are cancelled."""
     match wait:
         case "all":
-            return calls + 1  # never: failed calls are waited for, too
+            return calls + 1  # never: failed calls count as well
         case "any":
             return 1
         case "majority":
@@ -56,10 +56,10 @@ def required_successes(wait: WaitStrategy, calls: int) -> int:
 class ParallelCalls:
     """The calls of one step, run in parallel.
 
-    `step` are all of them: calls that already have a result count, `finish` does not.
+    `step` are all calls of the step. Those with a result count, `finish` does not.
     """
 
-    def __init__(self, wait: WaitStrategy, step: Sequence[ToolCallRecord], run: RunOne):
+    def __init__(self, wait: WaitStrategy, step: Sequence[ToolCallRecord], run: RunCall):
         counted = [call for call in step if call.name != FINISH]
         self._missing = required_successes(wait, len(counted))
         self._missing -= sum(1 for c in counted if c.result is not None and c.error is None)
@@ -70,7 +70,7 @@ class ParallelCalls:
     async def run(
         self, calls: Sequence[ToolCallRecord], ordered: Callable[[ToolCallRecord], bool]
     ) -> list[CallResult]:
-        """Run `calls`, the `ordered` ones one by one. Returns a result for each, in order."""
+        """Run `calls`, the `ordered` ones sequentially. Returns a result for each, in order."""
         queue = [call for call in calls if ordered(call)]
         if self._missing > 0:
             async with asyncio.TaskGroup() as group:
@@ -83,8 +83,8 @@ class ParallelCalls:
 
     def _result(self, call: ToolCallRecord) -> CallResult:
         result = self._results.get(call.id)
-        waits = result is not None and result.parked is not None
-        if result is None or (waits and self._missing <= 0):
+        is_parked = result is not None and result.parked is not None
+        if result is None or (is_parked and self._missing <= 0):
             return self._cancelled(call)
         return result
 
@@ -98,17 +98,19 @@ class ParallelCalls:
         if result.error is None and result.parked is None:
             self._missing -= 1
             if self._missing == 0:
-                self._cancel_the_rest()
+                self._cancel_others()
 
-    def _cancel_the_rest(self) -> None:
+    def _cancel_others(self) -> None:
         for task in self._tasks:
             if task is not asyncio.current_task():
                 task.cancel()
 
     def _cancelled(self, call: ToolCallRecord) -> CallResult:
         enough = "one has" if self._wait == "any" else "more than half have"
-        words = f"cancelled: of the calls of this step {enough} succeeded, as you wanted; {_MAYBE}"
-        return CallResult(call.id, failure(CANCELLED, words), CANCELLED)
+        message = (
+            f"cancelled: of the calls of this step {enough} succeeded, as you wanted; {_MAYBE}"
+        )
+        return CallResult(call.id, failure(CANCELLED, message), CANCELLED)
 
 
 _MAYBE = "what this one had begun may have taken effect"
@@ -133,10 +135,9 @@ class Toolbox:
         groups: Groups = NO_GROUPS,
         hidden: Collection[str] = (),
     ):
-        """`source` has further tools, which come and go: see `for_turn`. `always` are tools of the
-        runtime itself, which no permission mode forbids. Tools in `groups` are described once the
-        model has picked them, singly or as a group; `hidden` ones can be called, but are not
-        listed.
+        """`source` provides further tools, which can change: see `for_turn`. `always` are tools of
+        the runtime itself, which no permission mode forbids. Tools in `groups` are described once
+        the model picks them, singly or as a group. `hidden` ones can be called but are not listed.
         """
         self._groups, self._unlisted = groups, frozenset(hidden)
         self._tool_policy = tool_policy or ToolPolicy()
@@ -147,7 +148,7 @@ class Toolbox:
         self._load_tools()
 
     def _load_tools(self) -> None:
-        """Take in the tools that exist now."""
+        """Load the tools that exist now."""
         self._reported: set[str] = set()
         self._described: dict[tuple[str, ...], tuple[ToolSpec, ...]] = {}
         self._from_source = tuple(self._source.tools()) if self._source else ()
@@ -180,9 +181,9 @@ class Toolbox:
     def for_turn(
         self, *needed: str, finish: Tool | None = None, more: Sequence[Tool] = ()
     ) -> Toolbox:
-        """The tools that exist now, for one turn, during which their names do not change. The
-        `needed` ones are described from the start. `finish` replaces the tool of that name; no
-        permission mode forbids it, nor the tools in `more`.
+        """The tools that exist now, for one turn, during which their names stay the same. The
+        `needed` ones are described from the start. `finish` replaces the tool of that name. No
+        permission mode forbids `finish` or the tools in `more`.
         """
         turn = copy.copy(self)
         turn._needed = needed
@@ -198,7 +199,7 @@ class Toolbox:
 
     @property
     def listed_specs(self) -> tuple[ToolSpec, ...]:
-        """The agent's own tools that are listed by one line only, because there are too many."""
+        """The agent's own tools that are only listed, one line each, because there are too many."""
         return () if self._select is None else self.registry.definitions(self._select.listed)
 
     def with_described(self, choice: LikelyTools) -> Toolbox:
@@ -216,7 +217,7 @@ class Toolbox:
         return turn
 
     async def prepare(self) -> None:
-        """Create the validators of tools that most turns call."""
+        """Create the validators of the tools that most turns call."""
         for spec in self.specs:
             if spec.name in ALWAYS:
                 with contextlib.suppress(ToolFailed):  # the model that calls it gets the error
@@ -234,19 +235,19 @@ class Toolbox:
         return self.described(())
 
     def described(self, steps: Sequence[Step]) -> tuple[ToolSpec, ...]:
-        """The tools described to a model after `steps`: those of every turn first, then those that
-        it has picked, so that an endpoint's prompt cache still matches the beginning.
+        """The tools described to a model after `steps`: those of every turn first, then those
+        picked, so that an endpoint's prompt cache still matches the beginning.
         """
-        wanted = tuple(dict.fromkeys([*self._needed, *picked_tools(steps, self._groups)]))
-        specs = self._described.get(wanted)
+        picked = tuple(dict.fromkeys([*self._needed, *picked_tools(steps, self._groups)]))
+        specs = self._described.get(picked)
         if specs is None:
-            specs = self._specs(wanted)
+            specs = self._specs(picked)
             if self.registry.stays:
-                self._described[wanted] = specs
+                self._described[picked] = specs
         return specs
 
-    def _specs(self, wanted: Sequence[str]) -> tuple[ToolSpec, ...]:
-        """The specs of every turn's tools, and of the `wanted` ones."""
+    def _specs(self, picked: Sequence[str]) -> tuple[ToolSpec, ...]:
+        """The specs of every turn's tools and of the `picked` ones."""
         definitions = self.registry.definitions()
         first = [s for s in definitions if s.name not in self._hidden and s.name != FINISH]
         if not any(tool.name == FINISH for tool in self._always):
@@ -255,7 +256,7 @@ class Toolbox:
             finish = next(spec for spec in definitions if spec.name == FINISH)
         listed = (self._select.spec,) if self._select is not None else ()
         specs = {spec.name: spec for spec in definitions if spec.name in self._hidden}
-        more = [specs[name] for name in wanted if name in specs]
+        more = [specs[name] for name in picked if name in specs]
         return (*first, finish, *listed, *more)
 
     def notes(self) -> tuple[str, ...]:
@@ -279,7 +280,7 @@ class Toolbox:
         return frozenset(e.name for e in self._all.entries if e.permission != "read")
 
     def must_be_recorded(self, calls: Iterable[ToolCallRecord]) -> bool:
-        """Whether a call could do harm if repeated after a crash, or may need approval."""
+        """Whether a call could do harm if repeated after a crash, or could need approval."""
         entries = [self._all.get(call.name) for call in calls]
         mode = self._tool_policy.mode
         return any(
@@ -290,7 +291,7 @@ class Toolbox:
         )
 
     def only_calls_hub(self, calls: Iterable[ToolCallRecord]) -> bool:
-        """Whether the calls run no code in this process except calls to the hub."""
+        """Whether the calls only call the hub, without running code in this process."""
         entries = [self._all.get(call.name) for call in calls]
         return all(
             entry is None or isinstance(entry.tool, HubTool | MessageTool) for entry in entries
@@ -310,19 +311,19 @@ class Toolbox:
         around: CallWrapper | None = None,
         untrusted: bool = False,
     ) -> list[CallResult]:
-        """Run `calls`, which are some of `all_calls` of step `n`; results in their order.
+        """Run `calls`, some or all of `all_calls` of step `n`. Returns results in their order.
 
         They run in parallel, except that those that write to the network keep their order. `again`:
-        they may have run before, so only idempotent ones run. `clock` is the turn's; without it
+        they may have run before, so only idempotent ones run. `clock` is the turn's; without it,
         times count from now. `thread_id` is the thread that woke the agent. `wait`: which calls to
         wait for; the others are cancelled. `around` wraps each call. `untrusted`: the model had
-        read untrusted content when it made them.
+        read untrusted content before it made the calls.
         """
         clock = clock or TurnClock()
-        places = {c.id: CallSite(turn, n, i, thread_id, untrusted) for i, c in enumerate(all_calls)}
+        sites = {c.id: CallSite(turn, n, i, thread_id, untrusted) for i, c in enumerate(all_calls)}
 
         async def run(call: ToolCallRecord) -> CallResult:
-            one = partial(self._runner.run, call, places[call.id], clock, again=again)
+            one = partial(self._runner.run, call, sites[call.id], clock, again=again)
             return await (one() if around is None else around(call, one))
 
         return await ParallelCalls(wait, all_calls, run).run(calls, self._ordered)
