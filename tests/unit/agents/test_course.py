@@ -29,10 +29,10 @@ class Diary:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    async def begun(self) -> None:
+    async def flush_start(self) -> None:
         self.lines.append("begin")
 
-    async def durable(self) -> None:
+    async def flush(self) -> None:
         self.lines.append("record")
 
     async def call(self, name: str, /, **args: JsonValue) -> JsonValue:
