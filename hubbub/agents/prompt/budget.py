@@ -2,18 +2,18 @@
 
     window = system + tools + history + incoming + steps + reserve for the completion
 
-`system` and `incoming` always stay. The rest is cut in this order, each time no more than needed,
-until the request fits:
+`system` and `incoming` always stay. The rest is cut in this order, no more than needed, until the
+request fits:
 
-    1. history      older messages (`Conversation` defines the order)
+    1. history      older messages (`ConversationPrompt` defines the order)
     2. tools        their descriptions, the longest first
-    3. steps        older steps of the turn (`compress` defines how)
-    4. tools        everything but their names; tools that the turn has called come last
-    5. history      what is left of it
-    6. steps        the last ones
+    3. steps        older steps of the turn (`step_changes` defines how)
+    4. tools        all but their names; tools called in the turn come last
+    5. history      the remaining messages
+    6. steps        the last steps
 
 The order does not depend on the window's size, and the first state that fits is used, so a larger
-window never shows less. Sizes of parts are counted separately; combined, they are no larger than
+window never shows less. The sizes of parts are counted separately; the whole is no larger than
 their sum.
 """
 
@@ -53,9 +53,9 @@ __all__ = [
     "short_spec",
 ]
 
-# Shorter tool descriptions. Pure. A tool never disappears, and what is left of its schema stays
-# true: the short form has the same schema without descriptions, the bare form accepts any object
-# and names the arguments. Calls are always validated by the full schema.
+# Shorter tool descriptions. Pure. A tool never disappears, and its shortened schema stays true: the
+# short form has the same schema without descriptions, the bare form accepts any object and names
+# the arguments. Calls are always validated by the full schema.
 
 
 _WHOLE = frozenset({FINISH, SELECT})
@@ -63,11 +63,11 @@ _WHOLE = frozenset({FINISH, SELECT})
 _NAMES = "properties"
 """The keyword whose keys are the tool's own names, not keywords."""
 _VALUES = ("enum", "default", "required")
-_TALK = "description"
+_DESCRIPTION = "description"
 
 
 def short_spec(spec: ToolSpec) -> ToolSpec:
-    """With the first sentence of its description, and a schema without descriptions."""
+    """The tool with the first sentence of its description, and a schema without descriptions."""
     if spec.name in _WHOLE:
         return spec
     sentence = " ".join(spec.description.split()).partition(". ")[0]
@@ -75,17 +75,17 @@ def short_spec(spec: ToolSpec) -> ToolSpec:
 
 
 def bare_spec(spec: ToolSpec) -> ToolSpec:
-    """With its name, and the names of its arguments."""
+    """The tool with only its name and the names of its arguments."""
     if spec.name in _WHOLE:
         return spec
-    known = spec.parameters.get("properties")
-    names = ", ".join(known) if isinstance(known, dict) else ""
+    properties = spec.parameters.get("properties")
+    names = ", ".join(properties) if isinstance(properties, dict) else ""
     description = f"Arguments: {names}" if names else ""
     return replace(spec, description=description, parameters={"type": "object"}, shown=None)
 
 
 def _terse(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {key: _inner(key, value) for key, value in schema.items() if key != _TALK}
+    return {key: _inner(key, value) for key, value in schema.items() if key != _DESCRIPTION}
 
 
 def _inner(key: str, value: JsonValue) -> JsonValue:
@@ -101,24 +101,24 @@ def _inner(key: str, value: JsonValue) -> JsonValue:
 
 
 BuildRequest = Callable[[str, Sequence[ShownStep], Sequence[ToolSpec]], CompletionRequest]
-"""Makes the request from a user message, steps and tools."""
+"""Builds the request from a user message, steps and tools."""
 
 
 class UserMessage(Protocol):
-    """The user message of a turn, which can show less: `Conversation` or another class."""
+    """The user message of a turn, which can be shortened, such as `ConversationPrompt`."""
 
     @property
     def messages(self) -> int:
-        """How many messages of the history may be left out in all."""
+        """The total number of history messages that can be omitted."""
         ...
 
     @property
     def spare(self) -> int:
-        """How many of them are left out before anything else is."""
+        """How many of them are omitted before any other part is shortened."""
         ...
 
     def without(self, n: int) -> str:
-        """The text without the first `n` messages that may be left out."""
+        """The text without the first `n` messages that can be omitted."""
         ...
 
 
@@ -135,7 +135,7 @@ class FixedMessage:
 
 
 class WindowTooSmall(ModelError):
-    """What must stay does not fit; the model was not asked."""
+    """The required parts do not fit; the model was not queried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +143,26 @@ class ContextRules:
     """The limits of an agent's requests. Sizes are tokens."""
 
     size: int | None = None
-    """Of the window; None: not known, nothing is cut."""
+    """Of the window; None: unknown, so no part is cut."""
     reserve: int = 0
     """Reserved for the completion."""
     compression: CompressionName = "importance"
     keep_steps: int = 5
     protect: frozenset[ProtectedName] = PROTECTED
-    """What stays of steps that the model discards."""
+    """The parts retained of steps that the model discards."""
     counter: TokenCounter = field(default_factory=TokenEstimate)
     advice: str = "raise the context window"
     """How to get a larger window, for the error message."""
 
     @property
     def room(self) -> int | None:
-        """What a request may use."""
+        """The maximum size of a request."""
         return None if self.size is None else self.size - self.reserve
 
 
 @dataclass(frozen=True, slots=True)
 class FittedRequest:
-    """A request that fits, and what was cut for that."""
+    """A request that fits, and how it was cut."""
 
     question: CompletionRequest
     window: Window | None = None
@@ -184,7 +184,7 @@ class ContextBudget:
     def fit(
         self, build: BuildRequest, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
     ) -> FittedRequest:
-        """The request that `build` makes, with as much of everything as fits.
+        """The request that `build` creates, cut until it fits.
 
         Raises `WindowTooSmall`.
         """
@@ -229,7 +229,7 @@ class ContextBudget:
         name, _ = max(least.layers, key=lambda layer: layer[1])
         return (
             f"the context window of {rules.size} tokens is too small: without the {rules.reserve}"
-            f" that are kept for the answer there is room for {room}, and what must stay has"
+            f" reserved for the answer, there is room for {room}, but the required parts take"
             f" {least.total}{how}: {parts}; {rules.advice}, or {_LESS[name]}"
         )
 
@@ -292,7 +292,7 @@ class _State:
         self._hidden = 0
         self._made: CompletionRequest | None = None
         self.truncated = False
-        # Sizes of the parts, computed when they are needed:
+        # Sizes of the parts, computed on demand:
         self.bound = 0
         self._empty = 0
         self._step_sizes: list[int] = []
@@ -307,11 +307,11 @@ class _State:
         return self._made
 
     def hide(self, messages: int) -> None:
-        """Leave out so many messages of the history."""
+        """Omit this number of history messages."""
         self._hidden, self._made = messages, None
 
     def sizes(self) -> _Sizes:
-        """Of the whole request, by layer."""
+        """The sizes of the whole request, by layer."""
         count, counter = self._counter.count, self._counter
         head, user, *rest = self.question.messages
         prompt = self._conversation.without(self._hidden)
@@ -337,15 +337,15 @@ class _State:
     def stages(self, rules: ContextRules, writes: Collection[str]) -> Iterator[None]:
         """Cut a little more each time, in an order that does not depend on the window."""
         room = rules.room or 0
-        kept = [step for step in self._steps if step is not None]
+        steps = [step for step in self._steps if step is not None]
         older, recent = step_changes(
-            kept, rules.compression, rules.keep_steps, writes, self._counter
+            steps, rules.compression, rules.keep_steps, writes, self._counter
         )
         self._measure()
         yield from self._hide_history(self._conversation.spare, room)
         yield from self._shorten(range(len(self._tools)), short_spec)
         yield from self._change(older)
-        called = {call.name for step in kept if isinstance(step, Step) for call in step.calls}
+        called = {call.name for step in steps if isinstance(step, Step) for call in step.calls}
         unused = [at for at, tool in enumerate(self._tools) if tool.name not in called]
         yield from self._shorten(unused, bare_spec)
         yield from self._shorten(set(range(len(self._tools))) - set(unused), bare_spec)

@@ -1,7 +1,7 @@
 """The standard components of system prompts; `COMPONENTS` describes them. Pure.
 
-A plain `instruction` has neither delegation, tools, mods nor capabilities; with a section `prompt`
-an agent has all of them that are not empty.
+A plain `instruction` has neither delegation, tools, mods nor capabilities. With a section `prompt`,
+an agent has all of these that are not empty.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
     "plain_builder",
 ]
 
-# Conditions that a config may name. Pure.
+# Conditions that a config can name. Pure.
 
 
 _FINISH = "finish"
@@ -68,9 +68,10 @@ assert list(CONDITIONS_BY_NAME) == list(CONDITIONS), "the config's names are tho
 
 
 def condition(names: Sequence[str]) -> Condition | None:
-    """The conjunction of these conditions, each of which may start with `not `; None for no names.
+    """The conjunction of these conditions, each optionally with the prefix `not `; None for no
+    names.
 
-    Raises KeyError for an unknown name; a loaded config has none.
+    Raises KeyError for an unknown name, which a loaded config cannot have.
     """
     if not names:
         return None
@@ -80,16 +81,16 @@ def condition(names: Sequence[str]) -> Condition | None:
 
 def _test(name: str) -> Condition:
     bare = name.removeprefix("not ").strip()
-    found = CONDITIONS_BY_NAME[bare]
-    return (lambda context: not found(context)) if name.startswith("not ") else found
+    test = CONDITIONS_BY_NAME[bare]
+    return (lambda context: not test(context)) if name.startswith("not ") else test
 
 
 MAX_PARTICIPANTS = 30
-"""Participants that the prompt lists; `list_participants` returns them all."""
+"""Maximum number of participants that the prompt lists; `list_participants` returns all."""
 MAX_MEMORIES = 64
-"""Keys that the prompt shows."""
+"""Maximum number of keys that the prompt shows."""
 MAX_ABOUT = 200
-"""Characters of a participant's self-description, or of a skill's description."""
+"""Maximum characters of a participant's self-description or a skill's description."""
 
 
 def _network(context: PromptContext) -> str:

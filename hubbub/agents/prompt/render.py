@@ -37,7 +37,7 @@ __all__ = [
 shown_id = lru_cache(4096)(thread_ids.relative)
 _escaped_id = lru_cache(4096)(escaped)
 SHIPPED = Path(__file__).with_name("conversation.j2")
-"""The template of the conversation that comes with Hubbub."""
+"""The built-in template of the conversation."""
 
 
 class ThreadView(NamedTuple):
@@ -52,21 +52,24 @@ class ThreadView(NamedTuple):
 def select_history(
     threads: Iterable[InboxThread], turn: TurnPlan, me: str, rules: HistoryConfig
 ) -> dict[str, ThreadView]:
-    """What the prompt of `turn` shows, by relative thread id, most recently active first.
+    """The history that the prompt of `turn` shows, by relative thread id, most recently active
+    first.
 
-    It includes nothing later than the newest incoming message, nor the incoming messages
-    themselves; those that the turn does not show as incoming stay part of the history.
+    It excludes messages after the newest incoming one and the incoming messages themselves, except
+    those that the turn does not show as incoming.
     """
     shown = turn.shown
     first, until = shown[0].seq, shown[-1].seq
     incoming = frozenset(m.seq for m in shown)
-    plain = rules.types is None and not rules.hide_senders
+    is_unfiltered = rules.types is None and not rules.hide_senders
     views: dict[str, ThreadView] = {}
     for thread in threads:
         messages = thread.messages
-        if not plain or messages[-1].seq >= first:
+        if not is_unfiltered or messages[-1].seq >= first:
             messages = tuple(
-                m for m in messages if m.seq <= until and m.seq not in incoming and _fits(m, rules)
+                m
+                for m in messages
+                if m.seq <= until and m.seq not in incoming and _is_shown(m, rules)
             )
         if messages:
             id = shown_id(thread.id, me)
@@ -76,13 +79,13 @@ def select_history(
     return views
 
 
-def _fits(message: Message, rules: HistoryConfig) -> bool:
-    right_type = rules.types is None or message.type in rules.types
-    return right_type and message.sender_id not in rules.hide_senders
+def _is_shown(message: Message, rules: HistoryConfig) -> bool:
+    has_type = rules.types is None or message.type in rules.types
+    return has_type and message.sender_id not in rules.hide_senders
 
 
 class Closing(NamedTuple):
-    """The last paragraph of the shipped template."""
+    """The last paragraph of the built-in template."""
 
     step: str
     """How to work."""
@@ -95,13 +98,12 @@ LOOP_CLOSING = Closing(
     "If nothing needs doing, call `finish` at once.",
 )
 PROGRAM_CLOSING = Closing("", "If nothing needs doing, end without a text.")
-"""For a program with a loop of its own: it has no `finish`."""
+"""For a program with its own loop, which has no `finish`."""
 
 
 class ConversationTemplate:
-    """A compiled template, with a cache of the rendered threads.
-
-    One per agent: a thread that has not changed since the last prompt is not rendered again.
+    """A compiled template with a cache of rendered threads, one per agent: a thread that has not
+    changed since the last prompt is not rendered again.
     """
 
     def __init__(self, template: Template, path: Path):
@@ -111,7 +113,7 @@ class ConversationTemplate:
 
     @classmethod
     def shipped(cls) -> ConversationTemplate:
-        """The template that comes with Hubbub."""
+        """The built-in template."""
         return cls(_shipped(), SHIPPED)
 
     @classmethod
@@ -128,7 +130,7 @@ class ConversationTemplate:
         return cls(template._template, path)
 
     def without_cache(self) -> ConversationTemplate:
-        """The same template with a cache of its own, for shortened conversations."""
+        """The same template with a separate cache, for shortened conversations."""
         return ConversationTemplate(self._template, self._path)
 
     def render(
@@ -140,8 +142,8 @@ class ConversationTemplate:
         now: str = "",
         rule: Closing = LOOP_CLOSING,
     ) -> str:
-        """The user message of a turn; `now` says what to do now, `rule` how. Raises `ConfigError`
-        when a user's template fails.
+        """The user message of a turn. `now` is the line on what to do now, `rule` the closing
+        paragraph. Raises `ConfigError` if a user's template fails.
         """
         try:
             return self._template.render(
@@ -160,13 +162,13 @@ class ConversationTemplate:
     def _for_each(
         self, threads: Mapping[str, ThreadView], element: Callable[[str, ThreadView], Markup]
     ) -> list[Markup]:
-        """`element` for each thread, called again only for threads whose messages have changed."""
-        blocks, old = {}, self._blocks
+        """`element` for each thread, called only for threads whose messages changed."""
+        blocks, cached = {}, self._blocks
         for id, thread in threads.items():
-            known = old.get(id)
-            if known is None or known[0] != thread.messages:
-                known = (thread.messages, element(id, thread))
-            blocks[id] = known
+            entry = cached.get(id)
+            if entry is None or entry[0] != thread.messages:
+                entry = (thread.messages, element(id, thread))
+            blocks[id] = entry
         self._blocks = blocks
         return [block for _, block in blocks.values()]
 
@@ -179,7 +181,7 @@ def _shipped() -> Template:
 
 def _compile(environment: type[Environment], path: Path) -> Template:
     env = environment(
-        autoescape=True,  # explicit: a .j2 file would not be escaped because of its suffix
+        autoescape=True,  # explicit, because the suffix .j2 does not enable it
         finalize=_finalize,
         undefined=StrictUndefined,
         keep_trailing_newline=False,
@@ -195,7 +197,7 @@ def _compile(environment: type[Environment], path: Path) -> Template:
 
 
 def _finalize(value: object) -> object:
-    """Escapes every expression of a template."""
+    """Escape the value of a template's expression."""
     if type(value) is str:
         return escaped(value)
     if hasattr(value, "__html__") or isinstance(value, StrictUndefined):
@@ -204,18 +206,20 @@ def _finalize(value: object) -> object:
 
 
 def attributes(message: Message) -> Escaped:
-    """The XML attributes of a message, as one expression: a prompt has hundreds of messages."""
-    plain = (
+    """The XML attributes of a message, as one expression, because prompts have many messages."""
+    common = (
         f'sender="{_escaped_id(message.sender_id)}" kind="{message.sender_kind}"'
         f' id="{message_id(message.seq)}" time="{_time(message.sent_at)}"'
     )
     rare = message.spoken_by or message.request or message.amended
     if message.outside or rare is not None:
-        return Escaped(plain + "".join(f' {key}="{value}"' for key, value in _marks(message)))
-    return Escaped(plain)
+        return Escaped(
+            common + "".join(f' {key}="{value}"' for key, value in _rare_attributes(message))
+        )
+    return Escaped(common)
 
 
-def _marks(message: Message) -> Iterator[tuple[str, Escaped | str]]:
+def _rare_attributes(message: Message) -> Iterator[tuple[str, Escaped | str]]:
     """Attributes that few messages have."""
     if message.spoken_by is not None:
         yield "spoken_by", _escaped_id(message.spoken_by)
@@ -273,16 +277,16 @@ _SAMPLE = Message(
 )
 
 
-# The user message of a turn, with fewer messages of the history if not all fit. Pure. Order of
-# removal, each time the oldest message of a thread: (1) of other threads all but the last three
-# messages, starting with the least recently active thread; (2) the rest of those threads, in the
-# same order; (3) of the incoming thread all but the last three; (4) these, too, only when nothing
-# else is left. The incoming messages always stay.
+# The user message of a turn, with fewer messages of the history if not all fit. Pure. Messages are
+# removed in this order, each time the oldest of a thread: (1) all but the last three of the other
+# threads, starting with the least recently active thread; (2) the rest of those threads, in the
+# same order; (3) all but the last three of the incoming thread; (4) those three, only when nothing
+# else remains. The incoming messages always stay.
 
 
 _RECENT = 3
 _NOW = "Answer {} now."
-"""The last line of a prompt in a turn for which somebody waits."""
+"""The last line of the prompt of a turn whose reply a participant waits for."""
 
 
 class ConversationPrompt:
@@ -330,23 +334,23 @@ class ConversationPrompt:
 
     @property
     def in_thread(self) -> Sequence[Message]:
-        """The messages shown of the thread that woke the agent, before anything is left out."""
+        """The messages shown of the thread that woke the agent, before any omission."""
         view = self._threads.get(self._incoming_thread)
         return [*(view.messages if view is not None else ()), *self._incoming]
 
     @property
     def messages(self) -> int:
-        """How many messages of the history may be left out in all."""
+        """The total number of history messages that can be omitted."""
         return sum(len(view.messages) for view in self._threads.values())
 
     @property
     def spare(self) -> int:
-        """How many of them are left out before anything else is."""
+        """How many of them are omitted before any other part is shortened."""
         recent = self._threads.get(self._incoming_thread)
         return self.messages - (min(_RECENT, len(recent.messages)) if recent else 0)
 
     def without(self, n: int) -> str:
-        """The message without the first `n` of those that may be left out."""
+        """The text without the first `n` messages that can be omitted."""
         if n not in self._texts:
             template = self._shorter if n else self._template
             shown = self._remaining(n) if n else self._threads
@@ -358,26 +362,26 @@ class ConversationPrompt:
     def _remaining(self, n: int) -> dict[str, ThreadView]:
         if n >= self.messages:
             return {}
-        gone = Counter(self._removal_order()[:n])
-        views = (ThreadView(id, view.messages[gone[id] :]) for id, view in self._threads.items())
+        removed = Counter(self._removal_order()[:n])
+        views = (ThreadView(id, view.messages[removed[id] :]) for id, view in self._threads.items())
         return {view.id: view for view in views if view.messages}
 
     def _removal_order(self) -> list[str]:
-        """The threads of the messages to leave out, in order."""
+        """The threads of the messages to omit, in order."""
         if self._order is None:
-            self._order = list(self._in_order())
+            self._order = list(self._threads_to_shorten())
         return self._order
 
-    def _in_order(self) -> Iterator[str]:
+    def _threads_to_shorten(self) -> Iterator[str]:
         others = {
             id: len(view.messages)
             for id, view in reversed(list(self._threads.items()))
             if id != self._incoming_thread
         }
-        for id, held in others.items():
-            yield from [id] * (held - _RECENT)
-        for id, held in others.items():
-            yield from [id] * min(held, _RECENT)
+        for id, count in others.items():
+            yield from [id] * (count - _RECENT)
+        for id, count in others.items():
+            yield from [id] * min(count, _RECENT)
         if self._incoming_thread in self._threads:
             view = self._threads[self._incoming_thread]
             yield from [self._incoming_thread] * len(view.messages)
@@ -386,20 +390,20 @@ class ConversationPrompt:
 def first_that_fits(cost: Callable[[int], int], room: int, low: int, high: int) -> int:
     """The smallest n from `low` to `high` with `cost(n) <= room`; `high` if there is none.
 
-    `cost` must be falling; steps of about equal size make the search fast.
+    `cost` must not increase; steps of about equal size make the search fast.
     """
     top, bottom = cost(low), cost(high)
     if top <= room or low == high:
         return low
     if bottom > room:
         return high
-    # cost(low) does not fit, cost(high) does: interpolate, then close in
+    # cost(low) does not fit, cost(high) does: interpolate.
     while high - low > 1:
         part = (top - room) / max(top - bottom, 1)
         guess = min(max(low + round(part * (high - low)), low + 1), high - 1)
-        found = cost(guess)
-        if found <= room:
-            high, bottom = guess, found
+        size = cost(guess)
+        if size <= room:
+            high, bottom = guess, size
         else:
-            low, top = guess, found
+            low, top = guess, size
     return high

@@ -251,7 +251,7 @@ def test_what_must_stay_and_does_not_fit_is_one_clear_error() -> None:
         assert text.startswith("the context window of 500 tokens is too small: without the 100")
         assert text.endswith(f"raise models.m.context_window, or {advice}")
         assert re.search(
-            r"room for 400, and what must stay has \d+ \(estimated\): system \d+, tools", text
+            r"room for 400, but the required parts take \d+ \(estimated\): system \d+, tools", text
         )
 
 
