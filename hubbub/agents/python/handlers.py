@@ -1,4 +1,4 @@
-"""Runs the handlers of a Python agent: one recorded turn for each wake."""
+"""Runs the handlers of a Python agent, in one recorded turn for each wake."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ _BY_REASON: dict[str, HandlerName] = {
 """The handler for a wake, by the reason code from the hub."""
 
 SHOWN_AFTER_S = 1.0
-"""Seconds before the thread's participants see that the agent is busy, and between two updates."""
+"""Seconds before the thread's participants see that the agent is busy, and between updates."""
 
 log = get_logger(__name__)
 
 
 class HandlerBackend(AgentBackend):
-    """Takes turns by calling the handlers of `agent`, which has its link already."""
+    """Takes turns by calling the handlers of `agent`, which already has its link."""
 
     def __init__(self, agent: Agent, link: AgentLink, *, timeout: float = 300.0):
-        """`timeout`: seconds that a turn may take."""
+        """`timeout`: maximum seconds of a turn."""
         self._agent, self._link, self._timeout = agent, link, timeout
         self._activities = TurnActivities(link.activity)
-        self._plain = asyncio.Lock()
-        self._first = True
+        self._thread_lock = asyncio.Lock()
+        self._is_first_connection = True
 
     async def start(self) -> None:
         """Call `on_start`; its exceptions propagate."""
@@ -67,9 +67,10 @@ class HandlerBackend(AgentBackend):
     async def ready(self, ready: Ready) -> None:
         self._link.offered(ready.operations)
         await self._activities.repeat()
-        if self._first or not ready.resumed:  # later, running turns are this process's own
-            self._first = False
-            self._link.take_up({p.started for p in ready.pending if p.started is not None})
+        # On later connections, the started turns are this process's own.
+        if self._is_first_connection or not ready.resumed:
+            self._is_first_connection = False
+            self._link.hold_answers_for({p.started for p in ready.pending if p.started is not None})
 
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
         return self._link.claim(message)
@@ -80,10 +81,10 @@ class HandlerBackend(AgentBackend):
         if message.sender_kind == "system" or message.sender_id == self._link.me:
             return False
         if message.type == "direct":
-            return False  # direct messages are not observed; it ended its interaction
+            return False  # direct messages are never observed
         if message.imported:
-            return False  # an old message from elsewhere
-        return self._defines(_observer_name(message))
+            return False  # an old message from another system
+        return self._has_handler(_observer_name(message))
 
     async def observe(self, message: Message) -> None:
         with entered(Scope(message.id, untrusted=message.outside)):
@@ -92,7 +93,7 @@ class HandlerBackend(AgentBackend):
             except OperationError as exc:
                 if exc.code != ErrorCode.HOP_LIMIT:
                     raise
-                log.info("an overheard message stays unanswered", reason=exc.message)
+                log.info("an observed message stays unanswered", reason=exc.message)
 
     # Turns ---------------------------------------------------------------------------------------
 
@@ -103,7 +104,7 @@ class HandlerBackend(AgentBackend):
             async with self._activities.of(plan, SHOWN_AFTER_S) as activity:
                 await self._run(plan, recorder, activity)
         finally:
-            self._link.turn_over(plan.id)
+            self._link.release_answers_for(plan.id)
 
     async def _run(self, plan: TurnPlan, recorder: TurnRecorder, activity: TurnActivity) -> None:
         try:
@@ -139,15 +140,15 @@ class HandlerBackend(AgentBackend):
                 recorder.step(Step(n=scope.step, calls=calls, at_ms=at, duration_ms=took))
 
     def _handler(self, message: Message, reason: str) -> HandlerName:
-        if message.task is not None and self._defines("on_request"):
+        if message.task is not None and self._has_handler("on_request"):
             return "on_request"
         name = _BY_REASON.get(reason, "on_direct" if message.type == "direct" else "on_mention")
-        if name == "on_reply" and not self._defines("on_reply"):
+        if name == "on_reply" and not self._has_handler("on_reply"):
             return "on_mention"
         return name
 
     async def _handle(self, name: HandlerName, message: Message) -> None:
-        """Call the handler, and send what it returns."""
+        """Call the handler and send its return value."""
         handler: Callable[[Message], object] = getattr(self._agent, name)
         answer = await self._call(partial(handler, message))
         if answer is None or answer == "":
@@ -164,9 +165,9 @@ class HandlerBackend(AgentBackend):
         except OperationError as exc:
             if exc.code != ErrorCode.REQUEST_OVER:
                 raise
-            log.info("nobody waits for a result any more", request=task, reason=exc.message)
+            log.info("the request of a result has ended", request=task, reason=exc.message)
 
-    def _defines(self, name: HandlerName) -> bool:
+    def _has_handler(self, name: HandlerName) -> bool:
         return getattr(type(self._agent), name) is not getattr(Agent, name)
 
     async def _call(self, handler: Callable[[], object]) -> object:
@@ -175,7 +176,7 @@ class HandlerBackend(AgentBackend):
         if inspect.iscoroutinefunction(function):
             result = handler()
         else:
-            async with self._plain:
+            async with self._thread_lock:
                 result = await run_in_thread(handler)
         return await result if inspect.isawaitable(result) else result
 
@@ -187,4 +188,6 @@ def _observer_name(message: Message) -> HandlerName:
 def _json(answer: object, name: str) -> JsonValue:
     if isinstance(answer, str | bool | int | float | list | dict):
         return answer
-    raise TypeError(f"{name} returned {type(answer).__name__}; a text, other JSON or None is sent")
+    raise TypeError(
+        f"{name} returned {type(answer).__name__}; it must return a text, other JSON or None"
+    )

@@ -41,20 +41,20 @@ __all__ = [
 class Scope:
     """One run of a handler for one message.
 
-    `cause` is the turn, or the message that an observer received. Writes are numbered: the nth
-    write of the same handler for the same message has the same `cid` whenever the run is repeated.
+    `cause` is the turn, or the message that an observer received. Writes are numbered, so that the
+    nth write has the same `cid` when the handler runs again for the same message.
     """
 
     cause: str
     step: int = 1
     several: bool = False
-    """Whether the same turn answers other messages, too."""
+    """Whether the same turn also answers other messages."""
     clock: TurnClock = field(default_factory=TurnClock)
     """The turn's."""
     activity: TurnActivity | None = None
     """The turn's activity signals; None for an observer."""
     untrusted: bool = False
-    """Whether what it sends carries untrusted content."""
+    """Whether its messages carry untrusted content."""
     calls: list[ToolCallRecord] = field(default_factory=list)
     _writes: int = 0
 
@@ -74,7 +74,7 @@ def current_scope() -> Scope | None:
 
 @contextlib.contextmanager
 def entered(scope: Scope) -> Iterator[Scope]:
-    """Run a block, and the tasks that it starts, within `scope`."""
+    """Run a block and the tasks that it starts within `scope`."""
     token = _current.set(scope)
     try:
         yield scope
@@ -82,51 +82,51 @@ def entered(scope: Scope) -> Iterator[Scope]:
         _current.reset(token)
 
 
-# Questions that a handler waits for, and matching answers to them.
+# Questions of handlers, and matching answers to them.
 
 
 def is_answer(message: Message, seq: int, thread_id: str) -> bool:
     """Whether `message` answers the one at `seq` in that thread.
 
-    It does if it quotes it, replies to it, or is caused by it; an agent that answers several
-    messages in one turn quotes the one that it means. People's messages have no cause: their next
-    message in the thread is the answer.
+    An answer quotes the question, replies to it, or is caused by it. An agent that answers several
+    messages in one turn quotes the right one. People's messages have no cause: their next message
+    in the thread is the answer.
     """
-    asked = message_id(seq)
+    question = message_id(seq)
     if message.quote is not None:
-        return message.quote.message_id == asked
+        return message.quote.message_id == question
     if message.by_person and message.cause_id is None and message.reply_to is None:
         return message.thread_id == thread_id
     turn = turn_id(message.sender_id, seq)
-    return message.reply_to == asked or message.cause_id in (asked, turn)
+    return message.reply_to == question or message.cause_id in (question, turn)
 
 
 @dataclass(eq=False)
 class PendingQuestion:
-    """A question to `to`, at position `seq`; None until the hub has assigned it."""
+    """A question to `to`, at position `seq`; None until the hub assigns it."""
 
     to: str
     answer: asyncio.Future[Message]
     seq: int | None = None
     thread_id: str = ""
     early: list[tuple[Message, asyncio.Future[bool]]] = field(default_factory=list)
-    """Messages from `to` that arrived while `seq` was not known."""
+    """Messages from `to` that arrived before `seq` was assigned."""
 
-    def numbered(self, seq: int, thread_id: str) -> None:
-        """The question's position is known: check the messages that came early."""
+    def set_position(self, seq: int, thread_id: str) -> None:
+        """Set the question's position, and check the messages that arrived before."""
         self.seq, self.thread_id = seq, thread_id
         for message, verdict in self.early:
             verdict.set_result(self.take(message))
 
     def take(self, message: Message) -> bool:
         """Resolve the question if the message is its answer. Returns whether it is."""
-        assert self.seq is not None, "judged when the question has a place"
+        assert self.seq is not None, "only after set_position()"
         if self.answer.done() or not is_answer(message, self.seq, self.thread_id):
             return False
         self.answer.set_result(message)
         return True
 
-    def over(self) -> None:
+    def close(self) -> None:
         """Stop waiting."""
         self.answer.cancel()
         for _, verdict in self.early:
@@ -137,8 +137,8 @@ class PendingQuestion:
 class PendingQuestions:
     """The open questions.
 
-    There is at most one to each participant at a time, so that answers cannot be confused, not even
-    if one message answers two questions.
+    There is at most one to each participant at a time, so that answers cannot be confused, even if
+    one message answers two questions.
     """
 
     def __init__(self) -> None:
@@ -146,23 +146,20 @@ class PendingQuestions:
         self._locks: dict[str, asyncio.Lock] = {}
 
     def lock(self, to: str) -> asyncio.Lock:
-        """To be held while `to` is asked."""
+        """The lock to hold during a question to `to`."""
         return self._locks.setdefault(to, asyncio.Lock())
 
     def begin(self, to: str) -> PendingQuestion:
-        """A question is about to be sent."""
+        """Add a question, before it is sent."""
         ask = self._open[to] = PendingQuestion(to, asyncio.get_running_loop().create_future())
         return ask
 
     def end(self, ask: PendingQuestion) -> None:
         del self._open[ask.to]
-        ask.over()
+        ask.close()
 
     def claim(self, message: Message) -> asyncio.Future[bool] | None:
-        """Whether the message is the answer to a question; the verdict may come later.
-
-        None: certainly not.
-        """
+        """Whether the message answers a question; the verdict can follow later. None: no."""
         ask = self._open.get(message.sender_id)
         if ask is None:
             return None
@@ -176,7 +173,7 @@ class PendingQuestions:
         return verdict
 
 
-# Delegated work that a handler waits for, and matching results to it.
+# Delegated work of handlers, and matching results to it.
 
 
 def ends_request(message: Message, request: str) -> bool:
@@ -187,12 +184,12 @@ def ends_request(message: Message, request: str) -> bool:
 
 @dataclass(eq=False)
 class Delegation:
-    """One request; `id` is empty until the hub has assigned it."""
+    """One request; `id` is empty until the hub assigns it."""
 
     end: asyncio.Future[Message]
     id: str = ""
     early: list[tuple[Message, asyncio.Future[bool]]] = field(default_factory=list)
-    """Ends of requests that came while the id was not known."""
+    """Ends of requests that arrived before the id was assigned."""
 
     def take(self, message: Message) -> bool:
         """Resolve the request if the message ends it. Returns whether it does."""
@@ -203,14 +200,14 @@ class Delegation:
 
 
 class Delegations:
-    """The requests that handlers wait for."""
+    """The open requests of handlers."""
 
     def __init__(self) -> None:
         self._open: list[Delegation] = []
 
     @contextlib.contextmanager
-    def begun(self) -> Iterator[Delegation]:
-        """Within, a handler waits; early messages that match no request by the end are released."""
+    def begin(self) -> Iterator[Delegation]:
+        """A context in which a handler waits. At its end, unmatched early messages are released."""
         delegation = Delegation(asyncio.get_running_loop().create_future())
         self._open.append(delegation)
         try:
@@ -220,26 +217,28 @@ class Delegations:
             delegation.end.cancel()
             self._assign_early(delegation)
 
-    def named(self, delegation: Delegation, id: str) -> None:
-        """The hub has assigned the request's id."""
+    def set_id(self, delegation: Delegation, id: str) -> None:
+        """Set the request's id, and check the messages that arrived before."""
         delegation.id = id
         self._assign_early(delegation)
 
     def claim(self, message: Message) -> asyncio.Future[bool] | None:
-        """Whether a handler waits for the message; the verdict may come later. None: no."""
+        """Whether a handler waits for the message; the verdict can follow later. None: no."""
         if message.request is None or not message.request.ends:
             return None
         verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         if any(delegation.take(message) for delegation in self._open):
             verdict.set_result(True)
             return verdict
-        nameless = [delegation for delegation in self._open if not delegation.id]
-        for delegation in nameless:
+        unassigned = [delegation for delegation in self._open if not delegation.id]
+        for delegation in unassigned:
             delegation.early.append((message, verdict))
-        return verdict if nameless else None
+        return verdict if unassigned else None
 
     def _assign_early(self, delegation: Delegation) -> None:
-        """Assign the early messages: to this request, to another one without an id, or none."""
+        """Assign the early messages to this request, leave them to another one without an id, or
+        release them.
+        """
         early, delegation.early = delegation.early, []
         held = [verdict for other in self._open for _, verdict in other.early]
         for message, verdict in early:
@@ -250,7 +249,7 @@ class Delegations:
 
 
 class AgentLink:
-    """One agent's connection as its handlers use it."""
+    """One agent's connection for its handlers."""
 
     def __init__(self, outbox: Outbox, inbox: Inbox):
         self._outbox, self._inbox = outbox, inbox
@@ -264,11 +263,11 @@ class AgentLink:
         return self._inbox.me
 
     def offered(self, operations: Iterable[OperationInfo]) -> None:
-        """The operations of the hub and its mods."""
+        """Set the operations of the hub and its mods."""
         self._operations = {operation.name: operation for operation in operations}
 
     async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
-        """Call any operation, a write only once. Raises `OperationError`."""
+        """Call any operation, a write at most once. Raises `OperationError`."""
         scope, info = current_scope(), self._operations.get(operation)
         if scope is None or info is None or info.permission == "read":
             return await self._outbox.call(operation, cid=None, cause=None, **args)
@@ -299,25 +298,25 @@ class AgentLink:
         return sent
 
     async def write(self, operation: str, /, **args: JsonValue) -> None:
-        """Call an operation that changes something and sends nothing; it is made once, even if the
-        handler runs again. Raises `OperationError`.
+        """Call a write operation that sends no message, at most once even if the handler runs
+        again. Raises `OperationError`.
         """
         scope = current_scope()
         cid = None if scope is None else scope.next_cid()
         await self._outbox.call(operation, cid=cid, cause=None, **args)
 
     async def activity(self, thread_id: str, data: JsonValue) -> None:
-        """Show the agent's activity to the others in the thread."""
+        """Show the agent's activity to the other participants of the thread."""
         await self._outbox.activity(thread_id, data)
 
     async def ask(self, to: str, within: float, operation: str, /, **args: JsonValue) -> Message:
-        """Send a direct message by this operation, and wait for its answer.
+        """Send a direct message by this operation, and wait for the answer.
 
-        Raises TimeoutError after `within` seconds, and `OperationError`, also if waiting would
-        close a cycle of waiting agents.
+        Raises TimeoutError after `within` seconds, and `OperationError`, for example if waiting
+        would close a cycle of waiting agents.
         """
         try:
-            async with _shown_waiting(to), asyncio.timeout(within), self._asks.lock(to):
+            async with _show_waiting(to), asyncio.timeout(within), self._asks.lock(to):
                 ask = self._asks.begin(to)
                 try:
                     sent = await self.speak(operation, awaits=True, **args)
@@ -328,29 +327,29 @@ class AgentLink:
             raise TimeoutError(f"{to} has not answered within {within:g} s") from exc
 
     async def _answer(self, ask: PendingQuestion, sent: SendResult) -> Message:
-        """The answer to a question that was sent; the hub tracks who waits for whom."""
+        """Wait for the answer to a sent question; the hub tracks waiting agents."""
         try:
             _check_woken(ask.to, sent)
-            ask.numbered(sent.seq, sent.thread_id)
+            ask.set_position(sent.seq, sent.thread_id)
             self._find_earlier_answer(ask, sent)
             return await ask.answer
-        except (asyncio.CancelledError, OperationError):  # there is none, or no time for it
+        except (asyncio.CancelledError, OperationError):  # no answer, or a timeout
             self._outbox.post("stop_waiting", message=sent.id)
             raise
 
     async def delegate(self, to: str, task: str, deadline_s: float) -> str:
-        """Delegate work, and wait for the result. Raises `RequestFailed` when there will be none,
-        and `OperationError` if the hub refuses.
+        """Delegate work and wait for the result. Raises `RequestFailed` if the request ends without
+        one, and `OperationError` if the hub refuses.
         """
-        async with _shown_waiting(to):
-            with self._delegations.begun() as delegation:
+        async with _show_waiting(to):
+            with self._delegations.begin() as delegation:
                 sent = await self.speak("delegate", to=to, task=task, deadline_s=deadline_s)
-                self._delegations.named(delegation, sent.id)
+                self._delegations.set_id(delegation, sent.id)
                 for message in self._inbox.messages(sent.thread_id):
                     if delegation.take(message):  # it arrived before this process
                         self._release(message)
                 ended = await delegation.end
-        assert ended.request is not None, "taken for its request"
+        assert ended.request is not None, "it matched the request"
         if ended.request.kind == "failed":
             raise RequestFailed(sent.id, ended.request.outcome, ended.text)
         return ended.text
@@ -358,7 +357,7 @@ class AgentLink:
     # Awaited answers, which must start no turn ----------------------------------------------------
 
     def claim(self, message: Message) -> asyncio.Future[bool] | None:
-        """Whether a handler waits for this message; the verdict may come later. None: no."""
+        """Whether a handler waits for this message; the verdict can follow later. None: no."""
         verdict = self._delegations.claim(message) or self._asks.claim(message)
         turn = None if verdict is not None else self._asked_in_old_turn(message)
         if turn is not None:
@@ -366,15 +365,14 @@ class AgentLink:
             self._held[turn][message.seq] = verdict
         return verdict
 
-    def take_up(self, turns: Iterable[str]) -> None:
-        """These turns were started by an earlier process and run again.
-
-        Answers to their messages are held until the turns have asked again, or have ended.
+    def hold_answers_for(self, turns: Iterable[str]) -> None:
+        """Hold answers to messages of these turns, which an earlier process started, until they ask
+        again or end.
         """
         self._held = {turn: {} for turn in turns}
 
-    def turn_over(self, turn: str) -> None:
-        """The turn has ended: answers that it has not asked for again are released."""
+    def release_answers_for(self, turn: str) -> None:
+        """Release the held answers of a turn that has ended without asking again."""
         for verdict in self._held.pop(turn, {}).values():
             if not verdict.done():
                 verdict.set_result(False)
@@ -391,13 +389,13 @@ class AgentLink:
         return None
 
     def _find_earlier_answer(self, ask: PendingQuestion, sent: SendResult) -> None:
-        """A question from before a crash may have been answered already."""
+        """Check for an answer from before a crash."""
         for message in self._inbox.messages(sent.thread_id):
             if message.sender_id == ask.to and message.seq > sent.seq and ask.take(message):
                 self._release(message)
 
     def _release(self, message: Message) -> None:
-        """A held message was the awaited answer."""
+        """Resolve the verdict of a held message that is the awaited answer."""
         for verdicts in self._held.values():
             if message.seq in verdicts and not verdicts[message.seq].done():
                 verdicts[message.seq].set_result(True)
@@ -424,16 +422,16 @@ def _record(
 
 
 def _check_woken(to: str, sent: SendResult) -> None:
-    """Raises `OperationError` when the recipient was not woken and will not answer."""
+    """Raises `OperationError` if the recipient was not woken and so will not answer."""
     code = sent.not_woken.get(to)
     if code is not None:
-        words = f"{to} has got the question but is kept from answering it ({code}); do without"
-        raise OperationError(code, words, details={"message": sent.id})
+        message = f"{to} received the question but cannot answer it ({code}); do without"
+        raise OperationError(code, message, details={"message": sent.id})
 
 
-def _shown_waiting(whom: str) -> contextlib.AbstractAsyncContextManager[None]:
-    """Within, the activity of the running handler's turn is `waiting`."""
+def _show_waiting(participant: str) -> contextlib.AbstractAsyncContextManager[None]:
+    """A context in which the activity of the running handler's turn is `waiting`."""
     scope = current_scope()
     if scope is None or scope.activity is None:
         return contextlib.nullcontext()
-    return scope.activity.waiting(whom)
+    return scope.activity.waiting(participant)

@@ -63,7 +63,7 @@ class RoleBackend(AgentBackend):
         # On later connections, the started turns are this process's own.
         if self._is_first_connection or not ready.resumed:
             self._is_first_connection = False
-            self._link.take_up({p.started for p in ready.pending if p.started is not None})
+            self._link.hold_answers_for({p.started for p in ready.pending if p.started is not None})
 
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
         return self._link.claim(message)
@@ -75,7 +75,7 @@ class RoleBackend(AgentBackend):
         try:
             await self._take_turn(await recorder.prepare(), recorder)
         finally:
-            self._link.turn_over(plan.id)
+            self._link.release_answers_for(plan.id)
 
     async def _take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         me = self._inbox.me

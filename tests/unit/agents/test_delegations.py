@@ -28,8 +28,8 @@ def test_only_what_ends_a_request_is_its_end() -> None:
 
 async def test_an_end_that_comes_is_handed_over_once() -> None:
     delegations = Delegations()
-    with delegations.begun() as waiting:
-        delegations.named(waiting, "m2")
+    with delegations.begin() as waiting:
+        delegations.set_id(waiting, "m2")
         assert delegations.claim(message(4)) is None
         assert delegations.claim(end(5, "m3")) is None
         verdict = delegations.claim(end(6, "m2"))
@@ -42,21 +42,21 @@ async def test_an_end_that_comes_is_handed_over_once() -> None:
 
 async def test_one_that_comes_before_its_name_waits_for_it() -> None:
     delegations = Delegations()
-    with delegations.begun() as first, delegations.begun() as second:
+    with delegations.begin() as first, delegations.begin() as second:
         mine, theirs, nobodys = (delegations.claim(end(n, f"m{n}")) for n in (5, 6, 7))
         assert mine is not None
         assert theirs is not None
         assert nobodys is not None
-        delegations.named(first, "m5")
+        delegations.set_id(first, "m5")
         assert (mine.done(), theirs.done(), nobodys.done()) == (True, False, False)
-        delegations.named(second, "m6")
+        delegations.set_id(second, "m6")
         assert [v.result() for v in (mine, theirs, nobodys)] == [True, True, False]
         assert [(await w.end).seq for w in (first, second)] == [5, 6]
 
 
 async def test_who_gives_up_before_there_is_a_name_leaves_it_to_others() -> None:
     delegations = Delegations()
-    with delegations.begun():
+    with delegations.begin():
         verdict = delegations.claim(end(5, "m5"))
         assert verdict is not None
     assert verdict.result() is False

@@ -48,7 +48,7 @@ def test_a_message_answers_what_caused_it_what_it_stands_under_or_quotes() -> No
 async def test_the_answer_goes_to_the_one_who_asked_and_no_other_message() -> None:
     asks = PendingQuestions()
     ask = asks.begin("calc")
-    ask.numbered(5, DM)
+    ask.set_position(5, DM)
     said = message(9, "calc", cause="calc-m5")
     verdict = asks.claim(said)
     assert verdict is not None
@@ -57,7 +57,7 @@ async def test_the_answer_goes_to_the_one_who_asked_and_no_other_message() -> No
     assert asks.claim(message(10, "calc", cause="calc-m5")) is None
     asks = PendingQuestions()
     ask = asks.begin("calc")
-    ask.numbered(5, DM)
+    ask.set_position(5, DM)
     assert asks.claim(message(9, "calc", cause="calc-m4")) is None
     assert asks.claim(message(9, "alice", cause="m5")) is None
     asks.end(ask)
@@ -70,7 +70,7 @@ async def test_what_comes_before_the_question_has_a_place_is_judged_later() -> N
     ask = asks.begin("calc")
     other, right = message(8, "calc", cause="calc-m1"), message(9, "calc", cause="calc-m5")
     verdicts = [asks.claim(other), asks.claim(right)]
-    ask.numbered(5, DM)
+    ask.set_position(5, DM)
     assert [v is not None and v.result() for v in verdicts] == [False, True]
     assert await ask.answer is right
     asks = PendingQuestions()
