@@ -418,8 +418,7 @@ class Inbox:
     # Turns --------------------------------------------------------------------------------------
 
     def next_turns(self, held: Set[str] = frozenset()) -> list[TurnPlan]:
-        """Take the turns that can start now, none of them in `held` threads; they count as running
-        from then on.
+        """Take the turns that can start now, none in `held` threads; from then on they are running.
 
         Threads in which a person is waiting come first, then the longest waiting.
         """
