@@ -82,7 +82,7 @@ def _function(file: str, name: str, found: object) -> dict[str, str | int | None
     except TypeError as error:
         return {"path": file, "line": None, "message": f"{name} cannot be a tool: {error}"}
     if not tools:
-        message = f"{name} is no function, and has no `@tool`"
+        message = f"{name} is not a function, and contains no `@tool`"
         return {"path": file, "line": None, "message": message}
     if len(tools) > 1 or name == EVERY:  # which of them an agent has is known when it runs
         return {"tool": None, "permission": None}

@@ -263,7 +263,7 @@ def test_functions_and_hooks_that_are_none_are_told(loading: Loading, write: Wri
     write("tools.py", "five = 5\ndef count(text) -> int:\n    '''Count.'''\n    return 1\n")
     write("rules.py", "from hubbub import Hooks\nclass A(Hooks): ...\nclass B: ...\n")
     cases = (
-        ("tools: [tools.py:five]", "tools.py: five is no function"),
+        ("tools: [tools.py:five]", "tools.py: five is not a function"),
         ("tools: [tools.py:count]", "tools.py: count cannot be a tool: "),
         ("hooks: [rules.py:A, rules.py:B]", "rules.py: B is no subclass of hubbub.Hooks"),
     )
