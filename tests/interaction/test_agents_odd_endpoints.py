@@ -63,7 +63,7 @@ async def test_an_endpoint_that_counts_no_tokens_does_not_make_their_limit_void(
     outcome, reason = ending(turn)
     assert outcome == "max_steps"
     assert "tokens" in reason
-    assert all("are estimates" in step.notes[-1] for step in turn.steps)
+    assert all("does not count tokens; estimated" in step.notes[-1] for step in turn.steps)
 
 
 async def test_two_calls_with_one_id_are_both_carried_out(in_memory: Networks) -> None:

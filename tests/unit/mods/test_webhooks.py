@@ -42,7 +42,7 @@ def test_wrong_settings_are_told_with_their_place() -> None:
         ({"hooks": [{**HOOK, "threads": ["desk"]}]}, "hooks.0.threads.0: 'desk' is not a thread"),
         ({"hooks": [HOOK, HOOK]}, "mods.webhooks: 'audit' is listed twice"),
         ({"inbound": {"endpoints": [DOOR, DOOR]}}, "inbound.endpoints: 'ci' is listed twice"),
-        ({"inbound": {"listen": "here"}}, "inbound.listen: 'here' is no address"),
+        ({"inbound": {"listen": "here"}}, "inbound.listen: 'here' is not a valid address"),
         (
             {"inbound": {"endpoints": [{**DOOR, "template": "a\n{{ body."}]}},
             "inbound.endpoints.0.template: the template does not parse: line 2",
