@@ -76,8 +76,7 @@ class TurnPlan:
         cls, woken: Iterable[WakingMessage], started: str | None, *, was_parked: bool = False
     ) -> TurnPlan:
         """One turn for these wakes of one thread. `started` is its id if it was started before; a
-        new turn takes its id from the wake with the lowest hop, the oldest of several.
-        """
+        new turn takes its id from the wake with the lowest hop, the oldest of several."""
         ordered = sorted(woken, key=lambda w: w.message.seq)
         primary = min(ordered, key=lambda w: (w.message.hop, w.message.seq))
         return cls(
