@@ -339,7 +339,7 @@ async def heard(
     with capture_logs() as records:
         async with started(folder, **servers) as made:
             made.tools()
-            left_out = [r for r in records if r["event"] == "MCP tool is left out"]
+            left_out = [r for r in records if r["event"] == "MCP tool skipped"]
             yield made, {(r["server"], r["tool"]): r["reason"] for r in left_out}
 
 

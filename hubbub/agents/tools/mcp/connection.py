@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["connect", "list_tools"]
 
-# Filtering a server's list of tools. The library accepts a list only as a whole, so invalid tools
-# are removed from the incoming message before the library sees it.
+# Filters a server's list of tools. The library accepts or rejects a list as a whole, so invalid
+# tools are removed from the incoming message before the library sees it.
 
 
-_MOST_LEVELS = 100
-"""Nesting depth of a tool's schema; no endpoint accepts more."""
+_MAX_DEPTH = 100
+"""Maximum nesting of a tool's schema; no endpoint accepts more."""
 
 
 def remove_invalid_tools(
-    incoming: SessionMessage | Exception, version: str | None, left_out: Callable[[str, str], None]
+    incoming: SessionMessage | Exception, version: str | None, on_skip: Callable[[str, str], None]
 ) -> None:
-    """Remove the tools that do not conform to `version` of the protocol from a message; `left_out`
-    is called with each name and the reason. Other messages stay unchanged.
+    """Remove from a message the tools that do not conform to `version` of the protocol, and call
+    `on_skip` with the name and the reason for each. Other messages are unchanged.
     """
     from mcp.types import JSONRPCResponse
 
@@ -43,23 +43,25 @@ def remove_invalid_tools(
         return
     result: dict[str, JsonValue] = incoming.message.result
     tools = result.get("tools")
-    if not isinstance(tools, list) or _wrong({**result, "tools": []}, version) is not None:
+    if not isinstance(tools, list) or _violation({**result, "tools": []}, version) is not None:
         return
-    kept: list[JsonValue] = []
+    valid: list[JsonValue] = []
     for tool in tools:
-        why = _TOO_DEEP if _deeper(tool) else _wrong({**result, "tools": [tool]}, version)
-        if why is None:
-            kept.append(tool)
+        problem = (
+            _TOO_DEEP if _is_too_deep(tool) else _violation({**result, "tools": [tool]}, version)
+        )
+        if problem is None:
+            valid.append(tool)
         else:
-            left_out(_name(tool), why)
-    incoming.message.result = {**result, "tools": kept}
+            on_skip(_name(tool), problem)
+    incoming.message.result = {**result, "tools": valid}
 
 
-_TOO_DEEP = f"it is nested too deep (more than {_MOST_LEVELS} levels)"
+_TOO_DEEP = f"it is nested too deep (more than {_MAX_DEPTH} levels)"
 
 
-def _wrong(result: Mapping[str, JsonValue], version: str | None) -> str | None:
-    """What is wrong with a list of tools; None: nothing."""
+def _violation(result: Mapping[str, JsonValue], version: str | None) -> str | None:
+    """How a list of tools violates the protocol; None if it conforms."""
     from mcp.types.methods import validate_server_result
 
     try:
@@ -69,16 +71,16 @@ def _wrong(result: Mapping[str, JsonValue], version: str | None) -> str | None:
     return None
 
 
-def _deeper(tool: JsonValue) -> bool:
+def _is_too_deep(tool: JsonValue) -> bool:
     level = [tool]
-    for _ in range(_MOST_LEVELS):
-        level = [inner for value in level for inner in _inside(value)]
+    for _ in range(_MAX_DEPTH):
+        level = [child for value in level for child in _children(value)]
         if not level:
             return False
     return True
 
 
-def _inside(value: JsonValue) -> list[JsonValue]:
+def _children(value: JsonValue) -> list[JsonValue]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
@@ -88,23 +90,25 @@ def _name(tool: JsonValue) -> str:
     return str(tool.get("name", "?"))[:100] if isinstance(tool, dict) else "?"
 
 
-_MOST_PAGES = 100
+_MAX_PAGES = 100
 T = TypeVar("T")
 
 
 class _WatchedStream(Generic[T]):
-    """A stream that passes each message to `look` first, and calls `ended` when reading stops,
+    """A stream that passes each message to `inspect` first, and calls `on_end` when reading stops,
     normally or because of an error.
     """
 
-    def __init__(self, stream: ReadStream[T], look: Callable[[T], None], ended: Callable[[], None]):
-        self._stream, self._look, self._ended = stream, look, ended
+    def __init__(
+        self, stream: ReadStream[T], inspect: Callable[[T], None], on_end: Callable[[], None]
+    ):
+        self._stream, self._inspect, self._on_end = stream, inspect, on_end
 
     async def receive(self) -> T:
-        return self._looked_at(await self._stream.receive())
+        return self._inspected(await self._stream.receive())
 
-    def _looked_at(self, item: T) -> T:
-        self._look(item)
+    def _inspected(self, item: T) -> T:
+        self._inspect(item)
         return item
 
     async def aclose(self) -> None:
@@ -114,7 +118,7 @@ class _WatchedStream(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        return self._looked_at(await self._stream.__anext__())
+        return self._inspected(await self._stream.__anext__())
 
     async def __aenter__(self) -> _WatchedStream[T]:
         await self._stream.__aenter__()
@@ -126,7 +130,7 @@ class _WatchedStream(Generic[T]):
         exc_val: BaseException | None,
         exc_tb: TracebackType | None,
     ) -> bool | None:
-        self._ended()
+        self._on_end()
         return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
 
 
@@ -134,28 +138,28 @@ class _WatchedStream(Generic[T]):
 async def connect(
     config: McpServerConfig,
     folder: Path,
-    ended: Callable[[], None],
-    left_out: Callable[[str, str], None],
+    on_end: Callable[[], None],
+    on_skip: Callable[[str, str], None],
 ) -> AsyncIterator[Client]:
-    """A client of the server; a server with a `command` runs as long as the context.
+    """Connect a client; a server with a `command` runs for the duration of the context.
 
-    `ended` is called when the connection is over, `left_out` with name and reason for each invalid
-    tool. Raises OSError, and whatever else a broken server makes the library raise.
+    Calls `on_end` when the connection ends, and `on_skip` with name and reason for each invalid
+    tool. Raises OSError, and any error that a broken server causes in the library.
     """
     from mcp import Client
 
-    made: list[Client] = []
+    clients: list[Client] = []
 
-    def look(incoming: SessionMessage | Exception) -> None:
-        remove_invalid_tools(incoming, made[0].protocol_version if made else None, left_out)
+    def inspect(incoming: SessionMessage | Exception) -> None:
+        remove_invalid_tools(incoming, clients[0].protocol_version if clients else None, on_skip)
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[TransportStreams]:
         async with _transport(config, folder) as (read, write):
-            yield _WatchedStream(read, look, ended), write
+            yield _WatchedStream(read, inspect, on_end), write
 
     async with Client(watched(), cache=None) as client:
-        made.append(client)
+        clients.append(client)
         yield client
 
 
@@ -163,7 +167,7 @@ async def list_tools(client: Client) -> list[Tool]:
     """All tools of the server."""
     tools: list[Tool] = []
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="refresh")
         tools += page.tools
         cursor = page.next_cursor
@@ -186,7 +190,7 @@ async def _program(config: McpServerConfig, folder: Path) -> AsyncIterator[Trans
     program, *arguments = config.command
     cwd = folder / config.cwd if config.cwd else folder
     server = StdioServerParameters(command=program, args=arguments, env=config.env, cwd=cwd)
-    # Its stderr goes to this process's stderr, whatever sys.stderr is here.
+    # Its stderr goes to this process's file descriptor 2, even if sys.stderr is replaced.
     with os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False) as errors:
         async with stdio_client(server, errlog=errors) as streams:
             yield streams

@@ -1,4 +1,4 @@
-"""MCP servers of an agent: started, watched, restarted, and closed with it."""
+"""Starts, watches and restarts an agent's MCP servers, and closes them with the agent."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
 
 __all__ = ["McpServers", "McpTool", "spec_of", "text_of", "tool_name", "tool_names"]
 
-# Tools and results of an MCP server, as a model reads them.
+# Presents an MCP server's tools and results to a model.
 
 
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def tool_name(server: str, tool: str) -> str:
-    """`<server>_<tool>` in accepted characters; a name that is too long ends in a hash."""
+    """`<server>_<tool>` in legal characters; a long name is cut and ends in a hash."""
     name = _ILLEGAL.sub("_", f"{server}_{tool}")
     return name if len(name) <= LONGEST_NAME else _hashed(name, name)
 
 
 def tool_names(server: str, tools: Sequence[str]) -> list[str]:
-    """The names of a server's tools. If several would be the same, the tool with exactly that name
-    keeps it; the others end in a hash.
+    """The names of a server's tools. On a collision, the tool with exactly that name keeps it; the
+    others end in a hash.
     """
     plain = [tool_name(server, tool) for tool in tools]
-    called: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for name, tool in zip(plain, tools, strict=True):
-        called.setdefault(name, set()).add(tool)
+        by_name.setdefault(name, set()).add(tool)
     return [
-        name if len(called[name]) == 1 or name == f"{server}_{tool}" else _hashed(name, tool)
+        name if len(by_name[name]) == 1 or name == f"{server}_{tool}" else _hashed(name, tool)
         for name, tool in zip(plain, tools, strict=True)
     ]
 
@@ -74,7 +74,7 @@ def spec_of(name: str, tool: Offered) -> ToolSpec:
 
 
 def text_of(result: CallToolResult) -> str:
-    """The text of a result. Other content is only mentioned."""
+    """The text of a result, with placeholders for other content."""
     parts = [_part(block) for block in result.content]
     if not parts and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
@@ -91,14 +91,16 @@ def _part(block: ContentBlock) -> str:
         case "resource_link":
             return f"[resource {block.name}: {block.uri}]"
         case "resource":
-            held = block.resource
-            text = getattr(held, "text", None)  # otherwise it is binary
-            return text if isinstance(text, str) else f"[resource {held.uri}: cannot be shown here]"
+            content = block.resource
+            text = getattr(content, "text", None)  # otherwise it is binary
+            if isinstance(text, str):
+                return text
+            return f"[resource {content.uri}: cannot be shown here]"
 
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
-_STEADY_S = 60.0
-"""After a connection of at least this length, the next pause is the shortest again."""
+_MIN_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
+_STABLE_S = 60.0
+"""A longer connection resets the pause before the next attempt to `_MIN_PAUSE_S`."""
 
 log = get_logger(__name__)
 
@@ -110,7 +112,7 @@ class McpTool:
     speaks = False
 
     def __init__(self, server: McpServer, offered: Offered, name: str):
-        """Annotations of the server are hints: a tool without them may change anything."""
+        """The server's annotations are hints: without them a tool counts as a write."""
         self._server, self._offered = server, offered.name
         hints = offered.annotations
         reads = hints is not None and hints.read_only_hint is True
@@ -127,16 +129,18 @@ class McpTool:
 
     @property
     def absent(self) -> str | None:
-        why = self._server.absent
-        return None if why is None else f"the MCP server {self._server.name} is not there: {why}"
+        reason = self._server.absent
+        if reason is None:
+            return None
+        return f"the MCP server {self._server.name} is unavailable: {reason}"
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Raises `ToolFailed` when the server reports a failure, or is gone."""
+        """Raises `ToolFailed` if the server reports a failure, or is unavailable."""
         return await self._server.call(self._offered, arguments)
 
 
 class McpServer:
-    """One server. `run` keeps it connected; its tools come and go with the connection."""
+    """One server. `run` keeps it connected; its tools exist while it is connected."""
 
     def __init__(
         self,
@@ -150,115 +154,119 @@ class McpServer:
         self.tools: tuple[McpTool, ...] = ()
         self.absent: str | None = "it has not started yet"
         self.tried = asyncio.Event()
-        """Set after the first attempt to connect, successful or not."""
+        """Set after the first connection attempt, successful or not."""
         self._folder, self._pause, self._doubt_s = folder, pause, doubt_s
         self._client: Client | None = None
-        self._stir = asyncio.Event()
-        self._ended = self._doubted = False
+        self._wake_up = asyncio.Event()
+        self._has_ended = self._is_suspect = False
         self._scope: CancelScope | None = None
 
     async def run(self) -> None:
         """Run until `stop`."""
         from anyio import CancelScope
 
-        pause = _FIRST_PAUSE
+        pause = _MIN_PAUSE_S
         with CancelScope() as self._scope:
             while True:
                 began = time.monotonic()
-                why = await self._live()
-                if time.monotonic() - began > _STEADY_S:
-                    pause = _FIRST_PAUSE
-                self._lost(why, pause)
+                reason = await self._connect()
+                if time.monotonic() - began > _STABLE_S:
+                    pause = _MIN_PAUSE_S
+                self._report_absence(reason, pause)
                 await self._pause(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
+                pause = min(pause * 2, _MAX_PAUSE_S)
 
     def stop(self, task: asyncio.Task[None]) -> None:
-        """End `run`, which `task` runs. If the server's program is shutting down, that is
-        completed: cancelling the task would leave the program running.
+        """End `run`, which runs as `task`. Lets a server's program shut down: cancelling the task
+        would leave the program running.
         """
         if self._scope is None:
             task.cancel()
         else:
             self._scope.cancel()
 
-    async def _live(self) -> str:
-        """One connection, from start to end; returns why it ended."""
+    async def _connect(self) -> str:
+        """Connect, and serve until the connection ends; returns the reason."""
         from anyio import fail_after
 
-        self._ended = self._doubted = False
-        self._stir.clear()
+        self._has_ended = self._is_suspect = False
+        self._wake_up.clear()
         try:
             with fail_after(self.config.timeout) as starting:
-                async with connect(self.config, self._folder, self._end, self._left_out) as client:
-                    self._offer(await list_tools(client))
+                async with connect(
+                    self.config, self._folder, self._on_end, self._report_skip
+                ) as client:
+                    self._set_tools(await list_tools(client))
                     starting.deadline = math.inf
                     self._client, self.absent = client, None
                     self.tried.set()
-                    log.info("MCP server is there", server=self.name, tools=len(self.tools))
+                    log.info("MCP server connected", server=self.name, tools=len(self.tools))
                     try:
                         return await self._watch(client)
-                    finally:  # at once, since closing it may take a while
+                    finally:  # immediately, since closing the connection can take a while
                         self._client, self.absent = None, self.absent or _ENDED
-        except Exception as exc:  # noqa: BLE001 - servers fail in many ways; all mean: absent
-            return _why(exc)
+        except Exception as exc:  # noqa: BLE001 - any failure makes the server unavailable
+            return _reason(exc)
 
     async def _watch(self, client: Client) -> str:
-        """Wait until the connection is over."""
+        """Wait until the connection ends."""
         from anyio import fail_after
 
         while True:
-            await self._stir.wait()
-            self._stir.clear()
-            if self._ended:
+            await self._wake_up.wait()
+            self._wake_up.clear()
+            if self._has_ended:
                 return _ENDED
-            if self._doubted:
-                self._doubted = False
+            if self._is_suspect:
+                self._is_suspect = False
                 with fail_after(self._doubt_s):
-                    self._offer(await list_tools(client))
+                    self._set_tools(await list_tools(client))
 
-    def _lost(self, why: str, pause: float) -> None:
-        self.absent = why
+    def _report_absence(self, reason: str, pause: float) -> None:
+        self.absent = reason
         self.tried.set()
-        log.warning("MCP server is not there", server=self.name, reason=why, retry_in_s=pause)
+        log.warning("MCP server unavailable", server=self.name, reason=reason, retry_in_s=pause)
 
     # Events during a connection -----------------------------------------------------------------
 
-    def _end(self) -> None:
-        self._ended, self._client = True, None
+    def _on_end(self) -> None:
+        self._has_ended, self._client = True, None
         self.absent = self.absent or _ENDED
-        self._stir.set()
+        self._wake_up.set()
 
-    def _doubt(self) -> None:
-        """A call got no answer: list the tools as a check, and reconnect if that fails."""
-        self._doubted = True
-        self._stir.set()
+    def _suspect(self) -> None:
+        """After an unanswered call: check the server by listing its tools, and reconnect if that
+        fails.
+        """
+        self._is_suspect = True
+        self._wake_up.set()
 
-    def _offer(self, offered: Sequence[Offered]) -> None:
-        wanted = self.config.tools
-        chosen = [tool for tool in offered if wanted is None or tool.name in wanted]
-        missing = set(wanted or ()) - {tool.name for tool in chosen}
+    def _set_tools(self, offered: Sequence[Offered]) -> None:
+        selected = self.config.tools
+        chosen = [tool for tool in offered if selected is None or tool.name in selected]
+        missing = set(selected or ()) - {tool.name for tool in chosen}
         if missing:
             log.warning("MCP server lacks tools", server=self.name, tools=sorted(missing))
         tools: dict[str, McpTool] = {}
         for tool, name in zip(chosen, tool_names(self.name, [t.name for t in chosen]), strict=True):
             if name in tools:
-                self._left_out(name, "there are two tools with this name")
-            elif self._usable(made := McpTool(self, tool, name)):
-                tools[name] = made
+                self._report_skip(name, "there are two tools with this name")
+            elif self._is_usable(mcp_tool := McpTool(self, tool, name)):
+                tools[name] = mcp_tool
         self.tools = tuple(tools.values())
 
-    def _usable(self, tool: McpTool) -> bool:
-        from hubbub.agents.tools.validation import ArgumentCheck  # a slow import
+    def _is_usable(self, tool: McpTool) -> bool:
+        from hubbub.agents.tools.validation import ArgumentCheck  # slow to import
 
         try:
             ArgumentCheck(tool.spec.parameters)
         except ValueError as exc:
-            self._left_out(tool.name, str(exc))
+            self._report_skip(tool.name, str(exc))
             return False
         return True
 
-    def _left_out(self, tool: str, why: str) -> None:
-        log.warning("MCP tool is left out", server=self.name, tool=tool, reason=_line(why))
+    def _report_skip(self, tool: str, reason: str) -> None:
+        log.warning("MCP tool skipped", server=self.name, tool=tool, reason=_line(reason))
 
     # Calls --------------------------------------------------------------------------------------
 
@@ -268,18 +276,18 @@ class McpServer:
 
         client = self._client
         if client is None:
-            words = f"the MCP server {self.name} is not there: {self.absent}"
-            raise ToolFailed(words, error="tool_absent")
+            message = f"the MCP server {self.name} is unavailable: {self.absent}"
+            raise ToolFailed(message, error="tool_absent")
         try:
             result = await client.call_tool(tool, dict(arguments))
         except asyncio.CancelledError:
-            self._doubt()
+            self._suspect()
             raise
         except MCPError as exc:
-            if client is not self._client:  # its code is ambiguous
-                words = f"the MCP server {self.name} ended during the call; {_UNKNOWN}"
-                raise ToolFailed(words, error="tool_absent") from exc
-            self._doubt()
+            if client is not self._client:  # the error's code does not show this
+                message = f"the MCP server {self.name} ended during the call; {_UNKNOWN}"
+                raise ToolFailed(message, error="tool_absent") from exc
+            self._suspect()
             raise ToolFailed(exc.message or f"error {exc.code}") from exc
         text = text_of(result)
         if result.is_error:
@@ -288,7 +296,7 @@ class McpServer:
 
 
 class McpServers:
-    """The servers of one agent: a context manager within which their tools come and go."""
+    """The servers of one agent, running within this context manager."""
 
     def __init__(
         self,
@@ -298,19 +306,19 @@ class McpServers:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         doubt_s: float = 10.0,
     ):
-        """Relative folders are relative to `folder`. `pause` sleeps for so many seconds. A server
-        that left a call unanswered is restarted if it does not list its tools within `doubt_s`
+        """Working directories are relative to `folder`. `pause` sleeps for the given seconds. After
+        an unanswered call, a server is restarted unless it lists its tools within `doubt_s`
         seconds.
 
-        Raises `ConfigError` when there are servers and the package `mcp` is missing.
+        Raises `ConfigError` if there are servers and the package `mcp` is missing.
         """
-        if configs and (wrong := missing_extra("mcp")) is not None:
-            raise ConfigError(wrong)
+        if configs and (problem := missing_extra("mcp")) is not None:
+            raise ConfigError(problem)
         self._servers = [
             McpServer(name, config, folder, pause, doubt_s) for name, config in configs.items()
         ]
         self._tasks: list[asyncio.Task[None]] = []
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     async def __aenter__(self) -> McpServers:
         """Start all servers, and wait until each is connected or has failed once."""
@@ -335,39 +343,40 @@ class McpServers:
             await asyncio.wait(self._tasks)
 
     def tools(self) -> Sequence[Tool]:
-        """The tools of the connected servers; of two with one name, the first."""
-        found: dict[str, Tool] = {}
+        """The tools of the connected servers; on a name collision, the first server's."""
+        tools: dict[str, Tool] = {}
         for server in self._servers:
             for tool in server.tools if server.absent is None else ():
-                if found.setdefault(tool.name, tool) is not tool:
-                    self._tell_once(server.name, tool.name)
-        return tuple(found.values())
+                if tools.setdefault(tool.name, tool) is not tool:
+                    self._report_once(server.name, tool.name)
+        return tuple(tools.values())
 
-    def _tell_once(self, server: str, tool: str) -> None:
-        if (server, tool) not in self._told:
-            self._told.add((server, tool))
-            why = "a server before it has a tool with this name"
-            log.warning("MCP tool is left out", server=server, tool=tool, reason=why)
+    def _report_once(self, server: str, tool: str) -> None:
+        if (server, tool) not in self._reported:
+            self._reported.add((server, tool))
+            reason = "an earlier server has a tool with this name"
+            log.warning("MCP tool skipped", server=server, tool=tool, reason=reason)
 
     def absences(self) -> Mapping[str, str]:
+        """The reason by name of each unavailable server."""
         return {s.name: s.absent for s in self._servers if s.absent is not None}
 
 
 _ENDED = "it has ended"
-_MOST_REASON = 300
-_UNKNOWN = "what it does may have taken effect"
+_MAX_REASON = 300
+_UNKNOWN = "the call may have taken effect"
 
 
-def _why(exc: BaseException) -> str:
-    """The innermost reason, on one line: the library wraps exceptions in groups."""
+def _reason(exc: BaseException) -> str:
+    """The innermost cause, on one line: the library wraps exceptions in groups."""
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
     if isinstance(exc, TimeoutError):
         return "it did not answer in time"
     if isinstance(exc, ValidationError):
-        return f"what it says does not conform to the protocol: {_line(argument_errors(exc))}"
+        return f"its messages do not conform to the protocol: {_line(argument_errors(exc))}"
     return _line(f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())[:_MOST_REASON]
+    return " ".join(text.split())[:_MAX_REASON]
