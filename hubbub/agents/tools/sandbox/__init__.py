@@ -1,8 +1,8 @@
-"""Runs a tool function in a process of its own with few permissions.
+"""Runs a tool function in a separate process with few permissions.
 
-process                 starts it, and waits for the answer
-child, function_runner  that process: restricts itself, then runs the function
-jail                    the restrictions, with Landlock and seccomp of Linux
+process                 starts the process, and waits for its answer
+child, function_runner  the process: restricts itself, then runs the function
+jail                    the restrictions, based on Linux's Landlock and seccomp
 
-docs/explanation/sandbox.md says what this protects against, and what not.
+docs/explanation/sandbox.md describes the threat model.
 """

@@ -1,4 +1,4 @@
-"""Runs the function inside the sandboxed process: from request to answer, both plain JSON."""
+"""Runs the function inside the sandboxed process. Request and answer are plain JSON."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ __all__ = ["answer"]
 
 
 def answer(request: SandboxRequest) -> SandboxResponse:
-    """Carry out the request, after setting up the jail."""
+    """Set up the jail, then run the requested function."""
     layers = jail.enter(request["limits"], request["parent"], request["read"])
     linecache.clearcache()
     if request["read"] is not None and "landlock" not in layers:
-        what = "this machine cannot hold the sandbox to what it may `read`: it has no Landlock"
-        return {"layers": layers, "error": "sandbox_limit", "message": f"{what}; take `read` out"}
+        problem = "this machine cannot enforce the sandbox's `read`, because it has no Landlock"
+        message = f"{problem}; remove `read`"
+        return {"layers": layers, "error": "sandbox_limit", "message": message}
     try:
         return {"layers": layers, "result": _run(request)}
     except ToolFailed as exc:
@@ -39,15 +40,17 @@ def answer(request: SandboxRequest) -> SandboxResponse:
         }
     except MemoryError:
         size = request["limits"]["memory"] / 1024**2
-        return _over(layers, f"it needed more than {size:.0f} MiB of memory")
-    except BaseException as exc:  # noqa: BLE001 - a tool may raise anything; it is reported
+        return _limit_exceeded(layers, f"it needed more than {size:.0f} MiB of memory")
+    except BaseException as exc:  # noqa: BLE001 - reports whatever the tool raises
         if isinstance(exc, OSError) and exc.errno == errno.EFBIG:
-            return _over(layers, f"it wrote a file of more than {request['limits']['file']:.0f} B")
+            return _limit_exceeded(
+                layers, f"it wrote a file of more than {request['limits']['file']:.0f} B"
+            )
         return {"layers": layers, "error": "tool_failed", "message": told(exc)}
 
 
-def _over(layers: list[str], what: str) -> SandboxResponse:
-    return {"layers": layers, "error": "sandbox_limit", "message": what}
+def _limit_exceeded(layers: list[str], message: str) -> SandboxResponse:
+    return {"layers": layers, "error": "sandbox_limit", "message": message}
 
 
 def _run(request: SandboxRequest) -> str:

@@ -1,4 +1,4 @@
-"""The agent's side of the sandbox: starts the process, and cleans up after it."""
+"""The agent's side of the sandbox: starts the process and cleans up after it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-# The messages between an agent and its sandboxed process: one request, one answer, as JSON.
+# The JSON messages between an agent and its sandboxed process: one request, one answer.
 
 
 class SandboxRequest(TypedDict):
@@ -42,7 +42,7 @@ class SandboxRequest(TypedDict):
     path: list[str]
     """The import path."""
     module: str | None
-    """The function's module, if it can be imported by name; otherwise `file` is loaded."""
+    """The function's module if it can be imported by name; otherwise `file` is loaded."""
     file: str
     function: str
     arguments: dict[str, JsonValue]
@@ -50,16 +50,16 @@ class SandboxRequest(TypedDict):
     """The call's turn, step, index and thread."""
     limits: dict[str, float]
     read: list[str] | None
-    """Paths that it may read; None: all."""
+    """The readable paths; None for all."""
     parent: int
-    """Process id of the agent: the sandbox dies with it."""
+    """The agent's process id. The sandbox dies with the agent."""
 
 
 class SandboxResponse(TypedDict):
-    """From the process to the agent: a result, or how the call failed."""
+    """From the process to the agent: a result or a failure."""
 
     layers: list[str]
-    """The protections that are active."""
+    """The active protections."""
     result: NotRequired[str]
     error: NotRequired[str]
     message: NotRequired[str]
@@ -68,18 +68,18 @@ class SandboxResponse(TypedDict):
 
 
 _THREADS = 64
-"""Where the system counts them for the sandbox alone."""
+"""Maximum threads, if the system counts them separately for the sandbox."""
 _CHILD = Path(__file__).with_name("child.py")
 _CHUNK = 64 * 1024
-_LAST_WORDS = 2000
-"""Bytes of stderr that are kept, from its end."""
+_STDERR_TAIL = 2000
+"""Bytes retained from the end of stderr."""
 
 _ANSWER = TypeAdapter(dict[str, JsonValue])
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A function that another process can find."""
+    """A function that another process can import."""
 
     module: str | None
     file: str
@@ -87,14 +87,14 @@ class Target:
 
 
 def target_of(function: Callable[..., object]) -> Target:
-    """Where the function is defined. Raises TypeError if another process could not find it."""
+    """The function's location. Raises TypeError if another process could not import it."""
     name = function.__qualname__
     try:
         file = inspect.getsourcefile(function)
     except TypeError:
         file = None
     if file is None or not name.isidentifier():
-        raise TypeError(f"{name}: a sandboxed tool must stand at the top level of a file")
+        raise TypeError(f"{name}: a sandboxed tool must be defined at the top level of a file")
     by_name = function.__module__ != "__main__" and not function.__module__.startswith(
         "hubbub_file_"
     )
@@ -104,50 +104,50 @@ def target_of(function: Callable[..., object]) -> Target:
 async def run_in_process(
     target: Target, arguments: Mapping[str, JsonValue], site: CallSite, limits: SandboxLimits
 ) -> str:
-    """The function's result as text. Cancelling kills the process, and all that it has started.
+    """Run the function and return its result as text. Cancelling kills the process and its
+    children.
 
-    Raises `ToolFailed` for what the function raises and when it exceeds a limit.
+    Raises `ToolFailed` if the function raises, or exceeds a limit.
     """
     return _result(*await _run(_request(target, arguments, site, limits), limits), limits)
 
 
 async def layers() -> list[str]:
     """The protections that are active on this machine."""
-    target, limits = Target(__name__, __file__, "nothing"), SandboxLimits()
+    target, limits = Target(__name__, __file__, "do_nothing"), SandboxLimits()
     request = _request(target, {}, CallSite("doctor-m1", 1, 0), limits)
-    answer, words, code = await _run(request, limits)
-    found = _ANSWER.validate_json(answer or b"{}").get("layers")
-    if not isinstance(found, list):
-        raise _exit_failure(code, words, limits)
-    return [str(layer) for layer in found]
+    answer, stderr, code = await _run(request, limits)
+    active = _ANSWER.validate_json(answer or b"{}").get("layers")
+    if not isinstance(active, list):
+        raise _exit_failure(code, stderr, limits)
+    return [str(layer) for layer in active]
 
 
-def nothing() -> str:
+def do_nothing() -> str:
     return ""
 
 
 async def _run(request: SandboxRequest, limits: SandboxLimits) -> tuple[bytes, bytes, int]:
-    """The answer, the last words on stderr and the exit code of a process."""
+    """The answer, the end of stderr and the exit code of a process."""
     folder = tempfile.mkdtemp(prefix="hubbub-")
     try:
         process = await _start(folder)
         try:
-            answer, words = await _exchange(process, json.dumps(request).encode(), limits)
+            answer, stderr = await _exchange(process, json.dumps(request).encode(), limits)
             code = await process.wait()
         finally:
             await _end(process)
     finally:
-        # In a thread, since the folder may be full of files; it is deleted completely, cancelled or
-        # not.
+        # In a thread, since the folder can be full of files; completed even when cancelled.
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, remove, folder))
-    return answer, words, code
+    return answer, stderr, code
 
 
 def _request(
     target: Target, arguments: Mapping[str, JsonValue], site: CallSite, limits: SandboxLimits
 ) -> SandboxRequest:
     return {
-        "path": [os.path.abspath(place) for place in sys.path],
+        "path": [os.path.abspath(path) for path in sys.path],
         "module": target.module,
         "file": target.file,
         "function": target.name,
@@ -159,17 +159,17 @@ def _request(
     }
 
 
-def _readable(target: Target, given: Sequence[str]) -> list[str]:
-    """The given paths, and what Python needs to run the function."""
-    packages = [place for place in sys.path if place.startswith((sys.prefix, sys.base_prefix))]
+def _readable(target: Target, paths: Sequence[str]) -> list[str]:
+    """The given paths, and those that Python needs to run the function."""
+    packages = [path for path in sys.path if path.startswith((sys.prefix, sys.base_prefix))]
     code = Path(target.file)
     if target.module is not None and "." in target.module:
-        code = code.parents[target.module.count(".") - 1]  # the package that it is in
+        code = code.parents[target.module.count(".") - 1]  # the package that contains it
     own = [sys.prefix, sys.base_prefix, *packages, str(Path(__file__).parents[3]), str(code)]
-    return [os.path.abspath(place) for place in (*own, *_OF_THE_SYSTEM, *given)]
+    return [os.path.abspath(path) for path in (*own, *_SYSTEM_PATHS, *paths)]
 
 
-_OF_THE_SYSTEM = (
+_SYSTEM_PATHS = (
     "/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/dev/null", "/dev/urandom",
 )  # fmt: skip
 
@@ -194,54 +194,54 @@ async def _exchange(
     assert process.stdout is not None
     assert process.stderr is not None
     async with asyncio.TaskGroup() as group:
-        words = group.create_task(_read_tail(process.stderr))
+        stderr = group.create_task(_read_tail(process.stderr))
         group.create_task(_send_request(process.stdin, request))
         answer = await _read_all(process.stdout, limits.output)
         if len(answer) > limits.output:
             await _end(process)
-    return answer, words.result()
+    return answer, stderr.result()
 
 
 async def _send_request(stdin: asyncio.StreamWriter, request: bytes) -> None:
-    with suppress(ConnectionError):  # it died first; its exit code says why
+    with suppress(ConnectionError):  # it died first; its exit code shows the reason
         stdin.write(request)
         await stdin.drain()
         stdin.close()
         await stdin.wait_closed()
 
 
-async def _read_all(stream: asyncio.StreamReader, most: int) -> bytes:
-    """Everything up to the end, or a little more than `most`."""
-    read = bytearray()
-    while len(read) <= most:
+async def _read_all(stream: asyncio.StreamReader, limit: int) -> bytes:
+    """Read to the end, or until slightly more than `limit` bytes."""
+    data = bytearray()
+    while len(data) <= limit:
         chunk = await stream.read(_CHUNK)
         if not chunk:
             break
-        read += chunk
-    return bytes(read)
+        data += chunk
+    return bytes(data)
 
 
 async def _read_tail(stream: asyncio.StreamReader) -> bytes:
-    kept = b""
+    tail = b""
     while chunk := await stream.read(_CHUNK):
-        kept = (kept + chunk)[-_LAST_WORDS:]
-    return kept
+        tail = (tail + chunk)[-_STDERR_TAIL:]
+    return tail
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill the process's whole session, and wait until the process is gone."""
+    """Kill the process's whole session, and wait for the process to exit."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 
-def _result(answer: bytes, words: bytes, code: int, limits: SandboxLimits) -> str:
+def _result(answer: bytes, stderr: bytes, code: int, limits: SandboxLimits) -> str:
     if len(answer) > limits.output:
         raise ToolFailed(f"its result is over {limits.output} bytes", error="sandbox_limit")
     try:
         response = _ANSWER.validate_json(answer)
     except ValidationError:
-        raise _exit_failure(code, words, limits) from None
+        raise _exit_failure(code, stderr, limits) from None
     result, message = response.get("result"), response.get("message")
     if isinstance(result, str):
         return result
@@ -254,25 +254,24 @@ def _result(answer: bytes, words: bytes, code: int, limits: SandboxLimits) -> st
     )
 
 
-def _exit_failure(code: int, words: bytes, limits: SandboxLimits) -> ToolFailed:
-    """Why a process exited without an answer."""
+def _exit_failure(code: int, stderr: bytes, limits: SandboxLimits) -> ToolFailed:
+    """The failure of a process that exited without an answer."""
     if code == -signal.SIGXCPU:
-        what = f"it needed more than {limits.cpu:g} s of processor time"
-        return ToolFailed(what, error="sandbox_limit")
-    if b"MemoryError" in words:
-        what = f"it needed more than {limits.memory // 1024**2} MiB of memory"
-        return ToolFailed(what, error="sandbox_limit")
-    how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    last = words.decode(errors="replace").strip().splitlines()[-1:]
-    return ToolFailed(": ".join([f"its process ended without an answer ({how})", *last]))
+        message = f"it needed more than {limits.cpu:g} s of processor time"
+        return ToolFailed(message, error="sandbox_limit")
+    if b"MemoryError" in stderr:
+        message = f"it needed more than {limits.memory // 1024**2} MiB of memory"
+        return ToolFailed(message, error="sandbox_limit")
+    status = f"signal {-code}" if code < 0 else f"exit code {code}"
+    last = stderr.decode(errors="replace").strip().splitlines()[-1:]
+    return ToolFailed(": ".join([f"its process ended without an answer ({status})", *last]))
 
 
 def remove(folder: str) -> None:
-    """Delete a folder, however deep it is and whatever its permissions. Nobody else may be using
-    it.
+    """Delete a folder of any depth and with any permissions. It must not be in use.
 
-    Needs neither a stack nor open folders for its depth: deeper folders are moved up. What the
-    system refuses to delete stays.
+    Moves deeper folders up, so that depth needs neither stack nor open folders. Leaves what the
+    system refuses to delete.
     """
     with suppress(OSError):
         os.chmod(folder, 0o700)
@@ -291,26 +290,26 @@ def _empty(top: int) -> None:
             if not is_folder:
                 os.unlink(name, dir_fd=top)
                 continue
-            place = _opened(name, top)
+            folder = _open(name, top)
             try:
-                for inner, is_deeper in _entries(place):
-                    if is_deeper:
-                        os.chmod(inner, 0o700, dir_fd=place)  # required for moving it
+                for inner, is_inner_folder in _entries(folder):
+                    if is_inner_folder:
+                        os.chmod(inner, 0o700, dir_fd=folder)  # required for moving it
                         moved = f"{prefix}{next(numbers)}"
-                        os.rename(inner, moved, src_dir_fd=place, dst_dir_fd=top)
+                        os.rename(inner, moved, src_dir_fd=folder, dst_dir_fd=top)
                     else:
-                        os.unlink(inner, dir_fd=place)
+                        os.unlink(inner, dir_fd=folder)
             finally:
-                os.close(place)
+                os.close(folder)
             os.rmdir(name, dir_fd=top)
 
 
-def _opened(name: str, within: int) -> int:
+def _open(name: str, within: int) -> int:
     os.chmod(name, 0o700, dir_fd=within)
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
 
 
 def _entries(folder: int) -> list[tuple[str, bool]]:
     """Names, and whether they are folders."""
-    with os.scandir(folder) as found:
-        return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+    with os.scandir(folder) as entries:
+        return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
