@@ -269,7 +269,7 @@ async def test_what_cannot_be_a_tool_is_refused_before_anything_starts(
     (shop / "more.py").write_text("def pay() -> None:\n    '''Pay again.'''\n")
     sandboxed: JsonValue = {"inner": {"sandbox": "process"}}
     cases: list[tuple[list[JsonValue], JsonValue, str]] = [
-        (["tools.py:NUMBER"], {}, "is no function"),
+        (["tools.py:NUMBER"], {}, "is not a function"),
         (["tools.py:silent"], {}, "needs a docstring"),
         (["tools.py:pey"], {}, r"no 'pey' in it; did you mean pay\?"),
         (["tools.py:inner"], sandboxed, "top level of a file"),

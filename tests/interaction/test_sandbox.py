@@ -141,7 +141,7 @@ class TestWork:
 
         with pytest.raises(TypeError, match="top level of a file"):
             FunctionTool(inner, sandbox="process")
-        with pytest.raises(TypeError, match="needs no CancelToken"):
+        with pytest.raises(TypeError, match="cannot take a CancelToken"):
             FunctionTool(risky.wants_token).sandboxed(SandboxLimits())
 
 
@@ -264,7 +264,7 @@ class TestWalls:
             'from hubbub import tool\n\n\n@tool(sandbox="process")\ndef look() -> str:\n'
             '    """Look."""\n    return ""\n'
         )
-        with pytest.raises(ConfigError, match=r"sandbox\.read: there is no .*price"):
+        with pytest.raises(ConfigError, match=r"sandbox\.read: .*price does not exist"):
             ToolKit(config, "bot", tmp_path)
 
     @pytest.mark.behaviour("K-11")

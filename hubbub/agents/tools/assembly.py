@@ -1,4 +1,4 @@
-"""From an agent's config to its toolbox."""
+"""Builds an agent's toolbox from its config."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def _overrides(settings: ToolConfig) -> ToolOverrides:
 
 
 _NAME = re.compile(r"`([a-z_]+)`|\b([a-z]+(?:_[a-z]+)+)\b")
-"""A tool name in a text; single-word names count only between backticks."""
+"""A tool name in a text; single-word names count only in backticks."""
 DELEGATE = "delegate"
-MOST_NAMED = 20
-"""Agents that the description of `delegate` may list; if there are more, none is listed."""
+_MAX_LISTED = 20
+"""Maximum agents listed in the description of `delegate`; if there are more, none is listed."""
 _GROUPS: Groups = MappingProxyType(
     {
         "asking": (ASK_HUMAN, DECLINE),
@@ -98,11 +98,11 @@ _GROUPS: Groups = MappingProxyType(
         "threads": ("list_threads", "read_thread", "read_message", "list_mentions"),
     }
 )  # fmt: skip
-"""Tools of the hub and the runtime that few turns need."""
+"""Tools of the hub and the runtime that turns rarely need."""
 
 
 class ToolKit:
-    """The tools of one agent: its own functions, and what the hub offers on each connection.
+    """The tools of one agent: its own functions, and those that the hub offers per connection.
 
     Raises `ConfigError` for a function that does not exist or cannot be a tool.
     """
@@ -119,20 +119,17 @@ class ToolKit:
         words: str = "",
         own: Mapping[str, Tool] = MappingProxyType({}),
     ):
-        """`more` are tools of the runtime that the config does not name, `source` has those that
-        come and go. `words` are the operator's prompts: tools named in them are described from the
-        start. `own` are tools by the placeholders that stand for them in the config, which are no
-        files.
+        """`more` are runtime tools outside of the config. `source` provides tools that come and go.
+        `words` is the text of the operator's prompts: tools named in it are described from the
+        start. `own` maps placeholders, which replace files in the config, to their tools.
         """
         self._own: dict[str, Tool] = {}
         names: list[str] = []
         for place in config.tools or ():
             if ":" in place:
-                found = (
-                    {place: own[place]} if place in own else self._loaded(config, place, base_dir)
-                )
-                self._own |= found
-                names += found
+                tools = {place: own[place]} if place in own else self._load(config, place, base_dir)
+                self._own |= tools
+                names += tools
             else:
                 names.append(place)
         if config.tools is not None:
@@ -144,7 +141,7 @@ class ToolKit:
         }
         self._config, self._name = config, name
         self._tool_policy, self._source = tool_policy or tool_policy_of(config), source
-        self._more = (*more, *_given(config, base_dir))
+        self._more = (*more, *_implied_tools(config, base_dir))
 
     @property
     def own_names(self) -> dict[str, str]:
@@ -152,20 +149,20 @@ class ToolKit:
         return {place: tool.name for place, tool in self._own.items()}
 
     def toolbox(self, ready: Ready, caller: HubCaller) -> Toolbox:
-        """The tools, given what the hub offers. Raises `ConfigError` for unknown names."""
+        """Combine the tools with the hub's operations. Raises `ConfigError` for unknown names."""
         offered = {o.name: o for o in ready.operations if o.tool and o.permission != "admin"}
         self._check_names(offered)
         others = self._other_agents(ready)
-        if DELEGATE in offered and 0 < len(others) <= MOST_NAMED:
+        if DELEGATE in offered and 0 < len(others) <= _MAX_LISTED:
             description = f"{offered[DELEGATE].description} Agents here: {', '.join(others)}."
             offered[DELEGATE] = offered[DELEGATE].model_copy(update={"description": description})
         chosen = self._config.tools if self._config.tools is not None else list(offered)
-        given = {tool.name for tool in self._more}
-        given |= (implied_names(self._config) | ALWAYS) - set(offered)
+        provided = {tool.name for tool in self._more}
+        provided |= (implied_names(self._config) | ALWAYS) - set(offered)
         tools: list[Tool] = [
             self._own.get(place) or HubTool(offered[place], caller, self._name)
             for place in chosen
-            if place not in given
+            if place not in provided
         ]
         tools += self._more
         always = (*standard_tools(caller), TidySteps(), finish_tool(caller))
@@ -188,8 +185,8 @@ class ToolKit:
         return [p.id for p in ready.participants if p.kind == "agent" and p.id != self._name]
 
     def _groups(self, ready: Ready) -> dict[str, Sequence[str]]:
-        """The groups of tools that are described once the model picks them, without those that the
-        operator names anywhere.
+        """The tools that are described only when the model selects them, by group; without those
+        that the operator names anywhere.
         """
         named = self._named | ({DELEGATE} if self._other_agents(ready) else set())
         rest = ((g, [n for n in names if n not in named]) for g, names in _GROUPS.items())
@@ -198,47 +195,45 @@ class ToolKit:
     def _check_names(self, offered: Mapping[str, OperationInfo]) -> None:
         known = [KnownTool(tool.name, tool.permission) for tool in self._own.values()]
         known += [KnownTool(o.name, o.permission, sends_message(o)) for o in offered.values()]
-        for alias, meant in self._config.aliases.all_names.items():
+        for alias, name in self._config.aliases.all_names.items():
             if alias in {tool.name for tool in known} | ALWAYS:
-                what = f"'{alias}' is a tool of this agent, and an alias of '{meant}'"
-                raise ConfigError(
-                    f"agents.{self._name}.aliases: {what}: it means one thing; rename the alias"
-                )
+                conflict = f"'{alias}' is both a tool of this agent and an alias of '{name}'"
+                raise ConfigError(f"agents.{self._name}.aliases: {conflict}; rename the alias")
         refused = forbidden_names(self._config, known)
-        for wrong in wrong_names(self._config, offered, self.own_names, refused):
-            raise ConfigError(f"agents.{self._name}.{wrong.key}: {wrong.message}")
+        for problem in wrong_names(self._config, offered, self.own_names, refused):
+            raise ConfigError(f"agents.{self._name}.{problem.key}: {problem.message}")
 
-    def _loaded(self, config: AgentConfig, place: str, base_dir: Path) -> dict[str, Tool]:
-        """The tools at a place of the config, by their names in the config."""
+    def _load(self, config: AgentConfig, place: str, base_dir: Path) -> dict[str, Tool]:
+        """Load the tools of an entry in the config, by their names in the config."""
         file, _, name = place.rpartition(":")
         every = name == EVERY
-        found = (
+        loaded = (
             load_module((base_dir / file).resolve()) if every else load_attribute(place, base_dir)
         )
         try:
-            tools = [self._confined(config, tool, base_dir) for tool in as_tools(found)]
+            tools = [self._sandbox(config, tool, base_dir) for tool in as_tools(loaded)]
         except TypeError as exc:
             raise ConfigError(f"{place} cannot be a tool: {exc}") from exc
         if not tools:
-            raise ConfigError(f"{place} is no function, and has no `@tool`")
+            raise ConfigError(f"{place} is not a function, and has no `@tool`")
         if len(tools) == 1 and not every:
             return {place: tools[0]}
         return {f"{place}.{tool.name}": tool for tool in tools}
 
-    def _confined(
+    def _sandbox(
         self, config: AgentConfig, tool: FunctionTool[..., object], base_dir: Path
     ) -> Tool:
         settings = config.tool_settings.get(tool.name)
-        wanted = settings.sandbox if settings is not None else None
-        if isinstance(wanted, SandboxLimits):
-            return tool.sandboxed(_limits(wanted, base_dir))
-        if wanted == "process" or tool.sandbox == "process":
+        sandbox = settings.sandbox if settings is not None else None
+        if isinstance(sandbox, SandboxLimits):
+            return tool.sandboxed(_limits(sandbox, base_dir))
+        if sandbox == "process" or tool.sandbox == "process":
             return tool.sandboxed(_limits(config.sandbox, base_dir))
         return tool
 
 
-def _given(config: AgentConfig, base_dir: Path) -> list[Tool]:
-    """The tools that come with the agent's knowledge and skills. Raises `ConfigError`."""
+def _implied_tools(config: AgentConfig, base_dir: Path) -> list[Tool]:
+    """The tools for the agent's knowledge and skills. Raises `ConfigError`."""
     tools: list[Tool] = []
     knowledge = config.knowledge
     if knowledge.folders:
@@ -250,12 +245,12 @@ def _given(config: AgentConfig, base_dir: Path) -> list[Tool]:
 
 
 def _limits(sandbox: SandboxLimits, base_dir: Path) -> SandboxLimits:
-    """With absolute paths. Raises `ConfigError` for one that does not exist."""
+    """Make the paths absolute. Raises `ConfigError` for one that does not exist."""
     if sandbox.read is None:
         return sandbox
     places = [base_dir / place for place in sandbox.read]
     for place in places:
         if not place.exists():
             shown = shown_path(place)
-            raise ConfigError(f"sandbox.read: there is no {shown}: take it out, or make it")
+            raise ConfigError(f"sandbox.read: {shown} does not exist: remove or create it")
     return sandbox.model_copy(update={"read": [str(place) for place in places]})

@@ -33,7 +33,8 @@ from hubbub.protocol.messages import Permission
 
 __all__ = ["FunctionTool", "as_text", "as_tool", "as_tools", "describe", "tool"]
 
-# Descriptions of a function and its parameters from its docstring (Google, NumPy or Sphinx style).
+# Extracts descriptions of a function and its parameters from its docstring (in Google, NumPy or
+# Sphinx style).
 
 
 _SECTION = re.compile(r"(Args|Arguments|Parameters|Returns?|Raises|Yields|Examples?|Notes?)\s*:?\Z")
@@ -44,7 +45,7 @@ _SPHINX = re.compile(r":param\s+(?:[\w\[\], |]+\s+)?(\w+)\s*:\s*(.*)\Z")
 
 
 def describe(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
-    """The description up to the first section, by paragraphs, and those of the parameters."""
+    """The description up to the first section, one line per paragraph, and the parameters'."""
     lines = (inspect.getdoc(function) or "").splitlines()
     head = list(_head(lines))
     paragraphs = "\n".join(head).strip().split("\n\n")
@@ -60,27 +61,27 @@ def _head(lines: Iterable[str]) -> Iterable[str]:
 
 
 def _parameters(lines: list[str]) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
+    descriptions: dict[str, list[str]] = {}
     current: list[str] | None = None
     section, indent = "", 0
     for line in lines:
         if _SECTION.match(line):
             section, current = line.rstrip(" :"), None
             continue
-        named = _named(line, section, indent)
-        if named is not None:
-            current = found.setdefault(named[0], [])
-            current.append(named[1])
+        entry = _parameter(line, section, indent)
+        if entry is not None:
+            current = descriptions.setdefault(entry[0], [])
+            current.append(entry[1])
             indent = len(line) - len(line.lstrip())
         elif current is not None and line[:1].isspace():
             current.append(line.strip())
         elif line.strip():
             current = None
-    return {name: " ".join(" ".join(text).split()) for name, text in found.items()}
+    return {name: " ".join(" ".join(text).split()) for name, text in descriptions.items()}
 
 
-def _named(line: str, section: str, indent: int) -> tuple[str, str] | None:
-    """The parameter whose description starts in this line, and the start of the description."""
+def _parameter(line: str, section: str, indent: int) -> tuple[str, str] | None:
+    """The parameter whose description starts on this line, and the start of the description."""
     sphinx = _SPHINX.match(line)
     if sphinx:
         return sphinx[1], sphinx[2]
@@ -97,11 +98,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Sandbox = Literal["process"] | SandboxLimits
 
-_MOST_ITEMS = 10_000
+_MAX_ITEMS = 10_000
 
 
 class FunctionTool(Generic[P, R]):
-    """A function that models may call; Python code calls it as before."""
+    """A function that models can call; Python code still calls it as a function."""
 
     ordered = False
     speaks = False
@@ -125,18 +126,16 @@ class FunctionTool(Generic[P, R]):
         self._function = function
         description, parameters = describe(function)
         if not description:
-            raise TypeError(
-                f"{function.__name__}: a tool needs a docstring, it is what models read"
-            )
+            raise TypeError(f"{function.__name__}: a tool needs a docstring, which models read")
         self._arguments = FunctionArguments(function, parameters)
-        called = legal_name(function.__name__ if name is None else name)
-        self.spec = ToolSpec(called, description, self._arguments.schema)
+        tool_name = legal_name(function.__name__ if name is None else name)
+        self.spec = ToolSpec(tool_name, description, self._arguments.schema)
         self.permission, self.confirm = permission, _confirm(function.__name__, confirm)
         self.idempotent, self.timeout = idempotent, timeout
         if retry is not None and not idempotent:
-            raise TypeError(f"{function.__name__}: only an idempotent tool is ever repeated")
-        again = Retry(attempts=retry) if isinstance(retry, int) else retry
-        self.overrides = ToolOverrides(retry=again, budget=result_budget, outside=outside)
+            raise TypeError(f"{function.__name__}: only an idempotent tool can be retried")
+        retry = Retry(attempts=retry) if isinstance(retry, int) else retry
+        self.overrides = ToolOverrides(retry=retry, budget=result_budget, outside=outside)
         self.sandbox, self.when = sandbox, when
         self.limits: SandboxLimits | None = None
         if sandbox is not None:
@@ -150,10 +149,10 @@ class FunctionTool(Generic[P, R]):
         return self._function(*args, **kwargs)
 
     def sandboxed(self, limits: SandboxLimits) -> FunctionTool[P, R]:
-        """The same tool, whose calls run in a process of their own within `limits`.
+        """A copy of the tool that runs each call in a separate process within `limits`.
 
         Raises TypeError if another process could not import the function, or if it takes a
-        `CancelToken`: a process is simply killed.
+        `CancelToken`: cancelling kills the process.
         """
         other = copy.copy(self)
         other._confine(limits)
@@ -161,30 +160,33 @@ class FunctionTool(Generic[P, R]):
 
     def _confine(self, limits: SandboxLimits) -> None:
         if CancelToken in self._arguments.given.values():
-            raise TypeError(f"{self.name}: a sandboxed tool is killed; it needs no CancelToken")
+            raise TypeError(
+                f"{self.name}: cancelling kills a sandboxed tool; it cannot take a CancelToken"
+            )
         self._target = target_of(self._function)
         self.limits = limits
 
     def bind(
         self, arguments: Mapping[str, JsonValue], site: CallSite, token: CancelToken
     ) -> dict[str, object]:
-        """The function's arguments. Raises `ToolFailed` for arguments that do not fit."""
+        """The function's arguments. Raises `ToolFailed` if they are invalid."""
         bound = self._arguments.validate(arguments)
         for name, kind in self._arguments.given.items():
             bound[name] = token if kind is CancelToken else IdempotencyKey(site.cid)
         return bound
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Call the function: in the event loop if it is async, else in a thread, or in its sandbox.
+        """Call the function: in its sandbox if it has one, in the event loop if it is async,
+        otherwise in a thread.
 
-        Cancelling stops an async function and a sandboxed one. A thread cannot be stopped: it runs
-        on, its result is discarded, and its `CancelToken` is set.
+        Cancelling stops an async or sandboxed function. A thread cannot be stopped: it continues,
+        its `CancelToken` is set, and its result is discarded.
         """
         token = CancelToken()
         bound = self.bind(arguments, site, token)
         if self.limits is not None:
             return await run_in_process(self._target, arguments, site, self.limits)
-        call = functools.partial(self._called, bound)
+        call = functools.partial(self._call, bound)
         try:
             if inspect.iscoroutinefunction(self._function):
                 result = call()
@@ -194,26 +196,26 @@ class FunctionTool(Generic[P, R]):
                 result = await result
             if isinstance(result, str):
                 return result
-            return await run_in_thread(functools.partial(as_text, result))  # it may take long
+            return await run_in_thread(functools.partial(as_text, result))  # can take long
         except asyncio.CancelledError:
             token.cancel()
             raise
 
-    def _called(self, bound: Mapping[str, object]) -> object:
+    def _call(self, bound: Mapping[str, object]) -> object:
         function: Callable[..., object] = self._function
         return function(**bound)
 
 
 class ToolMethod:
-    """The result of `@tool` on a method: each object gets a tool of its own."""
+    """The result of `@tool` on a method: each object gets its own tool."""
 
-    def __init__(self, function: Callable[..., object], **options: Any):  # as `FunctionTool`
+    def __init__(self, function: Callable[..., object], **options: Any):  # those of `FunctionTool`
         self._function, self._options = function, options
 
-    def __get__(self, thing: object, owner: type | None = None) -> object:
-        if thing is None:
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        if instance is None:
             return self
-        return FunctionTool(self._function.__get__(thing), **self._options)
+        return FunctionTool(self._function.__get__(instance), **self._options)
 
 
 @overload
@@ -247,32 +249,34 @@ def tool(
     outside: bool = True,
     when: Condition | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
-    """Make a function a tool. Its signature becomes the JSON Schema, its docstring the description.
+    """Turn a function into a tool. Its signature becomes the JSON Schema, its docstring the
+    description.
 
-    name           what models call it; default: the function's name
+    name           the tool's name for models; default: the function's name
     permission     read, write or admin: the effect of a call
     confirm        a person must approve each call; `"tainted"`: only in turns that have read
                    untrusted content (from outside the network)
-    idempotent     running it twice has the same effect as once: it may run again after a crash
+    idempotent     running it twice has the same effect as once: it can run again after a crash
     timeout        seconds per attempt
-    retry          attempts in all, or a `Retry`, for temporary failures; idempotent tools only
-    result_budget  tokens of the result that a model is given
-    sandbox        `process`, or `SandboxLimits`: each call in a process of its own, without network
+    retry          total attempts, or a `Retry`, for temporary failures; idempotent tools only
+    result_budget  maximum tokens of the result that a model receives
+    sandbox        `process` or `SandboxLimits`: runs each call in a separate process without
+                   network
     outside        whether its results are untrusted (from outside the network), which taints
-                   a turn that reads them; False for what is computed from the arguments alone
-    when           a function of the turn's context, may be `async`: whether the turn has it
+                   a turn that reads them; False for results computed from the arguments alone
+    when           a function of the turn's context, sync or async: whether the turn has the tool
 
-    A method of a class may be a tool: each object gets its own. Parameters of type `IdempotencyKey`
-    or `CancelToken` are filled in by the runtime. Raises TypeError when the docstring or an
-    annotation is missing, and for contradictory options.
+    Methods can be tools: each object gets its own. The runtime fills in parameters of type
+    `IdempotencyKey` or `CancelToken`. Raises TypeError if the docstring or an annotation is
+    missing, or if options contradict each other.
     """
 
-    def declare(declared: Callable[P, R]) -> FunctionTool[P, R]:
-        make: type[FunctionTool[P, R]] | type[ToolMethod] = FunctionTool
-        if next(iter(inspect.signature(declared).parameters), None) == "self":
-            make = ToolMethod
-        return make(  # type: ignore[return-value]  # of an object, a ToolMethod is one
-            declared,
+    def decorate(decorated: Callable[P, R]) -> FunctionTool[P, R]:
+        kind: type[FunctionTool[P, R]] | type[ToolMethod] = FunctionTool
+        if next(iter(inspect.signature(decorated).parameters), None) == "self":
+            kind = ToolMethod
+        return kind(  # type: ignore[return-value]  # accessed on an object, a ToolMethod is one
+            decorated,
             name=name,
             permission=permission,
             confirm=confirm,
@@ -285,17 +289,17 @@ def tool(
             when=when,
         )
 
-    return declare if function is None else declare(function)
+    return decorate if function is None else decorate(function)
 
 
 def as_tool(function: Callable[..., object]) -> FunctionTool[..., object]:
-    """The tool for a function; a tool is returned as it is. Raises TypeError."""
+    """The tool for a function; a tool is returned unchanged. Raises TypeError as `tool` does."""
     return function if isinstance(function, FunctionTool) else FunctionTool(function)
 
 
 def as_tools(given: object) -> list[FunctionTool[..., object]]:
-    """The tools of a function, a module or an object; modules and objects give all that `@tool`
-    marks in them, and an empty list if there are none. Raises TypeError as `as_tool`.
+    """The tools of a function, a module or an object. For modules and objects, those that `@tool`
+    marks, if any. Raises TypeError as `tool` does.
     """
     if isinstance(given, FunctionTool) or inspect.isroutine(given):
         return [as_tool(given)]
@@ -315,17 +319,17 @@ def _confirm(name: str, confirm: Confirm) -> Confirm:
 
 
 def as_text(result: object) -> str:
-    """A function's return value as a model reads it: text unchanged, else JSON.
+    """A function's return value for a model: a string unchanged, anything else as JSON.
 
-    Of an iterator, which may be endless, it reads the first 10,000 items.
+    Reads at most 10,000 items of an iterator, which could be endless.
     """
     if isinstance(result, str):
         return result
     if result is None:
         return "done"
     if isinstance(result, Iterator):
-        items = list(islice(result, _MOST_ITEMS))
-        result = {"items": items, "more": True} if len(items) == _MOST_ITEMS else items
+        items = list(islice(result, _MAX_ITEMS))
+        result = {"items": items, "more": True} if len(items) == _MAX_ITEMS else items
     try:
         return to_json(result).decode()
     except PydanticSerializationError:

@@ -1,4 +1,4 @@
-"""The hub's operations as tools, made from the descriptions in `ready`."""
+"""The hub's operations as tools, built from their descriptions in `ready`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "takes_untrusted_mark",
 ]
 
-# The hub's results for a model: short, with thread ids as the model knows them.
+# Shortens the hub's results for a model, with thread ids in the model's form.
 
 
 _EMPTY: tuple[JsonValue, ...] = (None, [], {}, "")
@@ -34,8 +34,8 @@ _NOISE = frozenset({"seq", "tseq", "interaction_id", "hop", "cause_id", "sender_
 
 
 def compact_result(value: JsonValue, me: str) -> JsonValue:
-    """`value` as `me` reads it: without empty fields and positions, messages reduced to sender,
-    time and content; lists without the hub's notices.
+    """`value` for the agent `me`: without empty fields, positions and the hub's notices, and with
+    messages reduced to sender, time and content.
     """
     if isinstance(value, list):
         return [compact_result(item, me) for item in value if not _is_notice(item)]
@@ -51,13 +51,13 @@ def compact_result(value: JsonValue, me: str) -> JsonValue:
             short[key] = _shown(item, me)
         elif key == "content" or (key == "value" and item is not None):
             short[key] = item  # content is never shortened
-        elif (slim := compact_result(item, me)) not in _EMPTY:
-            short[key] = slim
+        elif (compact := compact_result(item, me)) not in _EMPTY:
+            short[key] = compact
     return short
 
 
 def _is_notice(item: JsonValue) -> bool:
-    """Whether this wire message is what `Message.is_notice` calls a notice."""
+    """Whether a wire message is a notice, as defined by `Message.is_notice`."""
     if not isinstance(item, dict) or item.get("sender_kind") != "system":
         return False
     if item.get("timer_of") is not None or item.get("request") is not None:
@@ -67,10 +67,10 @@ def _is_notice(item: JsonValue) -> bool:
 
 
 def _message(message: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The message with one text in place of its alternative representations."""
+    """The message with a single text instead of alternative representations."""
     text = message.get("text_representation")
-    kept = ("reply_to", "quote", "mentions", "attachments", "spoken_by", "request")
-    rest = {key: message.get(key) for key in kept}
+    fields = ("reply_to", "quote", "mentions", "attachments", "spoken_by", "request")
+    rest = {key: message.get(key) for key in fields}
     if message.get("outside") is True:
         rest["outside"] = True
     return {
@@ -90,7 +90,7 @@ def _shown(id: str, me: str) -> str:
 
 
 class HubCaller(Protocol):
-    """What a hub tool needs: `hubbub.agents.turn.outbox.Outbox`."""
+    """Calls operations for hub tools; implemented by `hubbub.agents.turn.outbox.Outbox`."""
 
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
@@ -100,7 +100,7 @@ class HubCaller(Protocol):
 class HubTool:
     """One operation of the hub or of a mod.
 
-    A message's cause, whether it is untrusted, and its `cid` are filled in here, not by the model.
+    Fills in a message's cause, `cid` and untrusted mark, which the model cannot set.
     """
 
     confirm: Confirm = False
@@ -115,20 +115,20 @@ class HubTool:
         self._hidden_arguments = _hidden_arguments(operation)
         self._marked = takes_untrusted_mark(operation)
         self.name = operation.name
-        self._answers = self.name in _ANSWERING
+        self._to_is_optional = self.name in _WITHOUT_RECIPIENT
         schema = _without(self._hidden_arguments, operation.input_schema)
-        if self._answers:
+        if self._to_is_optional:
             required = schema["required"]
             assert isinstance(required, list)
             schema["required"] = [name for name in required if name != "to"]
-        seldom = _RARE if _takes_message(operation) and self.name != "send_message" else ()
-        shown = _shown_schema(schema, seldom, answers=self._answers)
+        rare = _RARE if _takes_message(operation) and self.name != "send_message" else ()
+        shown = _shown_schema(schema, rare, answers=self._to_is_optional)
         self.spec = ToolSpec(self.name, operation.description, schema, shown)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """Call the operation. A write that a repeated turn has made before counts as made."""
+        """Call the operation. A write that an earlier run of the turn made is not repeated."""
         args = {key: value for key, value in arguments.items() if key not in self._hidden_arguments}
-        if self._answers and not args.get("to"):
+        if self._to_is_optional and not args.get("to"):
             args["to"] = site.thread_id
         if "cid" in args:
             raise ToolFailed("there is no argument cid", error="invalid_arguments", retry=True)
@@ -140,7 +140,7 @@ class HubTool:
         except OperationError as exc:
             raise hub_refusal(exc) from exc
         if isinstance(value, dict) and _is_sent(value):
-            value = {key: item for key, item in value.items() if key != "message"}  # it wrote that
+            value = {key: item for key, item in value.items() if key != "message"}  # its own text
         text = json.dumps(compact_result(value, self._me), ensure_ascii=False)
         return UntrustedText(text) if _is_untrusted(value) else text
 
@@ -152,7 +152,7 @@ def _is_sent(value: Mapping[str, JsonValue]) -> bool:
 
 
 def sends_message(operation: OperationInfo) -> bool:
-    """Whether the operation sends a message: only those have a cause."""
+    """Whether the operation sends a message, the only kind with a cause."""
     return "cause" in _properties(operation.input_schema)
 
 
@@ -168,7 +168,7 @@ def _properties(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 
 
 def hub_refusal(exc: OperationError) -> ToolFailed:
-    """The failure that a model gets when the hub refuses its call."""
+    """The failure shown to a model when the hub rejects its call."""
     near = exc.details.get("near")
     return ToolFailed(
         exc.message,
@@ -178,50 +178,50 @@ def hub_refusal(exc: OperationError) -> ToolFailed:
     )
 
 
-_ANSWERING = frozenset({"send_text_message", "send_message"})
-"""Operations that, without `to`, write to the thread that woke the agent."""
+_WITHOUT_RECIPIENT = frozenset({"send_text_message", "send_message"})
+"""Operations that write to the thread that woke the agent if `to` is omitted."""
 _RARE = frozenset({"attachments", "mentions", "quote"})
-"""Arguments of all messages that only `send_message` describes."""
+"""Arguments common to all messages, shown only for `send_message`."""
 _TO = "A participant, or the id of a thread of yours. Left out: whoever wrote to you."
 
 
 def _shown_schema(
-    schema: Mapping[str, JsonValue], seldom: Collection[str], *, answers: bool
+    schema: Mapping[str, JsonValue], rare: Collection[str], *, answers: bool
 ) -> dict[str, JsonValue]:
-    """The schema of an operation's arguments as models see it."""
-    properties = {k: v for k, v in _properties(schema).items() if k not in seldom}
+    """The schema of an operation's arguments that models see."""
+    properties = {k: v for k, v in _properties(schema).items() if k not in rare}
     if answers:
         properties["to"] = {"type": "string", "description": _TO}
     return {**schema, "properties": properties}
 
 
 _MESSAGE_FIELDS = frozenset(Speech.model_fields) - {"mentions", "quote", "attachments"}
-"""Arguments of messages that no model sets: the runtime does, or only people may."""
+"""Arguments of messages that models cannot set: the runtime does, or only people can."""
 
 
 def _hidden_arguments(operation: OperationInfo) -> frozenset[str]:
-    """The arguments hidden from the model: those common to all messages. An argument of the same
-    name in a mod's own operation is shown, unless it is marked for the runtime.
+    """The arguments hidden from the model: those common to all messages, and those marked for the
+    runtime. A mod's own argument is shown even if its name is that of a message's.
     """
     properties = _properties(operation.input_schema)
-    ours = _MESSAGE_FIELDS if _takes_message(operation) else frozenset({"cause"})
-    return ours.union(name for name, schema in properties.items() if _is_for_runtime(schema))
+    hidden = _MESSAGE_FIELDS if _takes_message(operation) else frozenset({"cause"})
+    return hidden.union(name for name, schema in properties.items() if _is_for_runtime(schema))
 
 
 def _takes_message(operation: OperationInfo) -> bool:
-    """Whether it takes the arguments common to all messages."""
+    """Whether the operation takes the arguments common to all messages."""
     return _properties(operation.input_schema).keys() >= _MESSAGE_FIELDS
 
 
 def _is_for_runtime(schema: JsonValue) -> bool:
-    """Whether runtimes fill in the argument: `Tainted` (hubbub.protocol.operations)."""
+    """Whether the runtime fills in the argument: `Tainted` (hubbub.protocol.operations)."""
     return isinstance(schema, dict) and schema.get("x-runtime") is True
 
 
 def _without(names: Collection[str], schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    slim = without_titles(schema)
-    slim["properties"] = {k: v for k, v in _properties(slim).items() if k not in names}
-    return slim
+    result = without_titles(schema)
+    result["properties"] = {k: v for k, v in _properties(result).items() if k not in names}
+    return result
 
 
 def _is_untrusted(value: JsonValue) -> bool:
@@ -232,7 +232,7 @@ def _is_untrusted(value: JsonValue) -> bool:
 
 
 def _has_untrusted_message(value: JsonValue) -> bool:
-    """Whether one of the messages in it is marked as untrusted."""
+    """Whether any message in the value is marked as untrusted."""
     if isinstance(value, list):
         return any(map(_has_untrusted_message, value))
     if not isinstance(value, dict):

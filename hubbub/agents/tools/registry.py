@@ -1,4 +1,4 @@
-"""The tools that an agent may use, by name, without those that are disabled or forbidden."""
+"""The tools available to an agent, by name, without disabled and forbidden ones."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ __all__ = [
 ]
 
 SELECT = "use_tools"
-"""The tool that picks tools."""
+"""The tool that selects further tools."""
 
-_LONGEST_LINE = 120
-_UNTUNED = ToolOverrides()
+_MAX_SUMMARY = 120
+_NO_OVERRIDES = ToolOverrides()
 
 
 class IntermittentTool(Protocol):
@@ -43,7 +43,7 @@ class IntermittentTool(Protocol):
 
     @property
     def absent(self) -> str | None:
-        """Why it cannot be called at present; None: it can."""
+        """The reason why it cannot be called at present; None if it can."""
         ...
 
 
@@ -60,7 +60,7 @@ class ToolEntry:
     untrusted: bool = False
     """Whether its results are always untrusted."""
     intermittent: IntermittentTool | None = None
-    """The tool, if it may be absent; determined once, because it is needed often."""
+    """The tool, if it can be absent; determined once, because it is used often."""
 
     @property
     def name(self) -> str:
@@ -80,16 +80,16 @@ class ToolEntry:
         return _first_sentence(self.tool.spec.description)
 
 
-@lru_cache(maxsize=1024)  # computed for all tools with every question to a model
+@lru_cache(maxsize=1024)  # needed for all tools in every request to a model
 def _first_sentence(text: str) -> str:
     line = " ".join(text.split()).partition(". ")[0].removesuffix(".")
-    return shortened(line, _LONGEST_LINE)
+    return shortened(line, _MAX_SUMMARY)
 
 
 class ToolRegistry:
-    """`tools` without the `disabled` ones and those that `mode` forbids, in their order.
+    """`tools` without the `disabled` ones and those that `mode` forbids, in order.
 
-    Raises ValueError when two have the same name, or one has the name of a tool of the runtime.
+    Raises ValueError if two tools have the same name, or one has the name of a runtime tool.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class ToolRegistry:
         overrides: Mapping[str, ToolOverrides] = MappingProxyType({}),
         runtime: Iterable[Tool] = (),
     ):
-        """`runtime`: tools of the runtime itself, which no mode forbids and no setting changes; to
-        disable one, leave it out.
+        """`runtime`: tools of the runtime, which modes and settings do not affect; to disable one,
+        omit it.
         """
         self._entries: dict[str, ToolEntry] = {}
         seen = {FINISH, SELECT}
@@ -110,15 +110,15 @@ class ToolRegistry:
             if tool.name in seen:
                 raise ValueError(f"there are two tools called {tool.name!r}")
             seen.add(tool.name)
-            entry = _entry(tool, overrides.get(tool.name, _UNTUNED))
+            entry = _entry(tool, overrides.get(tool.name, _NO_OVERRIDES))
             if tool.name not in disabled and not isinstance(decide(entry, mode), Refuse):
                 self._entries[tool.name] = entry
         for tool in runtime:
             if tool.name in seen - {FINISH, SELECT}:
                 raise ValueError(f"{tool.name!r} is the name of a tool that every agent has")
-            self._entries[tool.name] = _entry(tool, _UNTUNED)
+            self._entries[tool.name] = _entry(tool, _NO_OVERRIDES)
         self.stays = all(entry.intermittent is None for entry in self._entries.values())
-        """Whether none of them may become absent."""
+        """Whether no tool can become absent."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._entries
@@ -138,9 +138,7 @@ class ToolRegistry:
         return tuple(self._entries)
 
     def definitions(self, names: Collection[str] | None = None) -> tuple[ToolSpec, ...]:
-        """The specs of the tools that can be called at present: of all, or of those with these
-        names.
-        """
+        """The specs of all tools, or of those in `names`, that can be called at present."""
         return tuple(
             entry.tool.spec
             for entry in self._entries.values()
@@ -154,14 +152,14 @@ class ToolRegistry:
     def near(self, name: str) -> list[str]:
         """Up to three similar names."""
         names = list(self.summaries())
-        close = near(name, names, 3, 0.4)
-        parts = [known for known in names if name and name.casefold() in known.casefold()]
-        return list(dict.fromkeys([*close, *parts]))[:3]
+        similar = near(name, names, 3, 0.4)
+        containing = [each for each in names if name and name.casefold() in each.casefold()]
+        return list(dict.fromkeys([*similar, *containing]))[:3]
 
 
 def _entry(tool: Tool, operator: ToolOverrides) -> ToolEntry:
-    # By attribute: this runs for all tools at the agent's start and in many turns, and an
-    # isinstance check against a protocol takes ten times as long.
+    # Reads attributes, because an isinstance check against a protocol takes ten times as long, and
+    # this runs for all tools when the agent starts and in many turns.
     own: ToolOverrides | None = getattr(tool, "overrides", None)
     overrides = operator if own is None else operator.with_defaults(own)
     return ToolEntry(
@@ -176,20 +174,20 @@ def _entry(tool: Tool, operator: ToolOverrides) -> ToolEntry:
     )
 
 
-# Selection: of tools that are not described, a model reads names or one line each, and picks those
-# it needs. What was picked follows from the recorded steps alone, so a resumed turn continues with
-# the same tools.
+# Selection: for tools that are not described, a model reads names or summaries, and selects the
+# ones it needs. The selection follows from the recorded steps alone, so a resumed turn continues
+# with the same tools.
 
 
 ALWAYS = frozenset({"send_text_message", "fork", "search_knowledge", "load_skill"})
-"""Described from the start if they exist, however many others there are."""
+"""Described from the start if they exist, regardless of the number of tools."""
 Groups: TypeAlias = Mapping[str, Sequence[str]]
 """Names of related tools, by the name of their group."""
 NO_GROUPS: Groups = MappingProxyType({})
 
 
 def picked_tools(steps: Sequence[Step], groups: Groups) -> list[str]:
-    """The tools picked or called in `steps`, or needed by such a call, in that order."""
+    """The tools selected or called in `steps`, or needed by such a call, in that order."""
     names: list[str] = []
     for call in (call for step in steps for call in step.calls):
         if call.name != SELECT:
@@ -208,50 +206,51 @@ def _without_groups(arguments: JsonValue, groups: Groups) -> list[str]:
 
 
 class SelectTool(ReadingTool):
-    """`use_tools(names)`: its description lists the tools, its result says what was picked."""
+    """`use_tools(names)`: its description lists the tools, its result the selection."""
 
     name = SELECT
 
     def __init__(self, registry: ToolRegistry, groups: Groups, listed: Sequence[str], most: int):
-        """`listed` are tools in no group. `most`: names that may be picked in one call."""
+        """`listed` are the tools outside of groups. `most`: maximum names per call."""
         self._registry, self._groups = registry, groups
         self.listed, self._most = listed, most
 
     @property
     def spec(self) -> ToolSpec:
-        there = self._registry.summaries()
-        shown = {g: [n for n in names if n in there] for g, names in self._groups.items()}
-        lines = [f"{group}: {', '.join(names)}" for group, names in shown.items() if names]
-        lines += [f"{name}: {there[name]}" for name in self.listed if name in there]
-        groups = () if self.listed else tuple(group for group, names in shown.items() if names)
-        return _spec("\n".join(lines), groups, self._most)
+        summaries = self._registry.summaries()
+        groups = {g: [n for n in names if n in summaries] for g, names in self._groups.items()}
+        lines = [f"{group}: {', '.join(names)}" for group, names in groups.items() if names]
+        lines += [f"{name}: {summaries[name]}" for name in self.listed if name in summaries]
+        choices = () if self.listed else tuple(group for group, names in groups.items() if names)
+        return _spec("\n".join(lines), choices, self._most)
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """The tools that are available now. Raises `ToolFailed` if none of the names exists."""
+        """Report the selected tools. Raises `ToolFailed` if none of the names exists."""
         names = _without_groups(dict(arguments), self._groups)
-        known = [name for name in names if name in self._registry.summaries()]
-        unknown = [name for name in names if name not in known]
+        selected = [name for name in names if name in self._registry.summaries()]
+        unknown = [name for name in names if name not in selected]
         near = list(dict.fromkeys(n for name in unknown for n in self._registry.near(name)))
-        if not known:
-            words = f"there is no tool {_quoted(unknown)}"
-            raise ToolFailed(words, error="unknown_tool", retry=True, near=near)
-        text = f"You have these tools now: {', '.join(known)}."
+        if not selected:
+            message = f"there is no tool {_quoted(unknown)}"
+            raise ToolFailed(message, error="unknown_tool", retry=True, near=near)
+        text = f"You have these tools now: {', '.join(selected)}."
         if unknown:
             text += f" There is no tool {_quoted(unknown)}"
             text += f"; near: {', '.join(near)}." if near else "."
         return text
 
 
-@lru_cache(256)  # keeps the object, and with it its cached size
-def _spec(there: str, groups: tuple[str, ...], most: int) -> ToolSpec:
-    """`groups`: the only names to choose from, if there are no single tools."""
-    about = f"Get more tools, by group or name, before you call them:\n{there}"
+@lru_cache(256)  # reuses the object, and with it its cached size
+def _spec(listing: str, choices: tuple[str, ...], most: int) -> ToolSpec:
+    """`choices`: the only valid names, if all tools are in groups."""
+    description = f"Get more tools, by group or name, before you call them:\n{listing}"
     item: dict[str, JsonValue] = {"type": "string"}
-    offered: dict[str, JsonValue] = {**item, "enum": list(groups)} if groups else item
-    return ToolSpec(SELECT, about, _picking(item, most), _picking(offered, most))
+    offered: dict[str, JsonValue] = {**item, "enum": list(choices)} if choices else item
+    parameters, shown = _selection_schema(item, most), _selection_schema(offered, most)
+    return ToolSpec(SELECT, description, parameters, shown)
 
 
-def _picking(item: dict[str, JsonValue], most: int) -> dict[str, JsonValue]:
+def _selection_schema(item: dict[str, JsonValue], most: int) -> dict[str, JsonValue]:
     """The schema of the arguments of `use_tools`."""
     names: JsonValue = {"type": "array", "items": item, "minItems": 1, "maxItems": most}
     return {

@@ -1,9 +1,9 @@
-"""Validates arguments by a tool's JSON Schema, with errors that a model can act on. Pure.
+"""Validates arguments against a tool's JSON Schema, with errors that a model can act on. Pure.
 
-Every tool is validated in the same way, whatever the origin of its schema: functions, the hub,
-mods, MCP servers. The rules of JSON Schema come from the package `jsonschema`, which implements the
-drafts in full; pydantic can generate schemas, but not validate by them. The limits that protect the
-agent against expensive schemas and arguments are in `rules`.
+Treats all schemas alike, whether they come from functions, the hub, mods or MCP servers. Uses the
+package `jsonschema`, which implements the drafts in full; pydantic generates schemas, but cannot
+validate against them. `hubbub.protocol.rules` has the limits that protect the agent from expensive
+schemas and arguments.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from hubbub.wording import did_you_mean, near, shortened
 
 __all__ = ["ArgumentCheck"]
 
-_MOST = 5
-"""Errors reported at once."""
+_MAX_ERRORS = 5
+"""Maximum errors reported at once."""
 
 
 class ArgumentCheck:
-    """Validates arguments by `schema`, a JSON Schema of an object.
+    """Validates arguments against `schema`, a JSON Schema of an object.
 
-    Raises ValueError when the schema is invalid.
+    Raises ValueError if the schema is invalid.
     """
 
     def __init__(self, schema: Mapping[str, JsonValue]):
@@ -40,111 +40,109 @@ class ArgumentCheck:
         self._rules = Rules(schema)
 
     def check(self, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """The arguments. JSON in a string (`"3"` for 3) is parsed where the schema wants that.
-        Raises `ToolFailed` with every error.
+        """The valid arguments. Parses JSON in strings (`"3"` for 3) where the schema requires it.
+        Raises `ToolFailed` with the errors.
         """
         try:
             return self._checked(dict(arguments))
         except (Unresolvable, RecursionError) as exc:
-            words = f"the tool's own schema cannot be followed: {exc}"
-            raise ToolFailed(words, error="invalid_schema") from exc
+            message = f"the tool's own schema cannot be followed: {exc}"
+            raise ToolFailed(message, error="invalid_schema") from exc
         except TooMuchWork as exc:
             raise ToolFailed(str(exc), error="invalid_arguments", retry=True) from exc
 
     def _checked(self, value: JsonValue) -> dict[str, JsonValue]:
         errors = self._errors(value)
         if errors:
-            value, errors = self._repaired(value, errors)
+            value, errors = self._repair(value, errors)
         if errors:
-            messages = dict.fromkeys(self._error_text(error) for error in errors[:_MOST])
-            words = "; ".join(filter(None, messages))
-            raise ToolFailed(words, error="invalid_arguments", retry=True)
+            messages = dict.fromkeys(self._error_text(error) for error in errors[:_MAX_ERRORS])
+            message = "; ".join(filter(None, messages))
+            raise ToolFailed(message, error="invalid_arguments", retry=True)
         assert isinstance(value, dict)
         return value
 
     def _errors(self, value: JsonValue) -> list[ValidationError]:
         return sorted(self._rules.mistakes(value), key=_place)
 
-    def _repaired(
+    def _repair(
         self, value: JsonValue, errors: list[ValidationError]
     ) -> tuple[JsonValue, list[ValidationError]]:
-        mended = copy.deepcopy(value)
-        changed = [_parse_string(mended, error) for error in errors]
+        repaired = copy.deepcopy(value)
+        changed = [_parse_string(repaired, error) for error in errors]
         if not any(changed):
             return value, errors
-        left = self._errors(mended)
-        return (mended, left) if len(left) < len(errors) else (value, errors)
+        remaining = self._errors(repaired)
+        return (repaired, remaining) if len(remaining) < len(errors) else (value, errors)
 
     # Messages ------------------------------------------------------------------------------------
 
-    def _error_text(self, error: ValidationError) -> str:
-        mistake = _Mistake.of(_most_relevant(error))
-        place, wanted, value = _dotted(mistake.path), mistake.wanted, mistake.value
-        match mistake.rule:
+    def _error_text(self, failure: ValidationError) -> str:
+        error = _SchemaError.of(_most_relevant(failure))
+        place, expected, value = _dotted(error.path), error.expected, error.value
+        match error.rule:
             case "additionalProperties":
-                return _unknown(mistake)
+                return _unknown(error)
             case "required":
-                return self._missing(mistake)
+                return self._missing(error)
             case "type":
-                example = f", for example {_json(_example(mistake.schema))}"
-                return f"{place}: expected {_types(wanted)}, not {_shown(value)}{example}"
+                example = f", for example {_json(_example(error.schema))}"
+                return f"{place}: expected {_types(expected)}, not {_shown(value)}{example}"
             case "enum":
-                return _not_in(place, value, wanted)
+                return _not_in(place, value, expected)
             case "const":
-                return f"{place}: must be {_json(wanted)}"
+                return f"{place}: must be {_json(expected)}"
             case "anyOf" | "oneOf":
-                options = wanted if isinstance(wanted, list) else []
+                options = expected if isinstance(expected, list) else []
                 kinds = " or ".join(_kind(self._resolved(option)) for option in options)
                 return f"{place}: expected {kinds}, not {_shown(value)}"
             case _:
-                return f"{place}: {mistake.message}"
+                return f"{place}: {error.message}"
 
-    def _missing(self, mistake: _Mistake) -> str:
-        words = []
-        there = {
-            *mistake.given,
-            *_similar_names(mistake).values(),
-        }  # a misspelled name is reported as that
-        for name in mistake.wanted if isinstance(mistake.wanted, list) else ():
-            if name in there or not isinstance(name, str):
+    def _missing(self, error: _SchemaError) -> str:
+        messages = []
+        # A misspelled name is reported as unknown, not as missing.
+        present = {*error.given, *_similar_names(error).values()}
+        for name in error.expected if isinstance(error.expected, list) else ():
+            if name in present or not isinstance(name, str):
                 continue
-            wanted = self._resolved(mistake.properties.get(name))
-            description = wanted.get("description")
+            expected = self._resolved(error.properties.get(name))
+            description = expected.get("description")
             of = f" ({description})" if isinstance(description, str) else ""
-            place = _dotted([*mistake.path, name])
-            words.append(f"{place} is missing{of}, for example {_json(_example(wanted))}")
-        return "; ".join(words)
+            place = _dotted([*error.path, name])
+            messages.append(f"{place} is missing{of}, for example {_json(_example(expected))}")
+        return "; ".join(messages)
 
     def _resolved(self, schema: JsonValue) -> Mapping[str, JsonValue]:
-        """The schema, or the one that it refers to."""
+        """The schema, or the target of its reference."""
         if not isinstance(schema, dict):
             return {}
         ref = schema.get("$ref")
         definitions = self._schema.get("$defs")
         if isinstance(ref, str) and isinstance(definitions, dict):
-            found = definitions.get(ref.removeprefix("#/$defs/"))
-            return found if isinstance(found, dict) else schema
+            target = definitions.get(ref.removeprefix("#/$defs/"))
+            return target if isinstance(target, dict) else schema
         return schema
 
 
 @dataclass(frozen=True, slots=True)
-class _Mistake:
+class _SchemaError:
     """A validation error as plain JSON."""
 
     path: tuple[str | int, ...]
     rule: str
-    wanted: JsonValue
+    expected: JsonValue
     """The value of the rule."""
     value: JsonValue
     schema: Mapping[str, JsonValue]
     message: str
 
     @staticmethod
-    def of(error: ValidationError) -> _Mistake:
+    def of(error: ValidationError) -> _SchemaError:
         schema = error.schema if isinstance(error.schema, dict) else {}
-        wanted, value = cast(JsonValue, error.validator_value), cast(JsonValue, error.instance)
+        expected, value = cast(JsonValue, error.validator_value), cast(JsonValue, error.instance)
         path = tuple(error.absolute_path)
-        return _Mistake(path, str(error.validator), wanted, value, schema, error.message)
+        return _SchemaError(path, str(error.validator), expected, value, schema, error.message)
 
     @property
     def properties(self) -> Mapping[str, JsonValue]:
@@ -165,30 +163,31 @@ def _dotted(path: Iterable[object]) -> str:
 
 
 def _most_relevant(error: ValidationError) -> ValidationError:
-    """For a union, the error in the alternative that was probably meant."""
+    """For a union, the error in the alternative that best matches the value."""
     if not error.context:
         return error
     inner = best_match([error])
     return inner if inner is not None and inner.validator != "type" else error
 
 
-def _unknown(mistake: _Mistake) -> str:
-    words = []
-    for name, meant in _similar_names(mistake).items():
-        listed = f"there are: {', '.join(mistake.properties) or 'none'}"
-        hint = f"did you mean {meant}?" if meant else listed
-        words.append(f"there is no argument {_dotted([*mistake.path, name])}; {hint}")
-    return "; ".join(words)
+def _unknown(error: _SchemaError) -> str:
+    messages = []
+    for name, similar in _similar_names(error).items():
+        listed = f"there are: {', '.join(error.properties) or 'none'}"
+        hint = f"did you mean {similar}?" if similar else listed
+        messages.append(f"there is no argument {_dotted([*error.path, name])}; {hint}")
+    return "; ".join(messages)
 
 
-def _similar_names(mistake: _Mistake) -> dict[str, str | None]:
-    """Unknown names, where those are an error, each with a similar known name."""
-    if mistake.schema.get("additionalProperties") is not False:
+def _similar_names(error: _SchemaError) -> dict[str, str | None]:
+    """Unknown names, where the schema forbids them, each with a similar property, if any."""
+    if error.schema.get("additionalProperties") is not False:
         return {}
-    known = list(mistake.properties)
-    unknown = (name for name in mistake.given if name not in mistake.properties)
+    known = list(error.properties)
+    unknown = (name for name in error.given if name not in error.properties)
     return {
-        name: next(iter(near(name, known, cutoff=0.5)), None) for name in islice(unknown, _MOST)
+        name: next(iter(near(name, known, cutoff=0.5)), None)
+        for name in islice(unknown, _MAX_ERRORS)
     }
 
 
@@ -199,29 +198,29 @@ def _not_in(place: str, value: JsonValue, values: JsonValue) -> str:
 
 
 def _parse_string(root: JsonValue, error: ValidationError) -> bool:
-    """Parse a string as the JSON wanted in its place. Returns whether anything changed."""
+    """Replace a string with the JSON in it, if the schema expects that. Return whether it did."""
     path = list(error.absolute_path)
     if error.validator not in ("type", "anyOf", "oneOf") or not isinstance(error.instance, str):
         return False
     try:
-        read: JsonValue = json.loads(error.instance)
+        parsed: JsonValue = json.loads(error.instance)
     except (ValueError, RecursionError):
         return False
-    if isinstance(read, str) or not path:
+    if isinstance(parsed, str) or not path:
         return False
     last = path.pop()
-    holder = root
+    parent = root
     for part in path:
-        holder = _within(holder, part)
-    match holder, last:
+        parent = _child(parent, part)
+    match parent, last:
         case dict(), str():
-            holder[last] = read
+            parent[last] = parsed
         case list(), int():
-            holder[last] = read
+            parent[last] = parsed
     return True
 
 
-def _within(value: JsonValue, part: str | int) -> JsonValue:
+def _child(value: JsonValue, part: str | int) -> JsonValue:
     match value, part:
         case dict(), str():
             return value[part]
@@ -242,7 +241,7 @@ _EXAMPLES: Mapping[str, JsonValue] = {
 
 
 def _example(schema: Mapping[str, JsonValue]) -> JsonValue:
-    """A value of the kind that the schema wants; it need not meet every bound."""
+    """A value of the schema's type, which can violate bounds."""
     for key in ("examples", "enum"):
         values = schema.get(key)
         if isinstance(values, list) and values:
