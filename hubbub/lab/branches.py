@@ -1,5 +1,5 @@
-"""Branches of a network: it goes on from one of its messages with other prompts or models, apart
-from the network itself."""
+"""Branches of a network: separate continuations from one of its messages, with other prompts or
+models."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from hubbub.web.site import About, Site
 __all__ = ["beginning", "branched", "served", "with_change", "with_model"]
 
 
-# A network with one thing changed: what would have come of it?
+# Networks with one change.
 
 
 def with_model(loaded: LoadedConfig, model: str) -> LoadedConfig:
-    """The network whose agents all have this model."""
+    """The network with this model for all agents."""
     agents = {
         name: loaded.file.agent(name).model_copy(update={"model": model, "models": {}})
         for name in loaded.file.agents
@@ -63,7 +63,7 @@ _CAUSE = re.compile(r"(?:^|-)m(\d+)$")
 
 
 class _BranchClock:
-    """Time as it goes on from the message: deadlines and spans are what they were."""
+    """Continues from the message's time, so that deadlines and durations stay the same."""
 
     monotonic = staticmethod(SystemClock.monotonic)
 
@@ -72,14 +72,14 @@ class _BranchClock:
         self._since: float | None = None
 
     def now(self) -> float:
-        if self._since is None:  # when the hub first asks, the store is open
+        if self._since is None:  # the store is open when the hub first reads the clock
             self._since = self.monotonic() - self._store.sent_at.timestamp()
         return self.monotonic() - self._since
 
 
 async def beginning(loaded: LoadedConfig, seq: int) -> int:
-    """Where a branch at this message begins: there, or, when nobody was woken by it, at what it
-    answers. Raises `UserError` where nothing would go on."""
+    """The start of a branch at this message: the message itself, or the one that it answers if it
+    woke no agent. Raises `UserError` if nothing would continue."""
     at: int | None = seq
     while at:
         store = BranchStore(parse_url(loaded.file.network.store), at)
@@ -93,16 +93,16 @@ async def beginning(loaded: LoadedConfig, seq: int) -> int:
             return at
         cause = _CAUSE.search(message.cause_id or "")
         at = int(cause[1]) if cause else None
-    raise UserError(f"nobody was woken by m{seq}, and it answers nothing: there is no other course")
+    raise UserError(f"m{seq} woke no agent and answers no message, so it cannot start a branch")
 
 
 @asynccontextmanager
 async def branched(run: NetworkRun, at: int) -> AsyncIterator[tuple[Hub, Branched]]:
-    """The network of the run goes on from the message at `at`, which has woken somebody, until all
-    is over that came of it. Within, the branch still runs.
+    """Continue the run's network from the message at `at`, which woke an agent, until its
+    interaction ends. The branch keeps running within the context.
 
-    Models and tools answer as they did where they are asked the same. Raises what `NetworkRun.run`
-    raises.
+    Models and tools repeat their recorded answers to identical requests. Raises the errors of
+    `NetworkRun.run`.
     """
     store = BranchStore(parse_url(run.loaded.file.network.store), at)
     async with run.hub(store, _BranchClock(store)) as hub:
@@ -126,7 +126,7 @@ async def branched(run: NetworkRun, at: int) -> AsyncIterator[tuple[Hub, Branche
 
 @asynccontextmanager
 async def served(hub: Hub) -> AsyncIterator[str]:
-    """Within, the hub listens for the page and clients of this machine; its address."""
+    """Serve the hub to the page and clients of this machine; yields its address."""
     file = hub.file
     pages = Site(About(f"{file.network.name} (branch)", "open", tuple(file.humans)))
     async with serve_hub(hub, "127.0.0.1:0", pages=pages) as listening:
@@ -139,13 +139,13 @@ async def _message(store: BranchStore, seq: int) -> Message:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """An interaction, from one of its messages on."""
+    """An interaction, starting at one of its messages."""
 
     interaction: str
     at: int
 
     async def read(self, read: Read, head: int) -> Recording:
-        """It, as a store has it."""
+        """Read it from a store."""
         bodies, after = list[bytes](), self.at - 1
         while after < head:
             page = await read(InteractionMessages(self.interaction, after, head))
@@ -153,19 +153,19 @@ class _Span:
             after = page.upto
         messages = [Message.model_validate_json(body) for body in bodies]
         wakes = await read(WakesAt([message.seq for message in messages]))
-        taken = {wake.taken for wake in wakes.values() if wake.taken}
-        stored = await read(TurnsById(sorted(taken)))
+        turn_ids = {wake.taken for wake in wakes.values() if wake.taken}
+        stored = await read(TurnsById(sorted(turn_ids)))
         turns = [turn_record(turn, await read(PromptsOf(turn.id))) for turn in stored]
         return Recording(messages=tuple(messages), turns=tuple(turns))
 
 
 def _side(course: Recording) -> BranchSide:
-    turns, said = course.turns, course.messages[1:]
+    turns, messages = course.turns, course.messages[1:]
     ends = [turn.ended_at or turn.started_at for turn in turns]
     began = min((turn.started_at for turn in turns), default=None)
     costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
     return BranchSide(
-        messages=len(said),
+        messages=len(messages),
         turns=len(turns),
         tokens_in=sum(turn.tokens_in for turn in turns),
         tokens_out=sum(turn.tokens_out for turn in turns),
@@ -173,6 +173,6 @@ def _side(course: Recording) -> BranchSide:
         seconds=round((max(ends) - began).total_seconds(), 3) if began is not None else 0.0,
         said=tuple(
             BranchedText(sender=each.sender_id, thread_id=each.thread_id, text=each.text)
-            for each in said
+            for each in messages
         ),
     )

@@ -2,10 +2,9 @@
 
     result = await dry_run(config, "clerk", scene, folder, models, {"find_order": "a lamp"})
 
-What the agent sends goes to the fake hub only. Its tools are offered and its calls pass every
-check, but none is carried out: a call returns the result given here, and a call without one ends
-the dry run. Tools that stay inside the runtime work (picking tools, the knowledge folders, skills),
-and so does `fork`.
+The agent's messages reach only the fake hub. Its tools are offered and its calls pass every check,
+but none runs: a call returns the given result, and a call without one ends the dry run. Tools that
+stay inside the runtime work (selecting tools, the knowledge folders, skills), and so does `fork`.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ from hubbub.protocol.wire import Outlet
 __all__ = ["DryRunFixture", "dry_run"]
 
 
-# A fake hub for dry runs: serves one agent from a fixture and records its turn. Nothing leaves it.
+# A fake hub for dry runs, which serves one agent from a fixture and records its turn.
 
 
 _LIMITS = LimitsInfo(
@@ -86,30 +85,30 @@ _frames: TypeAdapter[ClientFrame] = TypeAdapter(Annotated[ClientFrame, Field(dis
 
 @dataclass(frozen=True, slots=True)
 class DryRunFixture:
-    """What an agent finds when it joins: threads, participants, and the wake of one turn."""
+    """The network's state when the agent joins: threads, participants, and one pending wake."""
 
     network: str
     ready: Ready
 
     @property
     def thread(self) -> str:
-        """The thread in which the agent is woken; canonical."""
+        """The canonical id of the thread in which the agent is woken."""
         return self.ready.pending[0].message.thread_id
 
 
 class FakeHub:
     """The hub of one dry run.
 
-    over    set when the turn has ended, or cannot continue without a tool result (`stop`)
+    over    set when the turn ends, or cannot continue without a tool result (`stop`)
     steps   the recorded steps, by number
-    said    the messages that the agent sent, oldest first
+    sent    the agent's messages as text, oldest first
     """
 
     def __init__(self, scene: DryRunFixture):
         self.scene = scene
         self.over = asyncio.Event()
         self.steps: dict[int, Step] = {}
-        self.said: list[str] = []
+        self.sent: list[str] = []
         self.end: TurnEnd | None = None
         self.lacking: str | None = None
         self._seq = scene.ready.head
@@ -117,7 +116,7 @@ class FakeHub:
         self._outlet: Outlet | None = None
 
     def stop(self, tool: str, step: int) -> None:
-        """There is no result for this tool: end the turn once the step is recorded."""
+        """End the dry run once the step is recorded, because the tool has no result."""
         if self.lacking is None:
             self.lacking, self._stopped_at = tool, step
         self._check_over()
@@ -140,10 +139,10 @@ class FakeHub:
                 pass  # acknowledgements and heartbeats
 
     def drained(self) -> None:
-        """Nothing to do: frames are never buffered."""
+        """Does nothing: frames are never buffered."""
 
     def lost(self) -> None:
-        """The agent has disconnected."""
+        """The agent disconnected."""
         self._outlet = None
 
     def _write(self, frame: Model) -> None:
@@ -178,8 +177,8 @@ class FakeHub:
                 self._check_over()
                 return Done()
             case "reserve_budget":
-                asked = ReserveBudget.model_validate(args)
-                return Reservation(turn=asked.turn, key=asked.key)
+                request = ReserveBudget.model_validate(args)
+                return Reservation(turn=request.turn, key=request.key)
             case "list_participants":
                 return Participants(participants=self.scene.ready.participants)
             case "list_threads":
@@ -189,25 +188,23 @@ class FakeHub:
             case "read_thread":
                 return self._read(str(args.get("thread")))
         if "text" in args or "content" in args:
-            return self._sent(args)
-        words = f"{name} does nothing in a dry run"
-        raise OperationError(ErrorCode.FORBIDDEN, words)
+            return self._send(args)
+        raise OperationError(ErrorCode.FORBIDDEN, f"{name} does nothing in a dry run")
 
     def _read(self, thread: str) -> ThreadPage:
-        """For the runtime only: a model's own call of this operation needs a result in the case."""
+        """For the runtime only; a model's call of this operation needs a result in the case."""
         ready = self.scene.ready
         id = thread_ids.canonical(thread, ready.participant) or thread
-        found = (summary.messages for summary in ready.threads if summary.id == id)
-        return ThreadPage(thread_id=id, messages=next(found, ()), more=False)
+        messages = next((summary.messages for summary in ready.threads if summary.id == id), ())
+        return ThreadPage(thread_id=id, messages=messages, more=False)
 
     def _check_over(self) -> None:
         if self.end is not None or self._stopped_at in self.steps:
             self.over.set()
 
-    # Messages that the agent sends
-    # -----------------------------------------------------------------
+    # The agent's messages -------------------------------------------------------------------------
 
-    def _sent(self, args: Mapping[str, JsonValue]) -> SendResult:
+    def _send(self, args: Mapping[str, JsonValue]) -> SendResult:
         thread = self._thread(args)
         self.record_message(args)
         self._seq += 1
@@ -221,8 +218,8 @@ class FakeHub:
         )
 
     def _message(self, thread: str, args: Mapping[str, JsonValue]) -> Message:
-        """The message that a hub would make of it."""
-        shown = args.get("text_representation")
+        """The message that a hub would build from the arguments."""
+        text = args.get("text_representation")
         return Message(
             id=f"m{self._seq}",
             seq=self._seq,
@@ -232,31 +229,31 @@ class FakeHub:
             sender_kind="agent",
             type=thread_ids.kind_of(thread),
             content=args.get("text", args.get("content")),
-            text_representation=shown if isinstance(shown, str) else None,
+            text_representation=text if isinstance(text, str) else None,
             interaction_id=interaction_id(self._seq),
             hop=0,
             sent_at=datetime.now(UTC),
         )
 
     def record_message(self, args: Mapping[str, JsonValue]) -> None:
-        """Record a message of the agent, given the arguments of the operation."""
+        """Record the agent's message in an operation's arguments, if any."""
         content = args.get("text", args.get("content"))
         if content is not None:
             as_text = (
                 content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
             )
-            self.said.append(as_text)
+            self.sent.append(as_text)
 
     def _thread(self, args: Mapping[str, JsonValue]) -> str:
-        """The thread that the arguments address. Raises `OperationError`."""
+        """The addressed thread. Raises `OperationError`."""
         me = self.scene.ready.participant
         match args:
             case {"to": str(to)} if (thread := thread_ids.canonical(to, me)) is not None:
                 return thread
             case {"to": str(to)}:
                 return thread_ids.direct([self._participant(to), me])
-            case {"to": list(several)}:
-                return thread_ids.direct({*(self._participant(str(one)) for one in several), me})
+            case {"to": list(names)}:
+                return thread_ids.direct({*(self._participant(str(name)) for name in names), me})
             case {"channel": str(channel)}:
                 return thread_ids.channel(channel.removeprefix("#").removeprefix("channel_"))
             case {"message_id": str(id)} if id.removeprefix("m").isdecimal():
@@ -264,11 +261,11 @@ class FakeHub:
         return thread_ids.BROADCAST
 
     def _participant(self, name: str) -> str:
-        """The participant of this name. Raises `OperationError`."""
-        bare, everybody = name.removeprefix("@"), [p.id for p in self.scene.ready.participants]
-        if bare in everybody:
+        """The id of the named participant. Raises `OperationError`."""
+        bare, ids = name.removeprefix("@"), [p.id for p in self.scene.ready.participants]
+        if bare in ids:
             return bare
-        near = closest(bare, everybody)
+        near = closest(bare, ids)
         hint = f"; did you mean '{near}'?" if near else ""
         raise OperationError(
             ErrorCode.UNKNOWN_PARTICIPANT,
@@ -277,8 +274,10 @@ class FakeHub:
         )
 
 
-INSIDE = frozenset({SELECT, TIDY_STEPS, SEARCH_KNOWLEDGE, LOAD_SKILL, FORK, WAIT_FOR, CHECK})
-"""Tools that reach nothing outside of the runtime, not even the hub."""
+INTERNAL_TOOLS = frozenset(
+    {SELECT, TIDY_STEPS, SEARCH_KNOWLEDGE, LOAD_SKILL, FORK, WAIT_FOR, CHECK}
+)
+"""Tools that run within the runtime, without even the hub."""
 _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
@@ -292,10 +291,10 @@ async def dry_run(
     *,
     mods: Sequence[Note] = (),
 ) -> CaseRun:
-    """Run the turn for the wake in `scene`.
+    """Run the turn of the wake in `scene`.
 
-    MCP servers and hooks are left out, and the agent does not greet. Calls that need a person's
-    approval get it. Raises `ConfigError` as `run_agent`.
+    Omits MCP servers, hooks and the agent's greeting. Approves calls that need a person's approval.
+    Raises `ConfigError` as `run_agent` does.
     """
     isolated = _isolated(config, name, scene, base_dir)
     hub = FakeHub(scene)
@@ -317,7 +316,7 @@ async def dry_run(
         try:
             await asyncio.wait({work, over}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
-                work.result()  # raises: it ends by itself only on an error
+                work.result()  # raises: without cancellation it ends only on an error
         finally:
             over.cancel()
             work.cancel()
@@ -325,7 +324,7 @@ async def dry_run(
     end = hub.end
     return CaseRun(
         steps=tuple(step for _, step in sorted(hub.steps.items())),
-        said=tuple(hub.said),
+        said=tuple(hub.sent),
         outcome=end.outcome if end else None,
         reason=end.reason if end else "",
         lacking=hub.lacking,
@@ -333,45 +332,45 @@ async def dry_run(
 
 
 def _isolated(config: AgentConfig, name: str, scene: DryRunFixture, base_dir: Path) -> AgentConfig:
-    """The config without anything that reaches out of the agent, or configures its MCP servers."""
+    """The config without MCP servers, settings of their tools, hooks and greeting."""
     isolated = config.model_copy(update={"mcp": [], "hooks": [], "greet": None})
     if not config.mcp:
         return isolated
     offered = {o.name for o in scene.ready.operations if o.tool and o.permission != "admin"}
     own = ToolKit(config, name, base_dir).own_names
-    theirs = set(wrong_names(isolated, offered, own)) - set(wrong_names(config, offered, own))
-    gone = {(wrong.key, wrong.at) for wrong in theirs}
-    disabled = [t for n, t in enumerate(config.disabled_tools) if ("disabled_tools", n) not in gone]
-    settings = {t: s for t, s in config.tool_settings.items() if ("tool_settings", t) not in gone}
+    of_mcp = set(wrong_names(isolated, offered, own)) - set(wrong_names(config, offered, own))
+    drop = {(name.key, name.at) for name in of_mcp}
+    disabled = [t for n, t in enumerate(config.disabled_tools) if ("disabled_tools", n) not in drop]
+    settings = {t: s for t, s in config.tool_settings.items() if ("tool_settings", t) not in drop}
     update: dict[str, object] = {"disabled_tools": disabled, "tool_settings": settings}
-    if ("begin_with", None) in gone:
+    if ("begin_with", None) in drop:
         update["begin_with"] = None
     return isolated.model_copy(update=update)
 
 
 @dataclass(frozen=True, slots=True)
 class _CannedResults:
-    """Stands in for the tools."""
+    """Replaces tools by their canned results."""
 
     hub: FakeHub
     results: Mapping[str, JsonValue]
 
     async def perform(self, tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """As `Tool.run`. Never returns if there is no result: the dry run is over."""
+        """Like `Tool.run`. Without a result it ends the dry run, and never returns."""
         if tool.name in self.results:
             result = self.results[tool.name]
             if tool.speaks:
                 self.hub.record_message(arguments)
             return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
-        if tool.name in INSIDE or (tool.speaks and tool.name != ASK_AGENT):  # nobody answers it
+        if tool.name in INTERNAL_TOOLS or (tool.speaks and tool.name != ASK_AGENT):
             return await tool.run(arguments, site)
         self.hub.stop(tool.name, site.step)
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets it")
+        raise AssertionError("unreachable: the event is never set")
 
 
 class _ApproveAll:
-    """Approves every call: it has no effect anyway."""
+    """Approves every call, since calls have no effect."""
 
     async def approve(self, call: ApprovalRequest) -> Approved:
         return Approved(call.arguments)

@@ -1,4 +1,4 @@
-"""From a config or a file to what the linter of prompts reads."""
+"""Prepares the prompts of a config or a file for the linter."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _CODE = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
 
 
 def file_subject(path: Path) -> LintSubject:
-    """A file by itself: a template or plain text. Which tools there will be is not known.
+    """A file on its own, a template or plain text, without knowledge of its tools.
 
-    Raises `ConfigError` when it cannot be read.
+    Raises `ConfigError` if it cannot be read.
     """
-    passage = _of_file(path.name, path)
+    passage = _file_text(path.name, path)
     templates = [_template(path)] if path.suffix == SUFFIX else []
     return LintSubject(shown_path(path), SourceLine(shown_path(path)), [passage], templates)
 
 
 def config_subjects(loaded: LoadedConfig) -> list[LintSubject]:
-    """The prompts of all agents of a config that are models. Raises `ConfigError`."""
+    """The prompts of all agents of a config that have a model. Raises `ConfigError`."""
     return [_Agent(loaded, prompt).subject() for prompt in agent_prompts(loaded).values()]
 
 
 class _Agent:
-    """Finds what one agent is told, and where it stands."""
+    """Collects the texts of one agent's prompts, with their source lines."""
 
     def __init__(self, loaded: LoadedConfig, prompt: AgentPrompt):
         self._loaded, self._prompt = loaded, prompt
@@ -67,7 +67,7 @@ class _Agent:
             templates=list(self._templates()),
             tools=tools,
             others=frozenset((offered | set(config.disabled_tools)) - set(tools)),
-            words=self._words(),
+            words=self._known_names(),
             prefixes=tuple(f"{server}_" for server in config.mcp),
             called=[
                 (step.call, _place(self._loaded, (*self._loc, "prompt", "examples", n, "steps", i)))
@@ -87,19 +87,21 @@ class _Agent:
             facts[spec.name] = ToolFact(spec.name, spec.description, permissions[spec.name])
         return facts
 
-    def _words(self) -> frozenset[str]:
-        """Names that stand in backticks like tools: who is there, channels, arguments."""
+    def _known_names(self) -> frozenset[str]:
+        """Names other than tools that prompts put in backticks: participants, channels, variables,
+        arguments.
+        """
         file = self._loaded.file
-        words = {*file.agents, *file.humans, *file.channels, *self._settings.variables}
+        names = {*file.agents, *file.humans, *file.channels, *self._settings.variables}
         for spec in self._prompt.toolbox.registry.definitions():
             arguments = spec.parameters.get("properties")
-            words |= set(arguments) if isinstance(arguments, dict) else set()
-        return frozenset(words)
+            names |= set(arguments) if isinstance(arguments, dict) else set()
+        return frozenset(names)
 
     # Texts --------------------------------------------------------------------------------------
 
     def _system(self, builder: PromptBuilder) -> Iterator[PromptText]:
-        """The components' texts in their order, those with Hubbub's words included."""
+        """The components' texts in order, including Hubbub's own."""
         context = self._prompt.context(self._prompt.thread())
         builder = self._prompt.awaited(context).builder
         components = self._settings.components
@@ -119,7 +121,7 @@ class _Agent:
                 yield PromptText(f"component {name}", text, [self._place], own=False)
 
     def _contracts(self) -> Iterator[ContractFact]:
-        """What the model would be told in each dialect of words."""
+        """The description of tools in each text dialect."""
         thread = self._prompt.thread()
         context = self._prompt.context(thread)
         contract = self._prompt.awaited(context).of(context, thread).contract
@@ -129,8 +131,8 @@ class _Agent:
                 continue
             loc: Loc = (*self._loc, "prompt", "components", "replace", f"{CONTRACT}{dialect.name}")
             replaced = loc[-1] in self._settings.components.replace
-            usual = dialect.instructions(context.tools)
-            tools = [tool.name for tool in context.tools if tool.name in usual]
+            default = dialect.instructions(context.tools)
+            tools = [tool.name for tool in context.tools if tool.name in default]
             yield ContractFact(
                 dialect.name,
                 _place(self._loaded, loc) if replaced else self._place,
@@ -142,26 +144,26 @@ class _Agent:
         components = self._settings.components
         given = {**components.add, **components.replace}[name]
         if given.text is not None:
-            return self._of_yaml(f"component {name}", given.text, (*loc, "text"))
-        return _of_file(f"component {name}", self._folder / (given.file or ""))
+            return self._yaml_text(f"component {name}", given.text, (*loc, "text"))
+        return _file_text(f"component {name}", self._folder / (given.file or ""))
 
     def _identity(self) -> Iterator[PromptText]:
         choice = self._prompt.prompts.choice
         for template in choice.versions.values() if choice else ():
-            yield _of_file(f"prompt {template.name}@{template.version}", template.path)
+            yield _file_text(f"prompt {template.name}@{template.version}", template.path)
         if self._config.instruction.strip():
             loc = (*self._loc, "instruction")
-            yield self._of_yaml("instruction", self._config.instruction, loc)
+            yield self._yaml_text("instruction", self._config.instruction, loc)
 
     def _reminder(self) -> Iterator[PromptText]:
         for n, rule in enumerate(self._settings.reminder):
-            yield self._of_yaml("reminder", rule, (*self._loc, "prompt", "reminder", n))
+            yield self._yaml_text("reminder", rule, (*self._loc, "prompt", "reminder", n))
 
     def _conversation(self) -> PromptText:
         if self._config.template is None:
-            text = _words(SHIPPED.read_text(encoding="utf-8"))
+            text = _literal_text(SHIPPED.read_text(encoding="utf-8"))
             return PromptText("conversation template", text, [self._place], own=False)
-        return _of_file("conversation template", self._folder / self._config.template)
+        return _file_text("conversation template", self._folder / self._config.template)
 
     def _templates(self) -> Iterator[TemplateText]:
         choice, components = self._prompt.prompts.choice, self._settings.components
@@ -173,26 +175,26 @@ class _Agent:
             paths.append(self._folder / self._config.template)
         return map(_template, paths)
 
-    def _of_yaml(self, what: str, text: str, loc: Loc) -> PromptText:
-        """A text of the config with its lines: those below the key that say the same."""
+    def _yaml_text(self, name: str, text: str, loc: Loc) -> PromptText:
+        """A text of the config with its source lines, matched by content below the key."""
         start = self._loaded.document.place(loc)
-        lines = start.file.read_text(encoding="utf-8").splitlines()
-        wanted = text.splitlines() or [""]
+        source = start.file.read_text(encoding="utf-8").splitlines()
+        lines = text.splitlines() or [""]
         places, at = [], start.line
-        for line in wanted:
-            until = min(len(lines), start.line + 2 * len(wanted) + 5)
-            found = (n for n in range(at, until + 1) if _says(lines[n - 1], line))
-            at = next(found, at)
+        for line in lines:
+            until = min(len(source), start.line + 2 * len(lines) + 5)
+            matches = (n for n in range(at, until + 1) if _has_text(source[n - 1], line))
+            at = next(matches, at)
             places.append(SourceLine(shown_path(start.file), at))
-        return PromptText(what, text, places)
+        return PromptText(name, text, places)
 
     @property
     def _folder(self) -> Path:
         return self._loaded.path.parent
 
 
-def _says(raw: str, line: str) -> bool:
-    """Whether this line of YAML has the text, or its beginning if it was folded."""
+def _has_text(raw: str, line: str) -> bool:
+    """Whether a line of YAML contains the text, or the start of it if folded."""
     raw, line = raw.strip(), line.strip()
     return bool(line) and (line in raw or (len(raw) > 20 and line.startswith(raw)))
 
@@ -202,16 +204,16 @@ def _place(loaded: LoadedConfig, loc: Loc) -> SourceLine:
     return SourceLine(shown_path(place.file), place.line)
 
 
-def _of_file(what: str, path: Path) -> PromptText:
+def _file_text(name: str, path: Path) -> PromptText:
     text = prompt_text(path, "the file")
     if path.suffix == SUFFIX:
-        text = _words(text)
+        text = _literal_text(text)
     places = [SourceLine(shown_path(path), n) for n in range(1, text.count("\n") + 2)]
-    return PromptText(what, text, places)
+    return PromptText(name, text, places)
 
 
-def _words(template: str) -> str:
-    """A template's own words, on the lines on which they stand; a value is an ellipsis."""
+def _literal_text(template: str) -> str:
+    """A template's literal text on its original lines, with ellipses for expressions."""
     return _CODE.sub(lambda c: "…" * c[0].startswith("{{") + "\n" * c[0].count("\n"), template)
 
 

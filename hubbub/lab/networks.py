@@ -1,8 +1,8 @@
-"""A whole network run for a case or against a recording: the real hub, its mods and agents, in this
+"""Runs a whole network for a case or against a recording: the real hub, mods and agents, in this
 process and in memory.
 
-Tools that reach out of the network (own functions, MCP servers) are not carried out: a call has the
-result that the case or the recording has for it, and one without ends the run.
+Tools that reach outside of the network (functions, MCP servers) do not run. A call returns its
+result from the case or the recording; a call without a result ends the run.
 """
 
 from __future__ import annotations
@@ -67,88 +67,88 @@ from hubbub.protocol.operations import SendResult
 __all__ = ["FaultInjector", "NetworkRun", "RunMessage", "replay", "replayed"]
 
 MOST_S = 600.0
-"""Seconds that a run may take."""
-MOST_MESSAGES = 10_000
-"""Of a run, in which notices are looked for."""
-SLOW_S = 2.0
-"""Seconds that a slow model takes more, at most."""
-UNRECORDED = "a model was asked what the recording has no answer to"
+"""Maximum duration of a run, in seconds."""
+_MAX_MESSAGES = 10_000
+"""Maximum messages of a run that are searched for notices."""
+_MAX_DELAY_S = 2.0
+"""Maximum delay of a slow model, in seconds."""
+UNRECORDED = "a model got a request that the recording has no answer to"
 _OUTWARD = frozenset({"webhooks"})
-"""Mods that would send something to somebody outside."""
+"""Mods that send data outside of the network."""
 _TURN: ContextVar[str] = ContextVar("_TURN")
-"""The turn whose model is asked."""
-Over = Callable[[str], Awaitable[None]]
-"""Waits until all of an interaction is over."""
+"""The current turn."""
+WaitForEnd = Callable[[str], Awaitable[None]]
+"""Waits until an interaction has ended."""
 Ask = Callable[[str, Mapping[str, JsonValue]], Awaitable[str | None]]
-"""What a tool answers to these arguments; None: nobody knows."""
+"""Provides a tool's result for these arguments; None if it has none."""
 _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class RunMessage:
-    """What somebody says."""
+    """A message to send in a run."""
 
     sender: str
     kind: Kind
     thread: str
-    """Canonical, of this network."""
+    """The canonical id in this network."""
     content: JsonValue
     shown: str | None = None
-    """How the content reads as text."""
+    """The content as text."""
     under: str | None = None
-    """The message that it is a reply to."""
+    """The message that it replies to."""
     mentions: tuple[str, ...] = ()
     outside: bool = False
     id: str = ""
-    """What it was called then."""
+    """The id of the recorded message."""
 
     @classmethod
     def of(cls, message: Message) -> RunMessage:
-        """What a recorded message says."""
+        """Repeat a recorded message."""
         kind: Kind = "agent" if message.sender_kind == "agent" else "human"
-        said, shown = message.content, message.text_representation
+        content, shown = message.content, message.text_representation
         return cls(
-            message.sender_id, kind, message.thread_id, said, shown, message.reply_to,
+            message.sender_id, kind, message.thread_id, content, shown, message.reply_to,
             message.mentions, message.outside, message.id,
         )  # fmt: skip
 
 
 class FaultInjector:
-    """What goes wrong in one run, by its seed: one of the faults or none, at one of the first
-    questions to the models."""
+    """Chooses one of the faults or none by the run's seed, and injects it at one of the first
+    requests to models."""
 
     def __init__(self, faults: Sequence[Fault] = (), seed: object = 0):
         random = Random(f"trouble {seed}")
         self.fault: Fault | None = random.choice([None, *faults])
-        self.seconds = random.uniform(0, SLOW_S)
+        self.seconds = random.uniform(0, _MAX_DELAY_S)
         self._until = random.randint(1, 3)
 
     def strikes(self) -> bool:
-        """Whether it does now that a model is asked."""
+        """Count a request to a model. Returns whether the fault occurs at this one."""
         self._until -= 1
         return self._until == 0
 
 
 @dataclass(slots=True)
 class RunEnd:
-    """Why no model is asked any more: what is under way ends."""
+    """The reason why a run ended early. Models get no further requests."""
 
     lacking: str | None = None
-    """A tool that has no result. None: a model was asked what the recording has no answer to."""
+    """The tool without a result; None if the recording had no answer to a request."""
     arguments: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Of the call."""
+    """The arguments of that tool's call."""
 
     @property
     def text(self) -> str:
         if self.lacking is None:
             return UNRECORDED
-        return f"there is no result of {self.lacking}, which is not carried out here"
+        return f"there is no result for {self.lacking}, which does not run in tests"
 
 
 @dataclass(slots=True)
 class NetworkRun:
-    """One run. The config's models are asked without a `tape`, where that has no answer if `live`,
-    and always if `anew`."""
+    """One run. Requests go to the config's models if there is no `tape`, if `live` and the tape has
+    no answer, or if `anew`."""
 
     loaded: LoadedConfig
     results: Mapping[str, JsonValue] = field(default_factory=lambda: _NO_RESULTS)
@@ -157,33 +157,34 @@ class NetworkRun:
     anew: bool = False
     trouble: FaultInjector = field(default_factory=FaultInjector)
     ask: Ask | None = None
-    """Who is asked for the result of a call that has none."""
+    """Provides results for calls without one."""
     end: RunEnd | None = field(default=None, init=False)
     notices: tuple[str, ...] = field(default=(), init=False)
-    """What the hub has said of it by itself."""
+    """The hub's notices in the run."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _lives: dict[str, asyncio.Task[None]] = field(default_factory=dict, init=False)
     _killed: set[str] = field(default_factory=set, init=False)
     _begun: set[str] = field(default_factory=set, init=False)
-    """Turns whose end is not on record, as far as their agents know."""
+    """Turns that their agents have not settled yet."""
     _ids: dict[str, str] = field(default_factory=dict, init=False)
-    """What recorded messages are called here."""
+    """The ids of recorded messages in this run."""
     _tokens: dict[str, str] = field(default_factory=dict, init=False)
 
-    async def run(self, history: Sequence[RunMessage], says: Sequence[RunMessage]) -> Recording:
-        """Say all that, each when all is over that came of the one before; what came of it.
+    async def run(self, history: Sequence[RunMessage], messages: Sequence[RunMessage]) -> Recording:
+        """Send the messages, each after the interaction of the previous one has ended, and record
+        the result.
 
-        Raises `UserError` for agents that cannot run so, `ConfigError` for mistakes in the config,
-        and `TimeoutError`.
+        Raises `UserError` for agents that cannot run in tests, `ConfigError` for errors in the
+        config, and `TimeoutError`.
         """
         async with asyncio.timeout(MOST_S), self.hub(open_store(MEMORY_STORE)) as hub:
-            before = [await self._say(hub, saying, silent=True) for saying in history]
-            async with self.agents(hub) as (operator, over):
+            before = [await self._send(hub, message, silent=True) for message in history]
+            async with self.agents(hub) as (operator, wait_for_end):
                 opened = list[str]()
-                while self.end is None and len(opened) < len(says):
-                    sent = await self._say(hub, says[len(opened)])
+                while self.end is None and len(opened) < len(messages):
+                    sent = await self._send(hub, messages[len(opened)])
                     opened.append(sent.message.interaction_id)
-                    await over(opened[-1])
+                    await wait_for_end(opened[-1])
                 await hub.kernel.log.settle()
                 self.notices = await _notices(hub)
             async with self._client(hub, OPERATOR, "service") as operator:
@@ -191,7 +192,7 @@ class NetworkRun:
 
     @asynccontextmanager
     async def hub(self, store: Store, clock: Clock | None = None) -> AsyncIterator[Hub]:
-        """The hub and its mods, without what would send something to somebody outside."""
+        """Run the hub and its mods, without those that send data outside."""
         file = self.loaded.file
         others = [
             name for name in file.agents if file.agent(name).kind in ("a2a", "acp", "program")
@@ -208,61 +209,63 @@ class NetworkRun:
             yield hub
 
     @asynccontextmanager
-    async def agents(self, hub: Hub) -> AsyncIterator[tuple[Client, Over]]:
-        """Within, the agents run. What waits until all of an interaction is over."""
+    async def agents(self, hub: Hub) -> AsyncIterator[tuple[Client, WaitForEnd]]:
+        """Run the agents. Yields the operator, and the function that waits for an end."""
         async with (
             self._client(hub, OPERATOR, "service") as operator,
-            _running(self._live(hub, each) for each in self.loaded.file.agents) as agents,
+            _running(self._keep_alive(hub, each) for each in self.loaded.file.agents) as agents,
         ):
             watching = asyncio.create_task(self._watch(operator))
             try:
-                yield operator, partial(self._over, operator, agents)
+                yield operator, partial(self._wait_for_end, operator, agents)
             finally:
                 watching.cancel()
                 await asyncio.wait({watching})
 
-    # What is said -------------------------------------------------------------------------------
+    # Messages -----------------------------------------------------------------------------------
 
     def _client(self, hub: Hub, name: str, kind: Kind) -> Client:
         options = ClientOptions(observe=name == OPERATOR)
         transport = MemoryTransport(hub.gateway.attach)
         return Client(transport, name, kind, token=self._tokens.get(name), options=options)
 
-    async def _say(self, hub: Hub, saying: RunMessage, *, silent: bool = False) -> SendResult:
-        operation, args = self._call(saying)
-        async with self._client(hub, saying.sender, saying.kind) as client:
-            told = await client.call(operation, cid=None, silent=silent, **args)
-        sent = SendResult.model_validate(told)
-        self._ids[saying.id] = sent.id
+    async def _send(self, hub: Hub, message: RunMessage, *, silent: bool = False) -> SendResult:
+        operation, args = self._call(message)
+        async with self._client(hub, message.sender, message.kind) as client:
+            result = await client.call(operation, cid=None, silent=silent, **args)
+        sent = SendResult.model_validate(result)
+        self._ids[message.id] = sent.id
         return sent
 
-    def _call(self, saying: RunMessage) -> tuple[str, dict[str, JsonValue]]:
-        text = saying.content if isinstance(saying.content, str) else saying.shown or "(no text)"
+    def _call(self, message: RunMessage) -> tuple[str, dict[str, JsonValue]]:
+        """The operation that sends the message, and its arguments."""
+        content = message.content
+        text = content if isinstance(content, str) else message.shown or "(no text)"
         marks: dict[str, JsonValue] = {
-            "mentions": list(saying.mentions),
-            "outside": saying.outside,
+            "mentions": list(message.mentions),
+            "outside": message.outside,
         }
-        said: dict[str, JsonValue] = {"text": text, **marks}
-        if saying.under is not None:
-            return "reply", {"message_id": self._ids.get(saying.under, saying.under), **said}
-        match thread_ids.kind_of(saying.thread):
+        args: dict[str, JsonValue] = {"text": text, **marks}
+        if message.under is not None:
+            return "reply", {"message_id": self._ids.get(message.under, message.under), **args}
+        match thread_ids.kind_of(message.thread):
             case "channel":
-                return "post_to_channel", {"channel": saying.thread.partition(".")[2], **said}
+                return "post_to_channel", {"channel": message.thread.partition(".")[2], **args}
             case "direct":
                 to: list[JsonValue] = [
-                    m for m in thread_ids.members_of(saying.thread) if m != saying.sender
+                    m for m in thread_ids.members_of(message.thread) if m != message.sender
                 ]
-                if isinstance(saying.content, str):
-                    return "send_text_message", {"to": to, **said}
-                shown = {"content": saying.content, "text_representation": saying.shown}
+                if isinstance(content, str):
+                    return "send_text_message", {"to": to, **args}
+                shown = {"content": content, "text_representation": message.shown}
                 return "send_message", {"to": to, **shown, **marks}
             case _:
-                return "broadcast_text_message", said
+                return "broadcast_text_message", args
 
-    async def _over(
+    async def _wait_for_end(
         self, operator: Client, agents: Sequence[asyncio.Task[None]], interaction: str
     ) -> None:
-        # Why there is no answer the hub says once the end is on record.
+        # The hub reports why there is no answer only after the end is recorded.
         while self._begun or await turns_of(operator, interaction) is None:
             changed = asyncio.ensure_future(self._changed.wait())
             try:
@@ -271,7 +274,7 @@ class NetworkRun:
                 changed.cancel()
             for agent in agents:
                 if agent.done():
-                    agent.result()  # raises: by itself it ends for a mistake only
+                    agent.result()  # raises: without cancellation it ends only on an error
             self._changed.clear()
 
     async def _watch(self, operator: Client) -> None:
@@ -280,10 +283,10 @@ class NetworkRun:
                 await operator.ack(item.seq)
                 self._changed.set()
 
-    # Its agents ---------------------------------------------------------------------------------
+    # Agents -------------------------------------------------------------------------------------
 
-    async def _live(self, hub: Hub, name: str) -> None:
-        """An agent, again after it was killed."""
+    async def _keep_alive(self, hub: Hub, name: str) -> None:
+        """Run an agent, and restart it when it is killed."""
         while True:
             life = self._lives[name] = asyncio.create_task(self._agent(hub, name))
             try:
@@ -320,8 +323,8 @@ class NetworkRun:
             )
 
     def recorded(self, question: CompletionRequest) -> Completion | None:
-        """What the model is to answer; None: it is asked itself. Raises `ModelError` where it may
-        not be."""
+        """The model's recorded answer; None if the request goes to the model. Raises `ModelError`
+        if it must not."""
         if self.end is not None:
             raise ModelError(self.end.text)
         if self.tape is None or self.anew:
@@ -333,14 +336,14 @@ class NetworkRun:
         return answer
 
     async def strike(self, agent: str) -> None:
-        """What goes wrong now that a model of the agent is asked. Raises `ModelError`."""
+        """Inject the fault if it is due, before a request to a model. Raises `ModelError`."""
         if not self.trouble.strikes():
             return
         match self.trouble.fault:
             case "slow_model":
                 await asyncio.sleep(self.trouble.seconds)
             case "rate_limit":
-                raise ModelError("HTTP 429, after all repetitions: too many requests")
+                raise ModelError("HTTP 429 after all retries: too many requests")
             case "agent_killed":
                 self._killed.add(agent)
                 self._lives[agent].cancel()
@@ -351,7 +354,7 @@ class NetworkRun:
                 assert_never(never)
 
     async def perform(self, tool: Tool, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
-        """As `Tool.run`. Where there is no result no model is asked any more."""
+        """Like `Tool.run`. A call without a result ends the run."""
         if tool.name in self.results:
             result = self.results[tool.name]
             return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
@@ -362,18 +365,18 @@ class NetworkRun:
         if recorded is not None and recorded.result is not None:
             return recorded.result
         if self.ask is not None and self.end is None:
-            said = await self.ask(tool.name, arguments)
-            if said is not None:
-                return said
+            answer = await self.ask(tool.name, arguments)
+            if answer is not None:
+                return answer
         self.end = self.end or RunEnd(lacking=tool.name, arguments=arguments)
         raise ToolFailed(self.end.text)
 
     async def approve(self, call: ApprovalRequest) -> Verdict:
-        """As the person did; without a recording everything, unless it is silent."""
+        """Repeat the recorded decision; without one, approve, unless the person is silent."""
         tape = self.tape
         recorded = tape.call(call.tool, call.arguments, call.site) if tape is not None else None
         if self.trouble.fault == "person_silent":
-            return Denied("nobody has decided in time", error="expired")
+            return Denied("no decision in time", error="expired")
         if recorded is None:
             return Approved(call.arguments)
         match recorded.error:
@@ -383,7 +386,7 @@ class NetworkRun:
             return Approved(recorded.changed.arguments, by=recorded.changed.by)
         return Approved(call.arguments)
 
-    # As the agents' program ---------------------------------------------------------------------
+    # The interface of the agents' program -------------------------------------------------------
 
     def turn_options(self, plan: TurnPlan) -> TurnOptions:
         return TurnOptions()
@@ -401,7 +404,7 @@ class NetworkRun:
 
 
 class _RunModel:
-    """A model of an agent of the run."""
+    """A model of an agent in the run."""
 
     def __init__(self, run: NetworkRun, agent: str, config: ModelConfig, label: str):
         self.name, self._run, self._agent = config.model, run, agent
@@ -425,10 +428,10 @@ class _RunModel:
 
 @asynccontextmanager
 async def _running(
-    lives: Iterable[Coroutine[None, None, None]],
+    coroutines: Iterable[Coroutine[None, None, None]],
 ) -> AsyncIterator[list[asyncio.Task[None]]]:
-    """Within, all of these run."""
-    tasks = [asyncio.create_task(life) for life in lives]
+    """Run the coroutines as tasks within the context."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         yield tasks
     finally:
@@ -439,9 +442,9 @@ async def _running(
 
 
 async def _notices(hub: Hub) -> tuple[str, ...]:
-    log = await hub.store.log(0, hub.kernel.log.head, MOST_MESSAGES)
-    said = (Message.model_validate_json(entry.body) for entry in log)
-    return tuple(message.text for message in said if message.is_notice)
+    log = await hub.store.log(0, hub.kernel.log.head, _MAX_MESSAGES)
+    messages = (Message.model_validate_json(entry.body) for entry in log)
+    return tuple(message.text for message in messages if message.is_notice)
 
 
 def _mod_name(entry: str | Mapping[str, object]) -> str:
@@ -449,21 +452,21 @@ def _mod_name(entry: str | Mapping[str, object]) -> str:
 
 
 def _reason(result: str) -> str:
-    """Why a call did not run, as its result says."""
-    told = json.loads(result)
-    return str(told["message"]) if isinstance(told, dict) and "message" in told else result
+    """The reason in the result of a call that did not run."""
+    value = json.loads(result)
+    return str(value["message"]) if isinstance(value, dict) and "message" in value else result
 
 
-# Against a recording ------------------------------------------------------------------------------
+# Replays of recordings ----------------------------------------------------------------------------
 
 
 async def replayed(
     run: NetworkRun, recording: Recording, changed: Collection[str] = ()
 ) -> Difference | None:
-    """The first step in which the network does not do again what was recorded; None: there is none.
-    The system prompts of agents that were `changed` are not compared.
+    """The first step that differs from the recording, if any. Does not compare the system prompts
+    of `changed` agents.
 
-    Raises what `NetworkRun.run` raises, and `UserError` for a tool whose result is not known.
+    Raises the errors of `NetworkRun.run`, and `UserError` for a tool without a result.
     """
     history = [RunMessage.of(message) for message in recording.history]
     now = await run.run(history, [RunMessage.of(message) for message in recording.asked])
@@ -474,13 +477,13 @@ async def replayed(
 
 
 def replay(config: Path | str, recording: Path | str) -> Difference | None:
-    """Play a recording to the network of a config: a regression test in one line.
+    """Replay a recording in the network of a config: a regression test in one line.
 
-        def test_refunds_go_on_as_they_did() -> None:
+        def test_refunds_are_unchanged() -> None:
             assert replay("hubbub.yaml", "refund.json") is None
 
-    Nothing is asked of a model, and no tool that reaches out is carried out. Returns the first step
-    that differs. Raises `UserError`.
+    Sends no requests to models, and runs no tools that reach outside. Returns the first step that
+    differs. Raises `UserError`.
     """
     loaded, recorded = load_valid(Path(config)), read_recording(Path(recording))
     return asyncio.run(replayed(NetworkRun(loaded, tape=Tape(recorded)), recorded))

@@ -1,7 +1,7 @@
-"""What models read before anything has happened: the system message of a turn with a person.
+"""Previews of prompts: the system message at the start of a turn with a person.
 
-As in a turn: the tools that are described, the chapter of a dialect about calling them, and for an
-agent with roles what each of them is told. Nothing is run, and nobody is asked.
+Identical to that of a real turn, including the described tools and the dialect's instructions. For
+an agent with roles, one preview per role. Runs nothing, and sends no requests.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class PromptPreview:
 
     prompt: SystemPrompt
     text: str
-    """All of it."""
+    """The whole message."""
     role: Role | None = None
     tool: str | None = None
-    """The executor of a plan reads of the one tool of its step: this one, for example."""
+    """The example tool of a plan's executor, which reads only about its step's tool."""
     tools: tuple[ToolSpec, ...] = ()
-    """What it may call at first, where the endpoint is told of it; else the text tells."""
+    """The initial tools in the request; empty if the text describes them."""
 
     @property
     def tokens(self) -> dict[str, int]:
@@ -56,25 +56,27 @@ class PromptPreview:
 
 
 def previews(prompt: AgentPrompt) -> tuple[PromptPreview, ...]:
-    """What the agent's model reads; of an agent with roles, what each of them reads.
+    """The preview of an agent's model, or of each of its roles.
 
-    Raises `ConfigError` when a template of the user fails.
+    Raises `ConfigError` if a user's template fails.
     """
-    return tuple(_of_roles(prompt) if prompt.config.kind in KINDS else [_of_model(prompt)])
+    return tuple(
+        _role_previews(prompt) if prompt.config.kind in KINDS else [_model_preview(prompt)]
+    )
 
 
-def _of_model(prompt: AgentPrompt) -> PromptPreview:
+def _model_preview(prompt: AgentPrompt) -> PromptPreview:
     thread, toolbox, config = prompt.thread(), prompt.toolbox, prompt.config
     context = prompt.context(thread)
     system = prompt.awaited(context).of(context, thread)
     model = _model(prompt, config.model)
     offers = initial_tools(toolbox, first_tool(toolbox, config.begin_with))
-    nothing = ContextBudget(model.context, FixedMessage(""))
+    empty = ContextBudget(model.context, FixedMessage(""))
     client = PromptClient(
         model.model,
         offers,
         system.body,
-        nothing,
+        empty,
         model.choice,
         system.closing,
         contract=system.contract,
@@ -82,7 +84,7 @@ def _of_model(prompt: AgentPrompt) -> PromptPreview:
     return PromptPreview(system, client.opening, tools=_tools(client))
 
 
-def _of_roles(prompt: AgentPrompt) -> Iterator[PromptPreview]:
+def _role_previews(prompt: AgentPrompt) -> Iterator[PromptPreview]:
     context = _role_context(prompt)
     for role in ROLES_OF[prompt.config.kind]:
         consult = _consult(context, role)
@@ -94,12 +96,12 @@ def _of_roles(prompt: AgentPrompt) -> Iterator[PromptPreview]:
 
 
 def _tools(client: PromptClient) -> tuple[ToolSpec, ...]:
-    """What the endpoint is told of its tools with the first question."""
+    """The tools in the first request."""
     return tuple(client.question((), client.choice.current).tools)
 
 
 def _role_context(prompt: AgentPrompt) -> RoleContext:
-    """What a turn of the agent would ask its roles with."""
+    """The context in which a turn of the agent consults its roles."""
     config, toolbox, thread = prompt.config, prompt.toolbox, prompt.thread()
     context = prompt.context(thread)
     targets = config.roles.targets
@@ -119,7 +121,7 @@ def _role_context(prompt: AgentPrompt) -> RoleContext:
 
 
 def _consult(context: RoleContext, role: Role) -> AskRole | None:
-    """The first question to the role. None: there is no tool whose call it could prepare."""
+    """The first request to the role; None for an executor without any tool to call."""
     if role != "executor" or context.kind == "executor":
         return AskRole(1, role, WorkState())
     tool = next(iter(context.specs), None)
@@ -130,7 +132,7 @@ def _consult(context: RoleContext, role: Role) -> AskRole | None:
 
 
 def _model(prompt: AgentPrompt, name: str) -> AgentModel:
-    """Nobody, by the name of a model of the config, who is spoken to as that one at first."""
+    """A placeholder with the name, and the initial dialect, of a model in the config."""
     config: ModelConfig | None = prompt.loaded.file.models.get(name)
     choice = DialectChoice(config, EndpointLimits()) if config is not None else DialectChoice()
     return AgentModel(_UnreachableModel(config.model if config is not None else name), choice)
@@ -138,7 +140,7 @@ def _model(prompt: AgentPrompt, name: str) -> AgentModel:
 
 @dataclass(frozen=True, slots=True)
 class _UnreachableModel:
-    """Stands where a model would be asked."""
+    """A placeholder for a model, which must not be called."""
 
     name: str
 
@@ -148,4 +150,4 @@ class _UnreachableModel:
         raise RuntimeError(f"{self.name} is not asked {question} here ({on_delta})")
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing."""

@@ -1,4 +1,4 @@
-"""Reports of cases for other programs, and for the next time."""
+"""Reports of case results, for other programs and for comparison with the next run."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from hubbub.agents.prompt.escape import reveal
 __all__ = ["CaseVerdict", "PreviousResults", "Suite", "write_junit"]
 
 Counts = tuple[int, int]
-"""Runs that passed, and runs that were answered."""
+"""Runs that passed, and runs that completed."""
 _COUNTS = TypeAdapter(dict[str, Counts])
 
 
 class PreviousResults:
-    """What came of cases the last time, by their names, in a file beside the config."""
+    """The results of cases in the last run, by name, in a file next to the config."""
 
     def __init__(self, folder: Path):
         self._path = folder / ".hubbub-tests.json"
         self.counts: Mapping[str, Counts] = {}
-        with suppress(OSError, ValueError):  # without one there is nothing to compare
+        with suppress(OSError, ValueError):  # without the file there is nothing to compare
             self.counts = _COUNTS.validate_json(self._path.read_bytes())
 
     def put(self, counts: Mapping[str, Counts]) -> None:
-        """Write these over what is known."""
-        with suppress(OSError):  # a folder that is only read has no last time
+        """Store new results, replacing those of the same cases."""
+        with suppress(OSError):  # a read-only folder stores no results
             self._path.write_bytes(_COUNTS.dump_json({**self.counts, **counts}, indent=1))
 
 
@@ -40,12 +40,12 @@ class PreviousResults:
 
 @dataclass(frozen=True, slots=True)
 class CaseVerdict:
-    """What came of one case. `error`: it could not be judged."""
+    """The result of one case. `error`: it could not be judged."""
 
     name: str
     status: Literal["passed", "failed", "error"]
-    told: str
-    """In a few words; for failures and errors."""
+    summary: str
+    """A short message; for failures and errors."""
     details: str = ""
     seconds: float = 0.0
 
@@ -86,8 +86,8 @@ def _suite(suite: Suite) -> Element:
         )
         if verdict.status != "passed":
             kind = "failure" if verdict.status == "failed" else "error"
-            told = SubElement(case, kind, message=reveal(verdict.told))
-            told.text = reveal(verdict.details)
+            problem = SubElement(case, kind, message=reveal(verdict.summary))
+            problem.text = reveal(verdict.details)
     return element
 
 
