@@ -1,6 +1,6 @@
-"""Recordings: interactions with their turns, as the log has them, to be played again.
+"""Recordings: interactions and their turns from the log, for replay.
 
-Models and tools answer as they have answered then (`Tape`); what differs is shown (`difference`).
+`Tape` replays the answers of models and tools. `difference` compares two recordings.
 """
 
 from __future__ import annotations
@@ -40,39 +40,39 @@ __all__ = [
 ]
 
 HISTORY = 20
-"""Messages of a thread that are recorded from before the interactions: agents are shown no more."""
+"""Maximum earlier messages recorded per thread; agents see no more."""
 
 
 class Recording(BaseModel):
-    """Interactions, as they went."""
+    """Recorded interactions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     history: tuple[Message, ...] = ()
-    """What was said before, oldest first."""
+    """Earlier messages, oldest first."""
     messages: tuple[Message, ...]
-    """Those of the interactions, oldest first."""
+    """The messages of the interactions, oldest first."""
     turns: tuple[Turn, ...]
-    """In the order in which they began."""
+    """In order of their start."""
 
     @property
     def asked(self) -> list[Message]:
-        """What people have said, which opened the interactions."""
+        """The messages of people, which opened the interactions."""
         return [m for m in self.messages if m.sender_kind == "human" and m.spoken_by is None]
 
     def text(self) -> str:
-        """As JSON, in one line."""
+        """The recording as one line of JSON."""
         return self.model_dump_json(exclude_defaults=True)
 
 
 class Cassette(BaseModel):
-    """What one run of a case was answered."""
+    """The recording of one run of a case."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     case: str
     run: int = 0
-    """Its number, which says what went wrong in it."""
+    """The run's number, which determines its fault."""
     recording: Recording
 
 
@@ -84,20 +84,20 @@ def read_recording(path: Path) -> Recording:
         raise UserError(f"{shown_path(path)} cannot be read: {exc.strerror}") from exc
     except ValidationError as exc:
         where = ".".join(map(str, exc.errors()[0]["loc"]))
-        raise UserError(f"{shown_path(path)} is no recording: {where or 'no JSON'}") from exc
+        raise UserError(f"{shown_path(path)} is not a recording: {where or 'not JSON'}") from exc
 
 
 async def record(
     operator: Client, interactions: Sequence[str], history: Sequence[Message] | None = None
 ) -> Recording:
-    """These interactions (`i42`) of a network, which must be over, and those that their turns go
-    on with. Without a `history` the operator observes the log, from a position before them.
+    """Record interactions (`i42`) of a network, and those that their turns continue. All must have
+    ended. Without `history`, the operator must observe the log from a position before them.
 
-    Raises `UserError`, and `OperationError` for an interaction that there is not.
+    Raises `UserError`, and `OperationError` for an unknown interaction.
     """
     messages, turns = list[Message](), list[Turn]()
     interactions = list(interactions)
-    for interaction in interactions:  # which grows meanwhile
+    for interaction in interactions:  # grows during the iteration
         ended = await turns_of(operator, interaction)
         if ended is None:
             raise UserError(f"{interaction} is not over yet: a turn of it runs, or a request waits")
@@ -122,7 +122,7 @@ async def record(
 
 
 async def _history(operator: Client, before: int) -> list[Message]:
-    """What people and agents had said last in each thread."""
+    """The last messages of people and agents in each thread."""
     threads: dict[str, deque[Message]] = {}
     if operator.ready.cursor < before - 1:
         async for item in operator.events():
@@ -140,10 +140,10 @@ async def _history(operator: Client, before: int) -> list[Message]:
 
 
 class Cassettes:
-    """The recordings of a file of cases, which lie beside it: one line of JSON for each run."""
+    """The recordings for a file of cases, in a file next to it: one line of JSON per run."""
 
     def __init__(self, cases: Path):
-        """Raises `UserError` for a file that has none of that."""
+        """Raises `UserError` for an invalid file."""
         self.path = cases.with_suffix(".cassettes.jsonl")
         self._lines: dict[str, list[Cassette]] = {}
         try:
@@ -154,18 +154,18 @@ class Cassettes:
             raise UserError(f"{shown_path(self.path)} holds no cassettes: record anew") from exc
 
     def of(self, case: str) -> Sequence[Cassette]:
-        """Those of a case, by run."""
+        """The cassettes of a case, ordered by run."""
         return self._lines.get(case, ())
 
     def put(self, case: str, cassettes: Iterable[Cassette]) -> None:
-        """Write these in place of the case's. Raises `OSError`."""
+        """Replace the cassettes of a case. Raises `OSError`."""
         self._lines[case] = sorted(cassettes, key=lambda cassette: cassette.run)
         lines = (each for several in self._lines.values() for each in several)
         text = "".join(f"{line.model_dump_json(exclude_defaults=True)}\n" for line in lines)
         self.path.write_text(text, encoding="utf-8")
 
 
-# Playing it ---------------------------------------------------------------------------------------
+# Replay -------------------------------------------------------------------------------------------
 
 _CHANGING = re.compile(
     r'(?:, )?"(?:present|absent|queued)": (?:\[[^\]]*\]|\{[^}]*\})'
@@ -174,8 +174,8 @@ _CHANGING = re.compile(
 
 
 def steady(text: str) -> str:
-    """The text without what is another one each time: ids of messages, times, who was connected
-    when a message was sent."""
+    """Mask the parts of a text that vary between runs: ids of messages, times, and the participants
+    connected when a message was sent."""
     return _CHANGING.sub(lambda found: f"{found['id']}*" if found["id"] else "*", text)
 
 
@@ -183,7 +183,7 @@ _Cause = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def _cause(agent: str, messages: Iterable[Message]) -> _Cause:
-    """What a turn is recognised by: whose it is, and what it answers."""
+    """Identifies a turn in any run: its agent, and the messages that it answers."""
     return agent, tuple((message.sender_id, steady(message.text)) for message in messages)
 
 
@@ -196,7 +196,7 @@ def _causes(recording: Recording) -> list[tuple[_Cause, Turn]]:
 
 
 class Tape:
-    """Answers for the models and tools of agents that do again what a recording has."""
+    """Replays a recording's answers of models and tools."""
 
     def __init__(self, recording: Recording):
         self._left = _causes(recording)
@@ -205,7 +205,7 @@ class Tape:
         self._answered: dict[str, int] = {}
 
     def begin(self, info: TurnInfo) -> None:
-        """A turn begins, or is taken up again after its process has died."""
+        """Begin a turn, or resume it after its process died."""
         self._answered.pop(info.id, None)
         if info.id in self._turns:
             return
@@ -215,8 +215,8 @@ class Tape:
             self._turns[info.id] = self._left.pop(found)[1]
 
     def answer(self, turn: str, question: CompletionRequest) -> Completion | None:
-        """What the model has said to this; None: it was not asked this. Raises `ModelError` where
-        it had no answer then."""
+        """The recorded answer to a request; None if the request is not recorded. Raises
+        `ModelError` if the recorded request failed."""
         recorded = self._turns.get(turn)
         if recorded is None:
             return None
@@ -224,7 +224,7 @@ class Tape:
             [s for s in recorded.steps if s.made is None or s.tokens_in],
             self._answered.get(turn),
         )
-        # A process that takes the turn up may ask again what the one before was answered.
+        # A process that resumes the turn can repeat requests of the previous process.
         places = range(len(steps), -1, -1) if at is None else (at,)
         n = next((n for n in places if _fits(recorded, steps, n, question)), None)
         if n is None:
@@ -239,8 +239,8 @@ class Tape:
     def call(
         self, name: str, arguments: Mapping[str, JsonValue], site: CallSite
     ) -> ToolCallRecord | None:
-        """The call as it went, at this place of its turn or with the same arguments elsewhere;
-        None: it is not recorded."""
+        """The recorded call at this position of the turn, or elsewhere with the same arguments;
+        None if there is none."""
         recorded = self._turns.get(site.turn)
         steps = recorded.steps if recorded is not None else ()
         calls = next((step.calls for step in steps if step.n == site.step), ())
@@ -250,22 +250,21 @@ class Tape:
 
 
 def _alike(call: ToolCallRecord, arguments: Mapping[str, JsonValue]) -> bool:
-    """Whether these are the arguments of the call, as the model wrote them or as it ran."""
+    """Whether a call has these arguments, either as the model wrote them or as the call ran."""
     known = [call.arguments, call.ran_with]
     return steady(_dumped(arguments)) in [steady(_dumped(each)) for each in known]
 
 
 def _fits(turn: Turn, steps: Sequence[Step], n: int, question: CompletionRequest) -> bool:
-    """Whether the question is that of step `n`, from 0, or after the last. Its prompts are; and
-    what a model without a dialect of words is shown of its tools' last results. A role's prompts
-    are not on record."""
+    """Whether the request is that of step `n`, from 0, or the one after the last step. Compares the
+    prompts, and with native calls also the last results. A role's prompts are not recorded."""
     if n < len(steps) and steps[n].role is not None:
         return True
     asked = [steady(message["content"] or "") for message in question.messages]
     words = asked[0].endswith(QUESTION_PROMPT)
     if words != (n < len(steps) and steps[n].made == "confirm"):
         return False
-    if words:  # asked beside the turn's own question, with a system message that is not on record
+    if words:  # a separate request, whose system message is not recorded
         return asked[1] == steady(turn.prompt or "")
     if asked[:2] != [steady(turn.system_prompt or ""), steady(turn.prompt or "")]:
         return False
@@ -275,7 +274,7 @@ def _fits(turn: Turn, steps: Sequence[Step], n: int, question: CompletionRequest
 
 
 def _answer(step: Step) -> Completion:
-    """The model's answer of which the step was made. Calls are given as such in every dialect."""
+    """The model's answer that led to the step. Calls are native in every dialect."""
     calls = (
         CallRequest(c.id, c.name, c.arguments if isinstance(c.arguments, str) else _json(c))
         for c in step.calls
@@ -294,12 +293,12 @@ def _answer(step: Step) -> Completion:
     )
 
 
-# What differs -------------------------------------------------------------------------------------
+# Differences --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first step that is not as it was."""
+    """The first step that differs."""
 
     where: str
     """`clerk: step 2 of its turn about 'where is my lamp'`"""
@@ -312,8 +311,8 @@ class Difference:
 
 
 def difference(then: Recording, now: Recording, changed: Collection[str] = ()) -> Difference | None:
-    """The first step in which two runs differ, in the order of the first; None: they do not. Agents
-    whose system prompt was `changed` may have another one."""
+    """The first step in which two runs differ, in the order of the first run; None if they are
+    equal. Ignores the system prompts of `changed` agents."""
     left, missing = _causes(now), None
     for cause, turn in _causes(then):
         n = next((n for n, (known, _) in enumerate(left) if known == cause), None)
@@ -341,7 +340,7 @@ def _differs(named: str, then: Turn, now: Turn, changed: Collection[str]) -> Dif
 
 
 def _broken_off(turn: Turn) -> bool:
-    """Whether it is without an end of its own: that another turn differs may be why."""
+    """Whether a turn has no regular end, possibly because another turn differs."""
     return turn.end is None or turn.end.outcome == "model_error"
 
 
@@ -355,7 +354,7 @@ def _named(cause: _Cause) -> str:
 
 
 def _blocks(turn: Turn) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What can differ, part by part, as lines."""
+    """The comparable parts of a turn, by name, as lines."""
     yield SYSTEM, _lines(turn.system_prompt or "")
     yield "the prompt", _lines(turn.prompt or "")
     for step in turn.steps:
