@@ -203,7 +203,7 @@ class LlmAgent:
             except TypeError as exc:
                 raise ConfigError(f"{self._place}: tools: {exc}") from exc
             if not tools:
-                what = f"{self._place}: tools: {one!r} is not a function, and contains no `@tool`"
+                what = f"{self._place}: tools: {one!r} is not a function, and has no `@tool`"
                 raise ConfigError(what)
             found += [(f"{_OBJECT}{tool.name}", tool) for tool in tools]
         return found

@@ -82,7 +82,7 @@ def _function(file: str, name: str, value: object) -> dict[str, str | int | None
     except TypeError as error:
         return {"path": file, "line": None, "message": f"{name} cannot be a tool: {error}"}
     if not tools:
-        message = f"{name} is not a function, and contains no `@tool`"
+        message = f"{name} is not a function, and has no `@tool`"
         return {"path": file, "line": None, "message": message}
     if len(tools) > 1 or name == EVERY:  # the agent's tools are determined at run time
         return {"tool": None, "permission": None}

@@ -99,7 +99,7 @@ async def test_yaml_may_name_an_agent_of_python_and_say_more_of_it(
     for tools, names in (("shop.py:*", {"price", "stock"}), ("shop.py:clerk", None)):
         config = AgentConfig.model_validate({"tools": [str(tmp_path / tools)]})
         if names is None:
-            with pytest.raises(ConfigError, match="is not a function, and contains no `@tool`"):
+            with pytest.raises(ConfigError, match="is not a function, and has no `@tool`"):
                 ToolKit(config, "a", tmp_path)
         else:
             assert set(ToolKit(config, "a", tmp_path).own_names.values()) == names

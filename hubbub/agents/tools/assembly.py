@@ -215,7 +215,7 @@ class ToolKit:
         except TypeError as exc:
             raise ConfigError(f"{place} cannot be a tool: {exc}") from exc
         if not tools:
-            raise ConfigError(f"{place} is not a function, and contains no `@tool`")
+            raise ConfigError(f"{place} is not a function, and has no `@tool`")
         if len(tools) == 1 and not every:
             return {place: tools[0]}
         return {f"{place}.{tool.name}": tool for tool in tools}
