@@ -3,7 +3,7 @@
 A network with scripted agents runs, people and agents talk, and every view of
 `tests/browser/support/scene.py` is brought up, light and dark, wide and narrow, into
 docs/screenshots/<view>-<wide|narrow>-<light|dark>.png. So are those of
-`tests/browser/support/workplace.py`, in a network with mods.
+`tests/browser/support/workspace.py`, in a network with mods.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.browser.support.agents import NEWSROOM, newsroom_script  # noqa: E402
 from tests.browser.support.desk import NARROW, WIDE, Desk, Desks, Seats  # noqa: E402
 from tests.browser.support.room import Room  # noqa: E402
 from tests.browser.support.scene import VIEWS, View, a_morning  # noqa: E402
-from tests.browser.support.workplace import MODS, WORKPLACE_VIEWS, a_workday  # noqa: E402
+from tests.browser.support.workspace import MODS, WORKPLACE_VIEWS, a_workday  # noqa: E402
 
 PICTURES = ROOT / "docs" / "screenshots"
 SIZES = {"wide": WIDE, "narrow": NARROW}

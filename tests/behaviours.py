@@ -608,7 +608,7 @@ CHARGE: dict[str, str] = {
     "H-87": "A prompt shows each sender's kind, who spoke for an agent, and what is from outside.",
     "H-88": "A turn that has read something from outside knows it, also when it is taken up again.",
     "H-89": "What a turn says that has read something from outside is marked so.",
-    "H-90": "A tool with `confirm: tainted` asks a person only in turns that read such things.",
+    "H-90": "A tool with `confirm: untrusted` asks a person only in turns that read such things.",
     "H-91": "A Python agent hands on work, and gets its one result or an error that says why not.",
     "H-92": "What a handler gives back for a task is its report.",
     "H-93": "Who asks says that it waits; what would close a circle of waits is refused by name.",

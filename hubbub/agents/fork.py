@@ -226,7 +226,7 @@ class HelperHost:
             async with asyncio.timeout(within) as limit:
                 result = await self._result(fork, place, untrusted)
         except ToolFailed as exc:
-            read = untrusted or exc.outside
+            read = untrusted or exc.untrusted
             await self._post(place, 1, f"{name}, no result", exc.message, untrusted=read)
             raise
         except TimeoutError as exc:
@@ -355,7 +355,7 @@ class HelperHost:
             return UntrustedText(end.reason or "done") if read else end.reason or "done"
         words = f"failed: {end.outcome}: {end.reason}"
         words = f"{words}; it said: {end.text}" if end.text else words
-        raise ToolFailed(words, error=end.outcome, outside=read)
+        raise ToolFailed(words, error=end.outcome, untrusted=read)
 
     def _prompt_client(self, fork: Fork, names: Collection[str]) -> PromptClient:
         turn, message = self.prompt_client, FixedMessage(_prompt(fork))

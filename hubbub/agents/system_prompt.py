@@ -202,4 +202,4 @@ def has_untrusted_content(messages: Iterable[Message], passages: bool, toolbox: 
     """Whether a prompt with these messages, and perhaps passages, has untrusted content."""
     search = toolbox.registry.get(SEARCH_KNOWLEDGE)
     untrusted = passages and search is not None and search.untrusted
-    return untrusted or any(message.outside for message in messages)
+    return untrusted or any(message.untrusted for message in messages)

@@ -134,7 +134,7 @@ class _Service:
                     to=endpoint.to,
                     text=text,
                     mentions=list(endpoint.mentions),
-                    outside=True,
+                    untrusted=True,
                 )
         except OperationError as error:
             raise _refused(endpoint, error) from error

@@ -237,7 +237,7 @@ class Bridge:
         root = self._pairs.by_theirs(message.thread) if message.thread else None
         quoted = self._pairs.by_theirs(message.quotes) if message.quotes else None
         client = await self._puppet(message.person)
-        args: dict[str, object] = {"text": message.text, "outside": True}
+        args: dict[str, object] = {"text": message.text, "untrusted": True}
         if quoted is not None:
             args["quote"] = {"message_id": quoted.ours}
         operation = "post_to_channel" if root is None else "reply"
@@ -258,7 +258,7 @@ class Bridge:
                 IncomingMessage(id, edit.person, edit.channel, text, quotes=edit.message)
             )
             return
-        args = {"message_id": pair.ours, "text": edit.text, "outside": True}
+        args = {"message_id": pair.ours, "text": edit.text, "untrusted": True}
         await client.call("edit_message", cid=self._cid(edit.id), **args)
 
     async def _delete(self, deletion: Deleted) -> None:

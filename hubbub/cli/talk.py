@@ -341,7 +341,7 @@ def send(
     broadcast: Annotated[
         bool, typer.Option("--broadcast", "-b", help="Send the text to everyone.")
     ] = False,
-    speak_as: Annotated[
+    on_behalf_of: Annotated[
         str | None,
         typer.Option("--speak-as", help="Send as this agent, which you have taken over."),
     ] = None,
@@ -368,7 +368,7 @@ def send(
     With --wait the exit code is 1 if no agent answers, and Ctrl-C stops the agents' turns.
     """
     operation, args = _message(words, channel, broadcast)
-    args |= _send_options(speak_as, mode)
+    args |= _send_options(on_behalf_of, mode)
     target = NetworkTarget(address, token)
     person = default_person(target, as_)
     limit = timeout if wait else None
@@ -384,7 +384,7 @@ async def _send(
     as_json: bool,
 ) -> None:
     """Send, report it, and wait up to `wait_s` seconds for the answers (None: do not wait)."""
-    speaker = args.get("speak_as", person)
+    speaker = args.get("on_behalf_of", person)
     async with joined(target, person, cursor="latest") as client:
         if "to" in args:
             people = {each.id for each in client.ready.participants}
@@ -433,9 +433,9 @@ def _message(words: list[str], channel: str | None, broadcast: bool) -> tuple[st
     return "send_text_message", {"to": words[0], "text": " ".join(words[1:])}
 
 
-def _send_options(speak_as: str | None, mode: str | None) -> dict[str, str]:
+def _send_options(on_behalf_of: str | None, mode: str | None) -> dict[str, str]:
     """The options of a message, as arguments. Raises `UserError`."""
     if mode is not None and mode not in _MODES:
         raise UserError(f"there is no mode {mode!r}{nearest(mode, _MODES)}")
-    options = {"speak_as": speak_as, "mode": mode}
+    options = {"on_behalf_of": on_behalf_of, "mode": mode}
     return {name: value for name, value in options.items() if value is not None}

@@ -60,7 +60,7 @@ def _has_owner(people: Mapping[str, JsonValue]) -> bool:
 
 def _check_confirmed(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
     for tool, settings in _map(agent.get("tool_settings")).items():
-        if _map(settings).get("confirm") in (True, "tainted"):
+        if _map(settings).get("confirm") in (True, "untrusted"):
             document.report(
                 (*loc, "tool_settings", tool, "confirm"),
                 f"no one can approve calls of {tool}: give a person in humans the role owner, or "

@@ -37,10 +37,10 @@ class ToolConfig(Section):
 
     permission: Literal["read", "write", "admin"] | None = None
     """The permission it needs; `permission_mode` depends on it."""
-    confirm: bool | Literal["tainted"] | None = None
+    confirm: bool | Literal["untrusted"] | None = None
     """Whether a person must approve each call; tainted: only in turns that have read data from
     outside the network (tool results, files, messages that contain them)."""
-    outside: bool | None = None
+    untrusted: bool | None = None
     """Whether its results come from outside the network and taint a turn that reads them. Default:
     the tool's own (yes for functions and MCP tools, no for the hub's operations)."""
     timeout: Span | None = None

@@ -114,7 +114,7 @@ class AnswerTool:
         cid = write_id(site.turn, site.step, _COPIES + n)
         call = partial(self._caller.call, "write_file", cid=cid, name=file.name, text=text)
         try:
-            stored = await (call(outside=True) if site.untrusted else call())
+            stored = await (call(untrusted=True) if site.untrusted else call())
         except OperationError:
             return None
         return f"file:{stored['id']}" if isinstance(stored, dict) else None

@@ -98,7 +98,7 @@ class RunMessage:
     under: str | None = None
     """The message that it replies to."""
     mentions: tuple[str, ...] = ()
-    outside: bool = False
+    untrusted: bool = False
     id: str = ""
     """The id of the recorded message."""
 
@@ -109,7 +109,7 @@ class RunMessage:
         content, shown = message.content, message.text_representation
         return cls(
             message.sender_id, kind, message.thread_id, content, shown, message.reply_to,
-            message.mentions, message.outside, message.id,
+            message.mentions, message.untrusted, message.id,
         )  # fmt: skip
 
 
@@ -243,7 +243,7 @@ class NetworkRun:
         text = content if isinstance(content, str) else message.shown or "(no text)"
         marks: dict[str, JsonValue] = {
             "mentions": list(message.mentions),
-            "outside": message.outside,
+            "untrusted": message.untrusted,
         }
         args: dict[str, JsonValue] = {"text": text, **marks}
         if message.under is not None:

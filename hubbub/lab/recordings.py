@@ -58,7 +58,7 @@ class Recording(BaseModel):
     @property
     def asked(self) -> list[Message]:
         """The messages of people, which opened the interactions."""
-        return [m for m in self.messages if m.sender_kind == "human" and m.spoken_by is None]
+        return [m for m in self.messages if m.sender_kind == "human" and m.sent_by is None]
 
     def text(self) -> str:
         """The recording as one line of JSON."""

@@ -358,13 +358,13 @@ class Host:
         *,
         text: str | None = None,
         cause: str | None = None,
-        outside: bool = False,
+        untrusted: bool = False,
     ) -> Draft:
         """A message that edits or deletes another one. It is in the same thread, has the same
         recipients, and wakes no agent. The mod must check that the caller has permission. The
         sender stays the same if that is the caller or an agent the caller acted for. Raises
         `OperationError` for content that is too large."""
-        speech = Speech(cause=cause or message.id, outside=outside)
+        speech = Speech(cause=cause or message.id, untrusted=untrusted)
         draft = self._port.draft(
             call, OutgoingMessage(message.thread_id, content, text, speech), message
         )
@@ -403,7 +403,7 @@ class Host:
         timer_of: str,
         wakes: Iterable[str],
         once: str,
-        outside: bool = False,
+        untrusted: bool = False,
     ) -> int:
         """Post a message of the hub that opens a new interaction for a timer of `timer_of`. Its
         budget is a person's if that is a person or `operator` (who runs the network), else half of
@@ -411,7 +411,7 @@ class Host:
         and mentions the others. `once` is an idempotency key that survives restarts. Returns the
         position when it is durable. Raises `OperationError`, `StoreUnavailable`."""
         draft = self._notice(thread, text, details, wakes)
-        draft = draft.replace(purpose=TimerMark(timer_of), outside=outside)
+        draft = draft.replace(purpose=TimerMark(timer_of), untrusted=untrusted)
         return await self._port.post(draft, self._idempotency_key(once))
 
     def _notice(

@@ -67,8 +67,8 @@ def _check_replacement(old: Draft, new: Draft) -> None:
     if not isinstance(new, Draft):
         raise TypeError(f"Replace needs a Draft, not {new!r:.100}")
     changes = {name: getattr(new, name) for name in _REPLACEABLE}
-    marked = old.outside or new.outside is True  # the mark cannot be removed
-    if old.replace(**changes, outside=marked) != new:
+    marked = old.untrusted or new.untrusted is True  # the mark cannot be removed
+    if old.replace(**changes, untrusted=marked) != new:
         raise ValueError("on_message replaced a message's sender, thread or recipients")
     _check_types(new)
     to_json(list(changes.values()))  # raises ValueError for a value that cannot be serialized

@@ -71,7 +71,7 @@ class SearchHit(NamedTuple):
     title: str
     score: float
     """The rank, higher is better: `-bm25(table)`."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether it carries content from outside the network."""
 
 

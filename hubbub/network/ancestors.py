@@ -41,15 +41,17 @@ class Ancestors:
                 e.interaction,
                 e.hop,
                 e.hop_limit,
-                draft.outside,
+                draft.untrusted,
             )
 
     def recent(self, seq: int) -> Ancestor | None:
         """The message at `seq`, if it is in memory."""
-        at, thread_no, sender, interaction, hop, limit, outside = self._ring[seq % REMEMBERED]
+        at, thread_no, sender, interaction, hop, limit, untrusted = self._ring[seq % REMEMBERED]
         if at != seq or seq == 0:
             return None
-        return Ancestor(thread_no, sender, interaction or interaction_id(seq), hop, limit, outside)
+        return Ancestor(
+            thread_no, sender, interaction or interaction_id(seq), hop, limit, untrusted
+        )
 
     async def ancestor(self, seq: int) -> Ancestor | None:
         """The message at `seq`; None if there is none. Raises `StoreUnavailable`."""
@@ -62,7 +64,7 @@ class Ancestors:
         message = json.loads(body)
         opened = int(message["interaction_id"][1:])
         opener = message if opened == seq else json.loads(await self._store.message(opened) or body)
-        by_person = opener["sender_kind"] == "human" or "spoken_by" in opener
+        by_person = opener["sender_kind"] == "human" or "sent_by" in opener
         by_person = by_person or self._state.set_by_person(opener.get("timer_of"))
         limit = self._router.hop_limit("human" if by_person else opener["sender_kind"])
         thread = self._state.threads.ensure(message["thread_id"])
@@ -72,5 +74,5 @@ class Ancestors:
             message["interaction_id"],
             message["hop"],
             limit,
-            message.get("outside", False),
+            message.get("untrusted", False),
         )

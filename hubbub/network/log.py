@@ -125,7 +125,7 @@ class Entry(Struct, eq=False):
 
     def __post_init__(self) -> None:
         draft = self.draft
-        self.by_person = draft.sender_kind == "human" or draft.spoken_by is not None
+        self.by_person = draft.sender_kind == "human" or draft.sent_by is not None
 
     def fail(self, error: Exception) -> None:
         """Report to all waiters that the entry is not in the log."""

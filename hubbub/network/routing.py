@@ -57,7 +57,7 @@ class Sender(NamedTuple):
 
     id: str
     kind: Kind
-    spoken_by: str | None = None
+    sent_by: str | None = None
     """The person speaking for the agent."""
 
 
@@ -152,7 +152,7 @@ class Router:
         reply_to: str | None = None,
     ) -> Draft:
         """A draft of a message from `sender` in `thread`. Raises `OperationError`."""
-        speaker, kind, spoken_by = sender
+        speaker, kind, sent_by = sender
         text = content if isinstance(content, str) else text_representation or ""
         if text is not content or text_representation is not None or len(text) > self._short:
             self.check_size(content, text_representation)
@@ -160,8 +160,8 @@ class Router:
             raise forbidden("only the mod itself posts in its thread")
         if HUB in thread.members:
             check_readers(thread.members, self._state)
-        if speech.speak_as is not None or speech.mode is not None:
-            _check_person(kind, speech, spoken_by)
+        if speech.on_behalf_of is not None or speech.mode is not None:
+            _check_person(kind, speech, sent_by)
         mentions: tuple[str, ...] = ()
         unresolved: tuple[str, ...] = ()
         if speech.mentions or "@" in text:
@@ -181,8 +181,8 @@ class Router:
             tuple(map(_unstamped, speech.attachments)) if speech.attachments else (),
             speech.cause,
             unresolved,
-            spoken_by,
-            speech.outside,
+            sent_by,
+            speech.untrusted,
             speech.mode,
             speech.awaits,
             silent=speech.silent,
@@ -256,7 +256,7 @@ class Router:
                 return decide_result(draft.recipients, asker, draft.sender_kind, state.agents)
         at_limit = entry.hop >= entry.hop_limit
         # A message on behalf of an agent wakes as a person's.
-        voice = draft.sender_kind if draft.spoken_by is None else "human"
+        voice = draft.sender_kind if draft.sent_by is None else "human"
         if thread.scope is None:
             agents = state.agents
             decisions = []
@@ -285,11 +285,11 @@ def _unstamped(given: NewAttachment) -> Attachment:
     return Attachment(name=given.name, media_type=given.media_type, uri=given.uri, size=given.size)
 
 
-def _check_person(kind: Kind, speech: Speech, spoken_by: str | None) -> None:
+def _check_person(kind: Kind, speech: Speech, sent_by: str | None) -> None:
     """Raises `OperationError` for options that only people can use."""
-    if speech.speak_as is not None and spoken_by is None:
-        raise bad_request("speak_as: not possible for this message")
-    if speech.mode is not None and kind != "human" and spoken_by is None:
+    if speech.on_behalf_of is not None and sent_by is None:
+        raise bad_request("on_behalf_of: not possible for this message")
+    if speech.mode is not None and kind != "human" and sent_by is None:
         raise forbidden("mode: only people decide what happens to a running turn")
 
 

@@ -430,7 +430,7 @@ class Session:
         """Whether an agent sent the message itself, with no person speaking for it."""
         if event.sender != self.participant or self.is_person:
             return False
-        return b'"spoken_by"' not in event.body or "spoken_by" not in json.loads(event.body)
+        return b'"sent_by"' not in event.body or "sent_by" not in json.loads(event.body)
 
     def _write_page(self, page: Sequence[StoredEvent]) -> bool:
         """Write events; False if the peer's buffer fills up before the end of the page."""

@@ -28,7 +28,7 @@ class Ancestor(NamedTuple):
     interaction: str
     hop: int
     hop_limit: int
-    outside: bool = False
+    untrusted: bool = False
     """Whether it carries content from outside the network."""
 
 

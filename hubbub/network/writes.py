@@ -171,10 +171,10 @@ class Writes:
 
     def _enter(self, entry: Entry, cause: Ancestor | None) -> None:
         draft = entry.draft
-        if draft.sender_kind == "agent" and draft.spoken_by is None:
+        if draft.sender_kind == "agent" and draft.sent_by is None:
             self._check_may_speak(draft, entry.turn)
-        if cause is not None and cause.outside and not entry.by_person:
-            draft = entry.draft = draft.replace(outside=True)
+        if cause is not None and cause.untrusted and not entry.by_person:
+            draft = entry.draft = draft.replace(untrusted=True)
         self._router.judge(entry, cause)
         special = draft.awaits or isinstance(draft.purpose, RequestMark)
         passed = 0

@@ -53,14 +53,14 @@ def colour_of(participant: str) -> str:
 
 def speaker(message: Message) -> str:
     """The sender: `bob`, or `[ann as editor]` if ann spoke for the agent."""
-    if message.spoken_by is None:
+    if message.sent_by is None:
         return one_line(message.sender_id)
-    return f"[{one_line(message.spoken_by)} as {one_line(message.sender_id)}]"
+    return f"[{one_line(message.sent_by)} as {one_line(message.sender_id)}]"
 
 
 def marks(message: Message) -> str:
-    """`[outside] [task until 12:30]`; empty for most messages."""
-    parts = ["[outside]"] if message.outside else []
+    """`[untrusted] [task until 12:30]`; empty for most messages."""
+    parts = ["[untrusted]"] if message.untrusted else []
     if message.amended is not None:
         parts.append(f"[{message.amended}]")
     if (amends := message.amends) is not None:

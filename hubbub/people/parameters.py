@@ -39,7 +39,7 @@ PROSE = frozenset({
     "query", "name",
 })  # fmt: skip
 """Arguments that people write in several words."""
-HIDDEN = frozenset({"cause", "outside", "awaits", "attachments", "quote", "hash"})
+HIDDEN = frozenset({"cause", "untrusted", "awaits", "attachments", "quote", "hash"})
 """Arguments that only programs set."""
 SHORTS = {
     "thread": "t", "threads": "t", "limit": "n", "board": "b", "owner": "o", "description": "d",

@@ -298,8 +298,8 @@ class _StoredMessage(Struct, omit_defaults=True):
     # Rarely set.
     quote: Raw | None = None
     attachments: Raw | None = None
-    outside: bool = False
-    spoken_by: str | None = None
+    untrusted: bool = False
+    sent_by: str | None = None
     mode: str | None = None
     request: Raw | None = None
     amends: Raw | None = None
@@ -330,8 +330,8 @@ def encode_message(
         draft.reply_to,
         draft.text_representation,
     )
-    if draft.spoken_by or draft.outside or draft.mode:
-        message.spoken_by, message.outside = draft.spoken_by, draft.outside
+    if draft.sent_by or draft.untrusted or draft.mode:
+        message.sent_by, message.untrusted = draft.sent_by, draft.untrusted
         message.mode = draft.mode
     if draft.quote is not None:
         message.quote = Raw(draft.quote.model_dump_json())

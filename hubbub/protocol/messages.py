@@ -186,9 +186,9 @@ class Message(Model):
     """The message or turn that caused this message."""
     hop: int
     """Distance from the opening message of the interaction, which has 0."""
-    spoken_by: str | None = None
+    sent_by: str | None = None
     """The person who sent it on behalf of the agent; None if the sender sent it itself."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether it carries content from outside the network, whose author is not a participant."""
     request: RequestMark | None = None
     """For messages that open or end a request, or ask or answer a question about it."""
@@ -211,12 +211,12 @@ class Message(Model):
     @property
     def by_person(self) -> bool:
         """Whether a person says it, in its own name or for an agent."""
-        return self.sender_kind == "human" or self.spoken_by is not None
+        return self.sender_kind == "human" or self.sent_by is not None
 
     @property
     def said_by(self) -> str:
         """Who sent it, or on whose behalf."""
-        return self.spoken_by or self.sender_id
+        return self.sent_by or self.sender_id
 
     @property
     def is_notice(self) -> bool:
@@ -286,9 +286,9 @@ class Draft(Struct, frozen=True):
     cause_id: str | None = None
     unresolved: tuple[str, ...] = ()
     """`@names` in the text that no participant has."""
-    spoken_by: str | None = None
+    sent_by: str | None = None
     """The person who sends it on behalf of the agent."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether it carries content from outside the network."""
     mode: Literal["queue", "steer", "interrupt"] | None = None
     """A person's choice for a turn running in the thread."""
@@ -308,12 +308,12 @@ class Draft(Struct, frozen=True):
     @property
     def by_person(self) -> bool:
         """Whether a person says it, in its own name or for an agent."""
-        return self.sender_kind == "human" or self.spoken_by is not None
+        return self.sender_kind == "human" or self.sent_by is not None
 
     @property
     def said_by(self) -> str:
         """Who sent it, or on whose behalf."""
-        return self.spoken_by or self.sender_id
+        return self.sent_by or self.sender_id
 
     @property
     def request(self) -> RequestMark | None:
@@ -439,7 +439,7 @@ def amended(message: Message, amendments: Iterable[Message]) -> Message:
             update={
                 "content": amendment.content,
                 "text_representation": amendment.text_representation,
-                "outside": message.outside or amendment.outside,
+                "untrusted": message.untrusted or amendment.untrusted,
                 "amended": "edited",
             }
         )

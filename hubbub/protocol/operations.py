@@ -72,11 +72,11 @@ __all__ = [
     "SendMessage",
     "SendResult",
     "SendTextMessage",
-    "Tainted",
     "ThreadList",
     "ThreadPage",
     "TurnSummary",
     "Turns",
+    "Untrusted",
     "WakeExplanation",
 ]
 
@@ -102,7 +102,7 @@ Recipients = Annotated[
 ]
 
 
-Tainted = Annotated[bool, Field(json_schema_extra={"x-runtime": True})]
+Untrusted = Annotated[bool, Field(json_schema_extra={"x-runtime": True})]
 """Whether the caller has read content from outside the network. Set by an agent's runtime, not its
 model."""
 
@@ -116,9 +116,9 @@ class Speech(Input):
     attachments: Annotated[tuple[NewAttachment, ...], Field(max_length=256, fail_fast=True)] = ()
     cause: TurnRef | None = None
     """The message (m42) or turn that caused this message."""
-    speak_as: Name | None = None
+    on_behalf_of: Name | None = None
     """The agent that you have taken over, to send on its behalf; for people only."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether it has content from outside the network: results of tools, files. Set by the hub if
     it is set for the cause."""
     awaits: bool = False

@@ -47,8 +47,8 @@ class PlainSpeech(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen
     mentions: ClassVar[tuple[str, ...]] = ()
     quote: ClassVar[None] = None
     attachments: ClassVar[tuple[()]] = ()
-    speak_as: ClassVar[None] = None
-    outside: ClassVar[bool] = False
+    on_behalf_of: ClassVar[None] = None
+    untrusted: ClassVar[bool] = False
     awaits: ClassVar[bool] = False
     silent: ClassVar[bool] = False
     mode: ClassVar[None] = None

@@ -54,7 +54,7 @@ async def test_people_on_irc_and_agents_here_talk_in_one_channel_each_under_its_
 
         alice.say("calculator: 12 * 7")
         asked = await said(ann, "12 * 7")
-        assert (asked.sender_id, asked.sender_kind, asked.outside) == ("irc-alice", "human", True)
+        assert (asked.sender_id, asked.sender_kind, asked.untrusted) == ("irc-alice", "human", True)
         assert asked.mentions == ("calculator",)
         assert (await alice.hears("84")).startswith("calculator: ")
 

@@ -40,7 +40,7 @@ async def test_people_on_matrix_and_agents_here_talk_with_threads_edits_and_dele
                 **{"m.mentions": pill},
             )
             question = await said(ann, "12 * 7")
-            assert (question.sender_id, question.outside) == ("matrix-alice", True)
+            assert (question.sender_id, question.untrusted) == ("matrix-alice", True)
             assert question.mentions == ("calculator",)
             answer = await alice.hears("84")
             assert answer["sender"] == "@hubbub_calculator:example.org"

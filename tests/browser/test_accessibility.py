@@ -10,7 +10,7 @@ from tests.browser.support.accessibility import problems
 from tests.browser.support.desk import NARROW, WIDE, Desk, Desks
 from tests.browser.support.room import Room
 from tests.browser.support.scene import VIEWS, Scene, View, a_morning
-from tests.browser.support.workplace import MODS, WORKPLACE_VIEWS, a_workday
+from tests.browser.support.workspace import MODS, WORKPLACE_VIEWS, a_workday
 
 _CUT = """() => [...document.querySelectorAll("main > *, aside > *")]
     .filter((it) => it.scrollWidth > it.clientWidth + 1 && !it.matches(".hidden-text"))

@@ -54,11 +54,11 @@ async def test_what_reaches_the_agent_is_heard_and_answered_in_its_place_and_mar
         await desk.visit("thread", GENERAL)
         await expect(desk.composer).to_have_attribute("aria-label", "Message #general, as clerk")
         await desk.says("as the clerk")
-        assert (await cyd.hears("clerk")).spoken_by == "ann"
+        assert (await cyd.hears("clerk")).sent_by == "ann"
         await held(desk).get_by_role("button", name="As ann").click()
         await expect(desk.composer).to_have_attribute("aria-label", "Message #general")
         await desk.says("as myself")
-        assert (await cyd.hears("ann")).spoken_by is None
+        assert (await cyd.hears("ann")).sent_by is None
         await desks.leave()
 
 
@@ -105,7 +105,7 @@ async def test_an_agent_that_was_handed_back_knows_what_was_said_in_its_place(
     await desk.details.get_by_role("link", name="Which headline?").click()
     await expect(desk.page.get_by_role("textbox", name="Message bob, as editor")).to_be_visible()
     await desk.says("The largest of all.")
-    assert (await bob.hears("editor")).spoken_by == "ann"
+    assert (await bob.hears("editor")).sent_by == "ann"
     await held(desk, "You speak for editor").get_by_role("button", name="Hand back").click()
     await expect(held(desk, "You speak for editor")).to_have_count(0)
     await bob.tells("editor", "Thanks")

@@ -17,7 +17,7 @@ from hubbub.testing.model_server import ModelServer, Refusal, Script
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, Desk, Desks, fact
 from tests.browser.support.room import Plan, Room, call
-from tests.interaction.agent_rig import finish, says, send
+from tests.interaction.agent_harness import finish, says, send
 
 pytestmark = pytest.mark.behaviour("U-7")
 

@@ -15,7 +15,7 @@ from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, Netw
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
-from tests.interaction.agent_rig import Rig, arrived, held, rig
+from tests.interaction.agent_harness import Harness, arrived, harness, held
 from tests.interaction.peers import Networks, Peer
 
 __all__ = ["TALK", "Config", "Scene", "ending", "one_turn", "scene"]
@@ -29,7 +29,7 @@ TALK = ScriptedAnswer(text="Hello there!", ignore_tool_choice=True)
 class Scene:
     """The network, the person, and the model with all that it was asked."""
 
-    net: Rig
+    net: Harness
     ann: Peer
     model: ModelServer
     base: Path
@@ -106,7 +106,7 @@ async def scene(
 ) -> AsyncIterator[Scene]:
     """An agent as `config` says, whose model gives these answers or plays the script."""
     script = script or Script(answers=list(answers))
-    async with ModelServer(script) as model, rig(networks, file) as net:
+    async with ModelServer(script) as model, harness(networks, file) as net:
         made = Scene(net, await net.person(), model, base or Path(), config)
         if started:
             await made.start()

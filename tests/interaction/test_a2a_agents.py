@@ -113,7 +113,7 @@ async def test_an_agent_elsewhere_answers_and_what_it_says_is_marked_as_from_out
     async with soon(), elsewhere(Clerk()) as (far, url), here(url) as net, net.process():
         await net.said("sum")
         answer = await net.answer()
-        assert (answer.sender_id, answer.text, answer.outside) == ("far", "done: sum", True)
+        assert (answer.sender_id, answer.text, answer.untrusted) == ("far", "done: sum", True)
         await net.said("more")
         assert (await net.answer()).text == "done: more"
         there = (await requests(far)).requests

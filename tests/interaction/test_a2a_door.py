@@ -36,7 +36,7 @@ from hubbub import Agent, LlmAgent, Message, Network, tool
 from hubbub.config.models import A2aConfig, DailyBudgets
 from hubbub.protocol.control import Approvals
 from hubbub.protocol.operations import ThreadPage
-from tests.interaction.agent_rig import call, finish, playing, says
+from tests.interaction.agent_harness import call, finish, playing, says
 from tests.interaction.peers import soon
 
 BINDINGS = ("JSONRPC", "HTTP+JSON")
@@ -150,7 +150,7 @@ async def test_a_task_is_a_request_of_the_hub_whole_or_as_a_stream(binding: str)
         ann = await there.net.join("ann")
         page = ThreadPage.model_validate(await ann.call("read_thread", thread="direct_echo"))
         first = page.messages[0]
-        assert (first.text, first.id, first.outside) == ("sum", task.id, True)
+        assert (first.text, first.id, first.untrusted) == ("sum", task.id, True)
 
 
 @pytest.mark.behaviour("I-31")

@@ -14,8 +14,8 @@ from hubbub.app.preflight import load_valid
 from hubbub.protocol.turns import Turn
 from tests.doc_pages import example
 from tests.interaction.acp_program import notes
-from tests.interaction.agent_rig import Rig, ended, notice, rig, said_to
-from tests.interaction.approval_rig import asked, parked, the_call
+from tests.interaction.agent_harness import Harness, ended, harness, notice, said_to
+from tests.interaction.approval_harness import asked, parked, the_call
 from tests.interaction.peers import Networks, Peer, config
 
 pytest.importorskip("acp", reason="needs the extra `acp`")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 PROGRAM = [sys.executable, "-I", str(Path(__file__).with_name("acp_program.py"))]
 
 
-async def asks(net: Rig, who: Peer, text: str, agent: str = "bot") -> str:
+async def asks(net: Harness, who: Peer, text: str, agent: str = "bot") -> str:
     """Says it; the id of the turn that comes of it."""
     return f"{agent}-{(await who.say(agent, text))['id']}"
 
@@ -51,7 +51,7 @@ def count(folder: Path, method: str) -> int:
 async def test_a_turn_tells_plan_thoughts_calls_diffs_tokens_and_links_the_file(
     in_memory: Networks, tmp_path: Path, snapshot: object
 ) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.acp("bot", PROGRAM, tmp_path, instruction="You write Python.")
         id = await asks(net, ann, "work a.py")
@@ -59,7 +59,7 @@ async def test_a_turn_tells_plan_thoughts_calls_diffs_tokens_and_links_the_file(
         assert event["message"]["content"] == "a.py is written."
         (file,) = event["message"]["attachments"]
         assert (file["name"], file["uri"]) == ("a.py", (tmp_path / "a.py").as_uri())
-        assert event["message"]["outside"], "it has read files"
+        assert event["message"]["untrusted"], "it has read files"
         turn = await net.turn(id)
         ids = {"agent", "at_ms", "duration_ms", "started_at", "ended_at", "system_prompt", "prompt"}
         assert [step.model_dump(exclude_defaults=True, exclude=ids) for step in no_times(turn)] == (
@@ -96,7 +96,7 @@ def no_times(turn: Turn) -> list[Any]:
 async def test_a_program_speaks_by_the_networks_tools_and_nothing_is_said_twice(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, bob = await net.person(), await net.person("bob")
         await net.acp("bot", PROGRAM, tmp_path, tools=["send_text_message", "read_thread"])
         turn = await net.turn(await asks(net, ann, "send bob the file is there"))
@@ -112,7 +112,7 @@ async def test_a_program_speaks_by_the_networks_tools_and_nothing_is_said_twice(
 
 @pytest.mark.behaviour("I-2")
 async def test_work_that_was_handed_on_is_reported(in_memory: Networks, tmp_path: Path) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         lead = await net.network.join("lead", "agent")
         await net.acp("bot", PROGRAM, tmp_path)
         task = await lead.call("delegate", to="bot", task="say it is done")
@@ -135,7 +135,7 @@ def test_the_config_in_the_page_is_valid(tmp_path: Path) -> None:
 async def test_a_thread_has_a_session_that_survives_the_agents_restart(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, bob = await net.person(), await net.person("bob")
         await net.acp("bot", PROGRAM, tmp_path)
         await asks(net, ann, "say one")
@@ -163,7 +163,7 @@ async def test_a_thread_has_a_session_that_survives_the_agents_restart(
 @pytest.mark.behaviour("I-4")
 async def test_one_session_may_be_for_all_threads(in_memory: Networks, tmp_path: Path) -> None:
     program: JsonValue = {"command": [*PROGRAM], "cwd": str(tmp_path), "session": "agent"}
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, bob = await net.person(), await net.person("bob")
         await net.acp("bot", PROGRAM, tmp_path, acp=program)
         await asks(net, ann, "say one")
@@ -180,7 +180,7 @@ async def test_one_session_may_be_for_all_threads(in_memory: Networks, tmp_path:
 async def test_what_a_program_asks_permission_for_a_person_decides(
     in_memory: Networks, tmp_path: Path, answer: str
 ) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.acp("bot", PROGRAM, tmp_path)
         id = await asks(net, ann, "edit a.py")
@@ -207,7 +207,7 @@ async def test_what_a_program_asks_permission_for_a_person_decides(
 async def test_the_permission_mode_answers_in_a_persons_place(
     in_memory: Networks, tmp_path: Path, mode: str, said: str
 ) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.acp("bot", PROGRAM, tmp_path, permission_mode=mode)
         await asks(net, ann, "edit a.py")
@@ -219,7 +219,7 @@ async def test_the_permission_mode_answers_in_a_persons_place(
 async def test_a_persons_word_survives_the_agents_death_and_is_not_asked_for_again(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.acp("bot", PROGRAM, tmp_path)
         id = await asks(net, ann, "edit a.py")
@@ -238,7 +238,7 @@ async def test_a_persons_word_survives_the_agents_death_and_is_not_asked_for_aga
 
 @pytest.mark.behaviour("I-3", "I-6")
 async def test_one_yes_is_good_for_one_permission(in_memory: Networks, tmp_path: Path) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.acp("bot", PROGRAM, tmp_path)
         id = await asks(net, ann, "twice a.py")
@@ -254,7 +254,7 @@ async def test_one_yes_is_good_for_one_permission(in_memory: Networks, tmp_path:
 async def test_a_stop_is_a_cancellation_and_the_program_goes_on_with_the_next(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.acp("bot", PROGRAM, tmp_path)
         id = await asks(net, ann, "hold")
@@ -273,7 +273,7 @@ async def _prompted(folder: Path, n: int) -> bool:
 
 @pytest.mark.behaviour("I-5")
 async def test_a_person_may_interrupt(in_memory: Networks, tmp_path: Path) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.acp("bot", PROGRAM, tmp_path, steer="interrupt")
         id = await asks(net, ann, "hold")
@@ -288,7 +288,7 @@ async def test_what_a_program_says_that_it_spends_ends_its_turn_at_the_budget(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     file = config(network={"daily": {"agent": {"usd": 1.0}}})
-    async with rig(in_memory, file) as net:
+    async with harness(in_memory, file) as net:
         ann = await net.person()
         await net.acp("bot", PROGRAM, tmp_path)
         turn = await net.turn(await asks(net, ann, "spend 0.3"))
@@ -321,7 +321,7 @@ async def test_a_program_that_goes_wrong_ends_its_turn_in_one_way_and_harms_nobo
 ) -> None:
     outcome, reason = WRONG[word]
     short = {"turn_timeout": "1s"} if word == "never" else {}
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, bob = await net.person(), await net.person("bob")
         other = tmp_path / "other"
         other.mkdir()
@@ -342,7 +342,7 @@ async def test_a_program_that_goes_wrong_ends_its_turn_in_one_way_and_harms_nobo
 async def test_a_program_that_wants_a_login_says_how_and_has_it(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.acp("bot", [*PROGRAM, "shy"], tmp_path)
         turn = await net.turn(await asks(net, ann, "say hello"))
@@ -368,7 +368,7 @@ async def test_a_program_that_cannot_be_had_is_told_in_a_sentence(
         "no-such-program": lambda told: "cannot be started: No such file" in told,
         "/bin/false": lambda told: "false exited (exit code 1)" in told,
     }
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         for command, holds in table.items():
             await net.acp("bot", [command], tmp_path)

@@ -14,7 +14,7 @@ from hubbub.config.agents import DialectName
 from hubbub.errors import HubbubError
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ScriptedAnswer
-from tests.interaction.agent_rig import call, playing, says
+from tests.interaction.agent_harness import call, playing, says
 
 STEPS: dict[str, JsonValue] = {"preset": "step_actions", "names": {"SEARCH_STOCK": "look"}}
 

@@ -20,7 +20,7 @@ from hubbub.network.records import TurnEnded
 from hubbub.protocol.turns import Turn, TurnEnd, TurnStart
 from hubbub.testing.model_script import AnyAnswer, Breakdown, ScriptedUsage, ScriptRule, When
 from hubbub.testing.model_server import ModelServer, Refusal, Script, ScriptedAnswer
-from tests.interaction.agent_rig import Rig, call, finish, notice, rig, says, send
+from tests.interaction.agent_harness import Harness, call, finish, harness, notice, says, send
 from tests.interaction.peers import Networks, Peer, config, soon
 
 SEEDS, TURNS, LIVES = 2, 10, 3
@@ -61,14 +61,14 @@ class Play:
     """By message: who would have been woken by it and was not, which the sender is told."""
     notices: set[str] = field(default_factory=set)
     """Messages whose sender has been told what became of them."""
-    net: Rig = field(init=False)
+    net: Harness = field(init=False)
     ann: Peer = field(init=False)
 
     @asynccontextmanager
     async def life(self, networks: Networks) -> AsyncIterator[None]:
         """A life of the hub; what the model was to think about in those before, it has thought."""
         store = f"sqlite:{self.base / 'town.db'}"
-        async with rig(networks, config(network=LOOSE), store=store) as self.net:
+        async with harness(networks, config(network=LOOSE), store=store) as self.net:
             for case in range(len(self.said)):
                 self.model.release(f"case {case}")
             self.ann = await self.net.person()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hubbub.testing.model_server import ScriptedAnswer
-from tests.interaction.agent_rig import call, said_to, says
+from tests.interaction.agent_harness import call, said_to, says
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import ending, scene
 

@@ -13,11 +13,20 @@ from pydantic import JsonValue
 
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
-from tests.interaction.agent_rig import Rig, call, ended, finish, heard, playing, rig, says
-from tests.interaction.approval_rig import Shop, asked, parked, replies, script, the_call
+from tests.interaction.agent_harness import (
+    Harness,
+    call,
+    ended,
+    finish,
+    harness,
+    heard,
+    playing,
+    says,
+)
+from tests.interaction.approval_harness import Shop, asked, parked, replies, script, the_call
 from tests.interaction.injection import Points
 from tests.interaction.peers import Networks, Peer, config, soon
-from tests.interaction.role_rig import scores
+from tests.interaction.role_harness import scores
 
 PAY = says(call("pay", amount=7))
 MOST_POINTS = 400
@@ -33,7 +42,12 @@ def failure_of(turn: Turn, tool: str) -> dict[str, JsonValue]:
 
 
 async def waiting(
-    net: Rig, model: ModelServer, folder: Path, *, dialect: str | None = None, **config: JsonValue
+    net: Harness,
+    model: ModelServer,
+    folder: Path,
+    *,
+    dialect: str | None = None,
+    **config: JsonValue,
 ) -> tuple[Peer, Shop, dict[str, Any]]:
     """Ann, the agent's tools, and the approval that a turn of the agent waits for."""
     ann = await net.person()
@@ -51,7 +65,7 @@ async def test_a_call_that_needs_a_person_runs_when_one_has_approved_it(
 ) -> None:
     publish = says(call("publish", text="hello"))
     model = ModelServer(script(publish, replies("done"), PAY, replies("paid")))
-    async with model, rig(in_memory) as net:
+    async with model, harness(in_memory) as net:
         ann, shop, approval = await waiting(net, model, tmp_path, permission_mode="ask")
         assert "must ask first" in approval["reason"], "as its permission mode says"
         await ann.call("approve", id=approval["id"])
@@ -78,7 +92,7 @@ async def test_a_call_that_a_person_has_changed_is_told_as_it_ran_and_by_whom(
     in_memory: Networks, tmp_path: Path, dialect: str
 ) -> None:
     model = ModelServer(script(says(call("pay", amount="7")), replies("paid")))
-    async with model, rig(in_memory) as net:
+    async with model, harness(in_memory) as net:
         ann, shop, approval = await waiting(net, model, tmp_path, dialect=dialect)
         await net.kill("bot")
         await ann.call("approve", id=approval["id"], arguments={"amount": 7, "to": "carl"})
@@ -101,7 +115,7 @@ async def test_a_no_or_no_word_in_time_is_told_to_the_model(
 ) -> None:
     expire = config(network={"approvals": {"expire": "20ms" if how == "expired" else "1h"}})
     model = ModelServer(script(PAY, replies("not paid")))
-    async with model, rig(in_memory, expire) as net:
+    async with model, harness(in_memory, expire) as net:
         ann = await net.person()
         shop = Shop(net, model, tmp_path)
         await shop.start()
@@ -124,7 +138,7 @@ async def test_all_calls_of_a_step_are_asked_about_at_once_and_the_others_run(
     three = says(
         call("pay", amount=1), call("add", a=1, b=2), call("pay", amount=2), finish("paid")
     )
-    async with ModelServer(script(three, replies("done"))) as model, rig(in_memory) as net:
+    async with ModelServer(script(three, replies("done"))) as model, harness(in_memory) as net:
         ann = await net.person()
         shop = Shop(net, model, tmp_path)
         await shop.start()
@@ -149,7 +163,7 @@ async def test_a_call_that_nobody_waits_for_any_more_is_not_run_when_it_is_appro
     in_memory: Networks, tmp_path: Path
 ) -> None:
     either = says(call("pay", amount=1), call("add", a=1, b=2), wait="any")
-    async with ModelServer(script(either, replies("ok"))) as model, rig(in_memory) as net:
+    async with ModelServer(script(either, replies("ok"))) as model, harness(in_memory) as net:
         ann = await net.person()
         shop = Shop(net, model, tmp_path)
         shop.dialect = "final_output"
@@ -166,7 +180,7 @@ async def test_a_turn_that_waits_for_a_person_holds_up_nobody_and_may_be_stopped
     in_memory: Networks, tmp_path: Path
 ) -> None:
     played = script(PAY, replies("paid"), time=replies("noon"), again=PAY)
-    async with ModelServer(played) as model, rig(in_memory) as net:
+    async with ModelServer(played) as model, harness(in_memory) as net:
         ann, shop, approval = await waiting(net, model, tmp_path, concurrency=1)
         for answer in ("approved", "stopped"):
             turn_id = approval["turn"]
@@ -194,7 +208,7 @@ async def test_the_time_that_a_person_takes_is_not_the_turns(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     played = script(PAY, replies("paid"), slow=says(call("dig", depth=1)))
-    async with ModelServer(played) as model, rig(in_memory) as net:
+    async with ModelServer(played) as model, harness(in_memory) as net:
         free: dict[str, JsonValue] = {"dig": {"confirm": False}}
         ann, _, approval = await waiting(
             net, model, tmp_path, turn_timeout="4s", tool_settings=free
@@ -212,7 +226,7 @@ async def test_the_time_that_a_person_takes_is_not_the_turns(
 async def test_an_agent_that_was_away_while_it_waited_goes_on_when_it_is_back(
     in_memory: Networks, tmp_path: Path, how: str
 ) -> None:
-    async with ModelServer(script(PAY, replies("paid"))) as model, rig(in_memory) as net:
+    async with ModelServer(script(PAY, replies("paid"))) as model, harness(in_memory) as net:
         ann, shop, approval = await waiting(net, model, tmp_path)
         if how == "killed":
             await net.kill("bot")
@@ -233,7 +247,7 @@ async def test_a_call_that_was_running_when_the_agent_died_is_not_run_again(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     dig = says(call("dig", depth=3))
-    async with ModelServer(script(dig, replies("who knows"))) as model, rig(in_memory) as net:
+    async with ModelServer(script(dig, replies("who knows"))) as model, harness(in_memory) as net:
         ann, shop, approval = await waiting(net, model, tmp_path)
         await ann.call("approve", id=approval["id"])
         await shop.until_done(1)
@@ -258,7 +272,7 @@ async def test_a_helper_waits_for_a_person_as_its_turn_does(
         rules=rules,
         answers=[says(call("fork", goal="pay it"), call("add", a=1, b=1)), replies("ok")],
     )
-    async with ModelServer(played) as model, rig(in_memory) as net:
+    async with ModelServer(played) as model, harness(in_memory) as net:
         ann, shop, approval = await waiting(net, model, tmp_path, fork={})
         await ann.call("approve", id=approval["id"])
         turn = await net.turn("bot-m1")
@@ -272,7 +286,7 @@ async def test_a_helper_waits_for_a_person_as_its_turn_does(
     played = Script(
         rules=rules, answers=[begins, says(call("add", a=1, b=1)), waits, replies("ok")]
     )
-    async with ModelServer(played) as model, rig(in_memory) as net:
+    async with ModelServer(played) as model, harness(in_memory) as net:
         ann, shop, approval = await waiting(net, model, tmp_path, fork={})
         await ann.call("approve", id=approval["id"])
         turn = await net.turn("bot-m1")
@@ -301,7 +315,7 @@ async def test_the_steps_of_a_plan_wait_for_a_person(in_memory: Networks, tmp_pa
             )
         ),
     ]
-    async with playing(*played) as model, rig(in_memory) as net:
+    async with playing(*played) as model, harness(in_memory) as net:
         ann, shop, approval = await waiting(net, model, tmp_path, kind="pipeline")
         await net.kill("bot")
         await shop.start(kind="pipeline")
@@ -353,7 +367,7 @@ async def test_a_turn_that_is_stopped_at_any_await_around_an_approval_ends_once(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     points, outcomes = Points(), Counter[str]()
-    async with ModelServer(PAYS) as model, rig(in_memory, ROOMY) as net:
+    async with ModelServer(PAYS) as model, harness(in_memory, ROOMY) as net:
         ann, boss = await net.person(), await net.person("boss")
         shop = Shop(net, model, tmp_path)
         saying = asyncio.create_task(approve_all(boss))
@@ -382,7 +396,7 @@ async def test_a_turn_whose_process_dies_at_any_await_runs_an_approved_call_once
     in_memory: Networks, tmp_path: Path
 ) -> None:
     points, ends = Points(), Counter[str]()
-    async with ModelServer(PAYS) as model, rig(in_memory, ROOMY) as net:
+    async with ModelServer(PAYS) as model, harness(in_memory, ROOMY) as net:
         ann, boss = await net.person(), await net.person("boss")
         shop = Shop(net, model, tmp_path)
         saying = asyncio.create_task(approve_all(boss))

@@ -17,10 +17,10 @@ from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import ScriptRule, When
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
-from tests.interaction.agent_rig import Rig, call, ended, finish, heard, rig, says, send
+from tests.interaction.agent_harness import Harness, call, ended, finish, harness, heard, says, send
 from tests.interaction.injection import Points
 from tests.interaction.peers import Networks, Peer, config, eventually, soon
-from tests.interaction.role_rig import scores
+from tests.interaction.role_harness import scores
 
 TOOLS = '''
 import asyncio
@@ -183,7 +183,7 @@ FORKS = Work(
 class Stage:
     """A network on which the same turn is run over and over."""
 
-    def __init__(self, net: Rig, ann: Peer, model: ModelServer, base: Path, work: Work = PLAIN):
+    def __init__(self, net: Harness, ann: Peer, model: ModelServer, base: Path, work: Work = PLAIN):
         self.net, self.ann, self._model, self._base = net, ann, model, base
         self.work, self.points = work, Points()
 
@@ -221,7 +221,7 @@ class Silent(Agent):
 
 @asynccontextmanager
 async def stage(networks: Networks, base: Path, work: Work) -> AsyncIterator[Stage]:
-    async with ModelServer(work.script) as model, rig(networks, ROOMY) as net:
+    async with ModelServer(work.script) as model, harness(networks, ROOMY) as net:
         made = Stage(net, await net.person(), model, base, work)
         if work.asks:
             await net.python("silent", Silent())
@@ -327,7 +327,7 @@ class Talker(Agent):
 @pytest.mark.behaviour("Y-1")
 async def test_a_handler_stopped_at_any_await_leaves_nothing_behind(in_memory: Networks) -> None:
     points, outcomes = Points(), []
-    async with rig(in_memory, ROOMY) as net:
+    async with harness(in_memory, ROOMY) as net:
         with points.watching():
             ann = await net.person()
             await net.python("bot", Talker())

@@ -13,8 +13,8 @@ from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.testing.model_script import AnyAnswer
 from tests.doc_pages import example
-from tests.interaction.agent_rig import call, ended, finish, playing, rig, says, send
-from tests.interaction.approval_rig import parked
+from tests.interaction.agent_harness import call, ended, finish, harness, playing, says, send
+from tests.interaction.approval_harness import parked
 from tests.interaction.peers import Frame, Networks, Peer, soon
 from tests.interaction.scripted import one_turn, scene
 
@@ -143,14 +143,14 @@ def unseen(folder: Path) -> dict[str, tuple[list[AnyAnswer], JsonValue, dict[str
     thought = "<scratchpad>she must not know</scratchpad>hello ann"
     thinks = says(send("ann", thought), finish(), text="<think>hm</think> well")
     plain: list[AnyAnswer] = [says(send("ann", LONG)), says(finish())]
-    tainted: JsonValue = {"send_text_message": {"confirm": "tainted"}}
+    untrusted: JsonValue = {"send_text_message": {"confirm": "untrusted"}}
     rules: JsonValue = [f"{folder / 'house_rules.py'}:HouseRules"]
     return {
         "whole": (plain, {"stream": False}, {}),
         "words": (plain, {"dialect": "tool_call"}, {}),
         "marked": (plain, {"dialect": "final_output"}, {}),
         "thinks": ([thinks], {}, {"prompt": {"scratchpad": True}}),
-        "confirmed": (plain, {}, {"tool_settings": tainted}),
+        "confirmed": (plain, {}, {"tool_settings": untrusted}),
         "ruled": (plain, {}, {"hooks": rules}),
     }
 
@@ -159,7 +159,7 @@ class TestStreaming:
     @pytest.mark.behaviour("Y-9")
     async def test_a_person_sees_the_message_while_it_is_written(self, networks: Networks) -> None:
         script = [says(send("ann", LONG), hold="half", hold_after=8), says(finish())]
-        async with playing(*script) as model, rig(networks) as net:
+        async with playing(*script) as model, harness(networks) as net:
             ann = await net.person()
             await net.llm("bot", model, endpoint={"stream": True})
             await ann.say("bot", "go")
@@ -197,7 +197,7 @@ class TestStreaming:
     async def test_what_a_mod_may_refuse_is_not_shown(self, in_memory: Networks) -> None:
         script = [says(send("ann", LONG)), says(finish())]
         mods = [Moderation(ModerationConfig(words=("pieces",)))]
-        async with playing(*script) as model, rig(in_memory, mods=mods) as net:
+        async with playing(*script) as model, harness(in_memory, mods=mods) as net:
             ann = await net.person()
             await net.llm("bot", model, endpoint={"stream": True})
             await ann.say("bot", "go")
@@ -210,7 +210,7 @@ class TestStreaming:
     async def test_thoughts_words_of_dialects_and_what_may_yet_be_refused_are_not_shown(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             for name, (answers, endpoint, settings) in unseen(tmp_path).items():
                 streams: dict[str, JsonValue] = {"stream": True}

@@ -22,7 +22,7 @@ from hubbub.testing.model_server import (
     ScriptRule,
     When,
 )
-from tests.interaction.agent_rig import call, finish, says, send
+from tests.interaction.agent_harness import call, finish, says, send
 from tests.interaction.peers import Networks, config
 from tests.interaction.scripted import TALK, ending, scene
 from tests.unit.agents.dialects.malformed import DIALECT_NAMES, KINDS, answer_text

@@ -19,7 +19,7 @@ from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd
 from hubbub.testing.model_script import ScriptRule
 from hubbub.testing.model_server import ModelServer, Script, ScriptedCall
 from hubbub.testing.network import LocalNetwork
-from tests.interaction.agent_rig import ended, finish, playing, rig, says, send
+from tests.interaction.agent_harness import ended, finish, harness, playing, says, send
 from tests.interaction.peers import Networks, config, soon
 
 NARROW = config(network={"limits": {"burst": 5, "calls_per_second": 1}})
@@ -187,7 +187,7 @@ async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
 async def test_in_a_rush_beyond_the_rate_limit_all_turns_end(in_memory: Networks) -> None:
     script = Script(rules=[ScriptRule(answer=says(send("{{ sender }}", "hi"), finish()))])
     limits = config(network={"limits": {"burst": 20, "calls_per_second": 200}})
-    async with ModelServer(script) as model, rig(in_memory, limits) as net:
+    async with ModelServer(script) as model, harness(in_memory, limits) as net:
         await net.llm("bot", model)
         said = [await (await net.person(f"p{n}")).say("bot", "hello") for n in range(40)]
         store = net.network.hub.store  # calls would be held up by the limit themselves
@@ -221,7 +221,7 @@ async def test_what_the_hub_does_not_take_is_recorded_in_part(in_memory: Network
         )
     ]
     long = [says(send("ann", "a" * 20_000), text="b" * 20_000), says(finish())]
-    async with playing(*script) as model, playing(*long) as wordy, rig(in_memory, tight) as net:
+    async with playing(*script) as model, playing(*long) as wordy, harness(in_memory, tight) as net:
         ann = await net.person()
         await net.llm("bot", model, tools=["send_text_message"])
         for told in odd:

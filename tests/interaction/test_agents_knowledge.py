@@ -16,7 +16,7 @@ from hubbub.app.prompts import agent_prompts
 from hubbub.lab.previews import previews
 from hubbub.testing.model_script import AnyAnswer
 from tests.doc_pages import example
-from tests.interaction.agent_rig import call, finish, says, send
+from tests.interaction.agent_harness import call, finish, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import Config, Scene, scene
 

@@ -16,12 +16,12 @@ from hubbub.agents.turn.outbox import Outbox
 from hubbub.config.models import AgentConfig
 from hubbub.errors import ConfigError
 from hubbub.protocol.codes import CloseCode
-from tests.interaction.agent_rig import (
+from tests.interaction.agent_harness import (
     Gate,
-    Rig,
+    Harness,
     ended,
     finish,
-    rig,
+    harness,
     said_to,
     says,
     send,
@@ -39,13 +39,13 @@ class Echo(Agent):
         return f"re: {message.text}"
 
 
-async def everything(net: Rig, ann: Peer) -> list[str]:
+async def everything(net: Harness, ann: Peer) -> list[str]:
     """All texts that ann has received by now."""
     await net.network.quiet()
     return await ann.texts()
 
 
-async def dies_at(net: Rig, gate: Gate, name: str, again: Agent) -> None:
+async def dies_at(net: Harness, gate: Gate, name: str, again: Agent) -> None:
     """The agent's process dies where it waits, and another goes on."""
     await gate.until_reached()
     await net.kill(name)
@@ -66,7 +66,7 @@ class TestKilledInTheMiddle:
                 await gate.wait()
                 return "three"
 
-        async with rig(in_memory, DESK) as net:
+        async with harness(in_memory, DESK) as net:
             ann = await net.person()
             await net.python("steps", Steps())
             await ann.say("steps", "go")
@@ -126,7 +126,7 @@ class TestKilledInTheMiddle:
                     return None
                 return f"it is {(await self.ask('slow', 'the answer?')).text}"
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             await net.python("slow", Slow())
             await net.python("asker", Asker())
@@ -154,7 +154,7 @@ class TestKilledInTheMiddle:
                 await gate.wait()
                 return "noted"
 
-        async with rig(in_memory, DESK) as net:
+        async with harness(in_memory, DESK) as net:
             ann = await net.person()
             await net.python("watcher", Watcher())
             await ann.call("post_to_channel", channel="desk", text="look")
@@ -168,7 +168,7 @@ class TestAway:
     async def test_an_agent_that_was_away_is_woken_once_a_thread_with_all_that_came(
         self, networks: Networks
     ) -> None:
-        async with rig(networks, DESK) as net:
+        async with harness(networks, DESK) as net:
             ann, ben = await net.person("ann"), await net.person("ben")
             await net.python("bot", Echo())
             await ann.say("bot", "zero")
@@ -198,7 +198,7 @@ class TestAway:
                 assert thread is not None
                 return " | ".join(m.text for m in thread.messages)
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             await net.python("bot", Historian())
             await ann.say("bot", "one")
@@ -214,7 +214,7 @@ class TestAway:
     async def test_a_greeting_is_said_in_full_unless_it_stands_there_already(
         self, in_memory: Networks
     ) -> None:
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             for text in ("good morning", "bot is here again.", "bot is here again."):
                 await net.python("bot", Echo(), greet="good morning")
@@ -242,7 +242,7 @@ class TestAway:
             given = {"kind": "python", "class": f"agents.py:{name}", "greet": "good morning"}
             return AgentConfig.model_validate(given)
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             await net.configured("bot", of("Unlucky"), tmp_path, {})
             error = await net.death("bot")
@@ -264,7 +264,7 @@ class TestConnection:
                 await gate.wait()
                 return "still here"
 
-        async with rig(on_sockets) as net:
+        async with harness(on_sockets) as net:
             ann = await net.person()
             await net.python("slow", Slow())
             await ann.say("slow", "go")
@@ -295,7 +295,7 @@ class TestAtTheSameTime:
                 at_once -= 1
                 return "met"
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             people = [await net.person(name) for name in ("ann", "ben", "cat", "dan")]
             await net.python("bot", Meeting(), concurrency=2)
             for person in people:
@@ -312,7 +312,7 @@ class TestAtTheSameTime:
                 await gate.wait()
                 return message.text
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann, spam = await net.person(), await net.person("spam")
             await net.python("bot", Slow(), ignore_senders=["spam"])
             await ann.say("bot", "one")
@@ -338,7 +338,7 @@ class TestAtTheSameTime:
                 return message.text
 
         few = config(network={"limits": {"unacknowledged": 4}})
-        async with rig(in_memory, few) as net:
+        async with harness(in_memory, few) as net:
             ann, ben = await net.person("ann"), await net.person("ben")
             await net.python("bot", Uneven())
             for n in range(8):
@@ -354,7 +354,7 @@ class TestAtTheSameTime:
 
 
 class TestStopping:
-    async def running(self, net: Rig, gate: Gate, grace_s: float = 0) -> AgentRunner:
+    async def running(self, net: Harness, gate: Gate, grace_s: float = 0) -> AgentRunner:
         class Waits(Agent):
             async def on_direct(self, message: Message) -> str:
                 await gate.wait()
@@ -372,7 +372,7 @@ class TestStopping:
         self, in_memory: Networks
     ) -> None:
         gate = Gate()
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             runner = await self.running(net, gate)
             await net.clients["bot"].call("list_channels")  # the client has all its tasks now
@@ -389,7 +389,7 @@ class TestStopping:
 
     async def test_a_turn_that_is_nearly_done_may_end(self, in_memory: Networks) -> None:
         gate = Gate()
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             running = asyncio.create_task((await self.running(net, gate, grace_s=10)).run())
             await ann.say("bot", "go")

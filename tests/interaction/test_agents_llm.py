@@ -21,7 +21,7 @@ from hubbub.testing.model_server import (
     ScriptedCall,
     ScriptRule,
 )
-from tests.interaction.agent_rig import call, finish, says, send
+from tests.interaction.agent_harness import call, finish, says, send
 from tests.interaction.peers import Networks, config
 from tests.interaction.scripted import TALK, Config, ending, scene
 

@@ -13,8 +13,8 @@ from hubbub.errors import OperationError
 from hubbub.loading import load_attribute
 from hubbub.protocol.turns import Turn
 from tests.doc_pages import example
-from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
-from tests.interaction.approval_rig import asked
+from tests.interaction.agent_harness import Harness, call, finish, harness, says, send
+from tests.interaction.approval_harness import asked
 from tests.interaction.peers import Networks, Peer
 from tests.interaction.scripted import Config, scene
 
@@ -103,7 +103,7 @@ class Counter(Agent):
         return f"{count + 1}"
 
 
-async def answers(net: Rig, ann: Peer, *texts: str) -> list[JsonValue]:
+async def answers(net: Harness, ann: Peer, *texts: str) -> list[JsonValue]:
     """What the agent answers, message by message."""
     found = []
     for text in texts:
@@ -122,7 +122,7 @@ async def test_python_agents_remember_too(in_memory: Networks, tmp_path: Path) -
         [("c", "3"), ("forget", "forgotten"), ("keys", [])],
     ]
     for run in runs:
-        async with rig(in_memory, store=store) as net:
+        async with harness(in_memory, store=store) as net:
             ann = await net.person()
             await net.python("bot", Counter())
             texts = [text for text, _ in run]
@@ -135,7 +135,7 @@ async def test_the_counter_of_the_page_counts(in_memory: Networks, tmp_path: Pat
     counter = load_attribute("counter.py:Counter", tmp_path)
     assert isinstance(counter, type)
     assert issubclass(counter, Agent)
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         for n in (1, 2):
             await net.python("bot", counter())

@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.protocol.messages import Message
 from hubbub.testing.model_server import Refusal
-from tests.interaction.agent_rig import call, finish, notice, says, send
+from tests.interaction.agent_harness import call, finish, notice, says, send
 from tests.interaction.peers import Networks, config
 from tests.interaction.scripted import scene
 

@@ -13,7 +13,7 @@ from hubbub.agents.launch import run_agent
 from hubbub.client import Client
 from hubbub.client.transport import WebSocketTransport
 from hubbub.config.models import AgentConfig, ModelConfig
-from tests.interaction.agent_rig import call, finish, held, playing, rig, says
+from tests.interaction.agent_harness import call, finish, harness, held, playing, says
 from tests.interaction.peers import Networks
 
 FOLDER = Path(hubbub.__file__).parent
@@ -85,7 +85,7 @@ class Alone(threading.Thread):
 async def test_few_modules_stand_between_a_message_and_the_model(on_sockets: Networks) -> None:
     answer = says(call("send_text_message", to="ann", text="hi"), finish())
     last = answer.model_copy(update={"hold": "asked"})
-    async with playing(answer, last) as model, rig(on_sockets) as net:
+    async with playing(answer, last) as model, harness(on_sockets) as net:
         ann = await net.person()
         agent = Alone(net.network.local.url, model.base_url)
         agent.start()

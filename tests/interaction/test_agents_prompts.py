@@ -14,7 +14,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ScriptedCall
-from tests.interaction.agent_rig import call, finish, says, send
+from tests.interaction.agent_harness import call, finish, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import Config, ending, scene
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from hubbub import Agent, Message
 from hubbub.errors import OperationError
-from tests.interaction.agent_rig import rig
+from tests.interaction.agent_harness import harness
 from tests.interaction.peers import Networks, Peer, config, soon
 from tests.interaction.scripted import ending
 
@@ -69,7 +69,7 @@ class TestHandlers:
     @pytest.mark.behaviour("A-10")
     async def test_each_way_to_be_addressed_has_its_handler(self, in_memory: Networks) -> None:
         clerk = Clerk()
-        async with rig(in_memory, DESK) as net:
+        async with harness(in_memory, DESK) as net:
             ann = await net.person()
             await net.python("clerk", clerk)
             await ann.say("clerk", "one")
@@ -99,7 +99,7 @@ class TestHandlers:
             async def on_mention(self, message: Message) -> str:
                 return f"mention: {message.text}"
 
-        async with rig(in_memory, DESK) as net:
+        async with harness(in_memory, DESK) as net:
             ann = await net.person()
             await net.python("clerk", Mentioned())
             first = await ann.call("post_to_channel", channel="desk", text="topic")
@@ -115,7 +115,7 @@ class TestHandlers:
             async def on_direct(self, message: Message) -> None:
                 await self.broadcast("hear ye")
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             await net.python("clerk", Clerk())
             await net.python("crier", Crier())
@@ -139,7 +139,7 @@ class TestHandlers:
                 return "done"
 
         slow = Slow()
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             people = [await net.person(name) for name in ("ann", "ben", "cat")]
             await net.python("slow", slow)
             for person in people:
@@ -154,7 +154,7 @@ class TestHandlers:
             async def on_direct(self, message: Message) -> JsonValue:
                 return contents[int(message.text)]
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             await net.python("give", Give())
             for n, content in enumerate(contents):
@@ -174,7 +174,7 @@ class TestHandlers:
             async def on_start(self) -> None:
                 raise LookupError("no data")
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             await net.python("greeter", Greeter(), settings={"greeting": "moin"})
             assert await heard(ann) == "greeter is here"
@@ -199,7 +199,7 @@ async def test_an_agent_posts_replies_answers_and_looks_things_up(in_memory: Net
                 await self.send("nobody", "hello")
             return refused.value.code
 
-    async with rig(in_memory, DESK) as net:
+    async with harness(in_memory, DESK) as net:
         ann = await net.person()
         await net.python("busy", Busy())
         await ann.say("busy", "go")
@@ -249,7 +249,7 @@ class TestFailures:
         quick = config(
             network={"breaker": {"enabled": False}}, channels={"desk": {"members": "all"}}
         )
-        async with rig(in_memory, quick) as net:
+        async with harness(in_memory, quick) as net:
             ann = await net.person()
             await net.python("echo", Fragile())
             for what, error in ESCAPES.items():
@@ -277,7 +277,7 @@ class TestFailures:
             async def on_direct(self, message: Message) -> None:
                 await asyncio.Event().wait()
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             await net.python("hangs", Hangs(), turn_timeout=0.02)
             await ann.say("hangs", "go")
@@ -287,7 +287,7 @@ class TestFailures:
 
 class TestAsking:
     async def test_an_agent_asks_another_within_its_handler(self, in_memory: Networks) -> None:
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             await net.python("calculator", Calculator())
             await net.python("concierge", Concierge())
@@ -320,7 +320,7 @@ class TestAsking:
                     await self.ask("late", "now?", timeout=0.02)
                 go.set_result(str(gave_up.value))
 
-        async with rig(in_memory) as net, soon():
+        async with harness(in_memory) as net, soon():
             ann = await net.person()
             await net.python("late", Late())
             await net.python("asker", Asker())
@@ -341,7 +341,7 @@ class TestHops:
 
         clerk = Clerk()
         one_hop = config(network={"budgets": {"hops": 1}}, channels={"desk": {"members": "all"}})
-        async with rig(in_memory, one_hop) as net:
+        async with harness(in_memory, one_hop) as net:
             ann = await net.person()
             await net.python("clerk", clerk)
             await net.python("relay", Relay())

@@ -13,7 +13,7 @@ from hubbub import Agent, Message
 from hubbub.protocol.operations import Turns
 from hubbub.protocol.turns import Step, ToolCallRecord
 from hubbub.testing.model_server import ScriptedUsage
-from tests.interaction.agent_rig import finish, rig, says, send
+from tests.interaction.agent_harness import finish, harness, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import scene
 
@@ -80,7 +80,7 @@ async def test_a_handlers_calls_lie_within_its_run_and_runs_behind_each_other(
             await self.send("ann", f"hm, {message.text}")
             return "done"
 
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.python("bot", Talker())
         for text in ("one", "two", "three"):

@@ -10,7 +10,16 @@ from pydantic import JsonValue
 from hubbub import Agent, Message, RequestFailed
 from hubbub.errors import OperationError
 from hubbub.testing.model_server import ModelServer
-from tests.interaction.agent_rig import Gate, call, ended, finish, playing, rig, said_to, says
+from tests.interaction.agent_harness import (
+    Gate,
+    call,
+    ended,
+    finish,
+    harness,
+    playing,
+    said_to,
+    says,
+)
 from tests.interaction.peers import Networks
 
 
@@ -53,7 +62,7 @@ async def test_a_handler_gets_what_came_of_what_it_has_handed_on(
                     return ""
             return f"{message.text}!"
 
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, boss = await net.person(), Boss()
         await net.python("boss", boss)
         await net.python("worker", Varied())
@@ -79,7 +88,7 @@ async def test_what_on_direct_gives_back_for_a_task_is_its_report_too(in_memory:
             assert message.request is not None
             return {"kind": message.request.kind}
 
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.python("boss", Boss())
         await net.python("worker", Plain())
@@ -100,7 +109,7 @@ async def test_a_wait_ends_at_its_deadline_and_goes_on_after_a_death(
             done.append(message.text)
             return "at last"
 
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, boss = await net.person(), Boss(0.02 if ending == "deadline" else 60)
         await net.python("boss", boss)
         await net.python("worker", Slow())
@@ -139,7 +148,7 @@ class Asker(Agent):
 
 @pytest.mark.behaviour("H-93")
 async def test_a_question_that_would_close_a_circle_is_an_error(in_memory: Networks) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, mute = await net.person(), await net.network.join("mute", "agent")
         await net.python("ernie", Asker("bert"))
         await net.python("bert", Asker("ernie"))
@@ -154,7 +163,7 @@ async def test_a_question_that_would_close_a_circle_is_an_error(in_memory: Netwo
 
 @pytest.mark.behaviour("H-93")
 async def test_nobody_waits_for_one_who_is_kept_from_answering(in_memory: Networks) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, mute = await net.person(), await net.network.join("mute", "agent")
         await net.python("bot", Asker())
         stop = {"scope": "agent", "target": "mute"}
@@ -172,13 +181,13 @@ async def test_nobody_waits_for_one_who_is_kept_from_answering(in_memory: Networ
 
 @pytest.mark.behaviour("H-93")
 async def test_a_person_who_speaks_for_the_agent_may_answer(in_memory: Networks) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, mute = await net.person(), await net.network.join("mute", "agent")
         await net.python("bot", Asker())
         await ann.say("bot", "go")
         await mute.event()
         await ann.call("take_over", agent="mute")
-        await ann.say("bot", "three", speak_as="mute")
+        await ann.say("bot", "three", on_behalf_of="mute")
         assert await said_to(ann) == "three!"
 
 
@@ -194,7 +203,7 @@ async def test_a_model_hands_on_work_and_is_shown_what_came_of_it(
     handed_on = says(call("delegate", to="worker", task="count", deadline_s=60), finish())
     async with (
         playing(handed_on, says(call("finish", message="so"))) as model,
-        rig(in_memory) as net,
+        harness(in_memory) as net,
     ):
         ann = await net.person()
         await net.llm("boss", model)
@@ -227,7 +236,7 @@ async def test_a_model_is_shown_a_task_hands_it_on_and_reports(in_memory: Networ
 
     handed_on = says(call("delegate", to="worker", task="count"), finish())
     reported = says(call("report", request="m2", status="result", text="3!"), finish())
-    async with playing(handed_on, reported) as model, rig(in_memory) as net:
+    async with playing(handed_on, reported) as model, harness(in_memory) as net:
         ann = await net.person()
         await net.python("boss", Foreman())
         await net.llm("clerk", model)
@@ -241,7 +250,7 @@ async def test_a_model_is_shown_a_task_hands_it_on_and_reports(in_memory: Networ
         assert (shown.get("deadline") or "").endswith("Z")
         assert shown.get("kind") == "agent"
         offered = {t.function.name: t.function for t in model.requests[0].body.tools}
-        hidden = {"cause", "speak_as", "outside", "awaits", "mode"}
+        hidden = {"cause", "on_behalf_of", "untrusted", "awaits", "mode"}
         for name in ("delegate", "report"):
             properties = offered[name].parameters["properties"]
             assert isinstance(properties, dict)

@@ -8,14 +8,14 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.testing.model_script import ScriptedUsage
-from tests.interaction.agent_rig import (
+from tests.interaction.agent_harness import (
     call,
     ended,
     finish,
+    harness,
     heard,
     notice,
     playing,
-    rig,
     says,
     send,
 )
@@ -88,7 +88,7 @@ async def test_a_turn_whose_budget_is_used_up_ends(in_memory: Networks) -> None:
 
 @pytest.mark.behaviour("H-61")
 async def test_no_kind_of_agent_asks_without_leave(in_memory: Networks) -> None:
-    async with playing(says(finish())) as model, rig(in_memory, limited(tokens=1)) as net:
+    async with playing(says(finish())) as model, harness(in_memory, limited(tokens=1)) as net:
         ann = await net.person()
         for kind in ("llm", "router", "planner", "executor", "reflector", "pipeline"):
             await net.llm(kind, model, kind=kind)

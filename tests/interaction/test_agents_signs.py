@@ -9,7 +9,7 @@ import pytest
 from hubbub import Agent, Message
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Breakdown, Refusal
-from tests.interaction.agent_rig import Gate, finish, rig, says, send
+from tests.interaction.agent_harness import Gate, finish, harness, says, send
 from tests.interaction.peers import Networks, Peer
 from tests.interaction.scripted import scene
 
@@ -98,7 +98,7 @@ class TestModels:
 class TestHandlers:
     async def test_each_message_that_woke_the_agent_is_a_step(self, in_memory: Networks) -> None:
         gate = Gate()
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann = await net.person()
             await net.python("bot", Slow(gate))
             for text in ("one", "two", "three"):
@@ -124,7 +124,7 @@ class TestHandlers:
                 except TimeoutError:
                     return answer.text
 
-        async with rig(in_memory) as net:
+        async with harness(in_memory) as net:
             ann, _ = await net.person(), await net.person("ben")
             await net.python("slow", Slow(gate))
             await net.python("bot", Asker())
@@ -140,7 +140,7 @@ async def test_only_a_handler_that_takes_long_is_shown(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate()
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.python("bot", Slow(gate))
         after(monkeypatch, 0.01)

@@ -13,17 +13,17 @@ import pytest
 from hubbub import Agent, Message
 from hubbub.config.models import NetworkFile
 from hubbub.testing.model_script import AnyAnswer
-from tests.interaction.agent_rig import (
+from tests.interaction.agent_harness import (
     Gate,
     arrived,
     call,
     ended,
     finish,
+    harness,
     heard,
     held,
     notice,
     playing,
-    rig,
     says,
     send,
     wakes_of,
@@ -157,7 +157,7 @@ async def test_agents_and_other_threads_neither_steer_nor_interrupt(
 ) -> None:
     boss = [says(send("bot", "from an agent"), finish())]
     script = [says(send("ann", "one"), hold="at work"), *[says(finish())] * 3]
-    async with playing(*script) as model, playing(*boss) as other, rig(in_memory, DESK) as net:
+    async with playing(*script) as model, playing(*boss) as other, harness(in_memory, DESK) as net:
         ann = await net.person()
         await net.llm("bot", model, concurrency=1, steer=configured)
         await net.llm("boss", other)
@@ -248,7 +248,7 @@ async def test_a_handler_in_python_ends_with_its_turn(in_memory: Networks) -> No
                     released.set()
             return f"done: {message.text}"
 
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         await net.python("bot", Slow())
         for n, ending in enumerate(("interrupt", "stop")):

@@ -13,8 +13,8 @@ from pydantic import JsonValue
 
 from hubbub import Agent, Message
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
-from tests.interaction.agent_rig import Rig, call, finish, rig, says, send
-from tests.interaction.approval_rig import Shop, parked, replies, script, the_call
+from tests.interaction.agent_harness import Harness, call, finish, harness, says, send
+from tests.interaction.approval_harness import Shop, parked, replies, script, the_call
 from tests.interaction.peers import Networks, Peer, eventually
 
 PUBLISH = says(call("publish", text="hello"))
@@ -24,9 +24,9 @@ FETCH, ADD = says(call("fetch", page="news")), says(call("add", a=1, b=2))
 @asynccontextmanager
 async def at_shop(
     networks: Networks, folder: Path, played: Script, *tools: str, **config: Any
-) -> AsyncIterator[tuple[Rig, Peer, Shop]]:
+) -> AsyncIterator[tuple[Harness, Peer, Shop]]:
     """An agent with the tools of a shop, whose model plays the script."""
-    async with ModelServer(played) as model, rig(networks) as net:
+    async with ModelServer(played) as model, harness(networks) as net:
         ann, shop = await net.person(), Shop(net, model, folder)
         await shop.start(*tools, **config)
         yield net, ann, shop
@@ -36,7 +36,7 @@ async def marks(ann: Peer) -> list[bool]:
     """Of each message that agents have sent to her by now: whether it is marked as from outside."""
     events = await ann.sync()
     said = [e["message"] for e in events if e["message"]["sender_kind"] == "agent"]
-    return [message.get("outside", False) for message in said]
+    return [message.get("untrusted", False) for message in said]
 
 
 class TestConfirm:
@@ -76,9 +76,9 @@ class TestConfirm:
     ) -> None:
         played = script(FETCH, PUBLISH, says(call("add", a=1, b=1)), says(call("pay", amount=1)))
         settings: JsonValue = {
-            "fetch": {"outside": False},
-            "add": {"outside": True},
-            "pay": {"confirm": "tainted"},
+            "fetch": {"untrusted": False},
+            "add": {"untrusted": True},
+            "pay": {"confirm": "untrusted"},
         }
         async with at_shop(in_memory, tmp_path, played, tool_settings=settings) as (net, ann, shop):
             await ann.say("bot", "go on")
@@ -111,7 +111,7 @@ class TestMessages:
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         async with at_shop(in_memory, tmp_path, script(PUBLISH, replies("ok"))) as (net, ann, _):
-            await ann.say("bot", "publish this mail: hello", outside=True)
+            await ann.say("bot", "publish this mail: hello", untrusted=True)
             (approval,) = await parked(net, ann)
             await ann.call("approve", id=approval["id"])
             turn = await net.turn("bot-m1")
@@ -126,11 +126,11 @@ class TestMessages:
         played = script(read, PUBLISH, PUBLISH, mail=says(finish()))
         async with at_shop(in_memory, tmp_path, played, "read_thread") as (net, ann, shop):
             bob = await net.person("bob")
-            await bob.say("bot", "a mail came: hello", outside=True)
+            await bob.say("bot", "a mail came: hello", untrusted=True)
             await net.turn("bot-m1")
             seq = (await ann.say("bot", "publish what bob has"))["seq"]
             await parked(net, ann, f"bot-m{seq}")
-            assert '"outside": true' in shop.model.requests[-1].body.messages[-1].text
+            assert '"untrusted": true' in shop.model.requests[-1].body.messages[-1].text
             said = await bob.say("bot", "publish it")
             await parked(net, bob, f"bot-{said['id']}")
 
@@ -146,7 +146,7 @@ class TestMessages:
         ):
             await ann.say("bot", "work")
             await shop.model.held("at work")
-            seq = (await ann.say("bot", "use this mail: hello", outside=True))["seq"]
+            seq = (await ann.say("bot", "use this mail: hello", untrusted=True))["seq"]
             client = net.clients["bot"]
             await eventually(lambda: client.cursor is not None and client.cursor.seq >= seq)
             shop.model.release("at work")
@@ -192,7 +192,7 @@ class TestMessages:
             event = await ann.event()
             while event["message"]["sender_id"] != "relay":
                 event = await ann.event()
-            assert event["message"]["outside"] is True
+            assert event["message"]["untrusted"] is True
 
 
 class TestPrompt:
@@ -208,17 +208,17 @@ class TestPrompt:
             await ann.say("bot", "say hello to clerk")
             await net.turn("bot-m1")
             await ann.call("take_over", agent="clerk")
-            seq = (await ann.say("bot", "it is paid", speak_as="clerk"))["seq"]
+            seq = (await ann.say("bot", "it is paid", on_behalf_of="clerk"))["seq"]
             await net.turn(f"bot-m{seq}")
             shown = incoming(model, -1)
             assert (shown.get("sender"), shown.get("kind")) == ("clerk", "agent")
-            assert (shown.get("spoken_by"), shown.get("outside")) == ("ann", None)
+            assert (shown.get("sent_by"), shown.get("untrusted")) == ("ann", None)
             await ann.call("hand_back", agent="clerk")
-            seq = (await clerk.say("bot", "a mail: hello", outside=True))["seq"]
+            seq = (await clerk.say("bot", "a mail: hello", untrusted=True))["seq"]
             await net.turn(f"bot-m{seq}")
             shown = incoming(model, -1)
-            assert (shown.get("spoken_by"), shown.get("outside")) == (None, "true")
-            assert 'outside="true"' in model.requests[-1].body.messages[0].text, "it is explained"
+            assert (shown.get("sent_by"), shown.get("untrusted")) == (None, "true")
+            assert 'untrusted="true"' in model.requests[-1].body.messages[0].text, "it is explained"
 
 
 def incoming(model: ModelServer, request: int) -> ElementTree.Element:

@@ -16,7 +16,7 @@ from hubbub.agents.tools.approval import ApprovalRequest, Approved, Verdict
 from hubbub.config.models import McpServerConfig
 from hubbub.errors import ConfigError
 from hubbub.loading import load_module
-from tests.interaction.agent_rig import call, finish, says, send
+from tests.interaction.agent_harness import call, finish, says, send
 from tests.interaction.peers import Networks, soon
 from tests.interaction.scripted import Config, Scene, ending, scene
 

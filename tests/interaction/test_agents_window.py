@@ -18,7 +18,7 @@ from hubbub.testing.model_server import (
     ScriptRule,
     When,
 )
-from tests.interaction.agent_rig import call, finish, says, send
+from tests.interaction.agent_harness import call, finish, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import Config, ending, scene
 from tests.interaction.windows import DESK, LONG, chatter, layers, size_of

@@ -12,7 +12,7 @@ from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import Script, ScriptRule
 from hubbub.testing.model_server import ScriptedAnswer, ScriptedUsage
 from tests.interaction import trade
-from tests.interaction.agent_rig import call, finish, says
+from tests.interaction.agent_harness import call, finish, says
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import Scene, ending, scene
 

@@ -35,7 +35,7 @@ from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.protocol.thread_ids import is_participant_id
 from tests.doc_pages import example
 from tests.interaction.peers import Frame, Network, Networks, Peer, config, eventually, soon
-from tests.interaction.stop_rig import begin
+from tests.interaction.stop_harness import begin
 
 TOKEN = "hub_bridge"
 ALICE, BOB = Person("alice", "Alice"), Person("@bob:elsewhere", "Bob")
@@ -115,7 +115,7 @@ async def test_what_is_said_on_both_sides_is_the_same_conversation(
         await room.tell(IncomingMessage("$1", ALICE, "#dev", "hello @helper"))
         await room.tell(IncomingMessage("$1", ALICE, "#dev", "hello @helper"))
         (hello,) = await log(ann)
-        assert (hello["sender_id"], hello["outside"]) == ("room-alice", True)
+        assert (hello["sender_id"], hello["untrusted"]) == ("room-alice", True)
         assert hello["mentions"] == ["helper"]
         await eventually(lambda: room.shown == ["helper"])
 

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 from hubbub.testing.model_script import AnyAnswer, Script, ScriptRule, When
 from hubbub.testing.model_server import ModelServer, ScriptedAnswer
 from tests.doc_pages import ROOT, blocks, example
-from tests.interaction.agent_rig import call, playing, says
-from tests.interaction.role_rig import scores
+from tests.interaction.agent_harness import call, playing, says
+from tests.interaction.role_harness import scores
 from tests.programs import printed
 
 PAGES = "docs/how-to/coming-from"

@@ -21,7 +21,7 @@ from hubbub.protocol.frames import Event
 from hubbub.testing.model_server import ModelServer
 from hubbub.testing.network import LocalNetwork
 from tests.doc_pages import example
-from tests.interaction.agent_rig import call, playing, says
+from tests.interaction.agent_harness import call, playing, says
 from tests.interaction.peers import soon
 
 PAGE = "docs/how-to/use-hubbub-in-python.md"

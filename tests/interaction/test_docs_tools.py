@@ -21,8 +21,8 @@ from hubbub.lab.prompt_tests import run_cases
 from hubbub.loading import load_attribute
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
 from tests.doc_pages import ROOT, blocks, example
-from tests.interaction.agent_rig import call as calls
-from tests.interaction.agent_rig import finish, says, send
+from tests.interaction.agent_harness import call as calls
+from tests.interaction.agent_harness import finish, says, send
 from tests.unit.agents.calling import Pauses, call, failed, text
 
 OWN = "docs/how-to/give-a-model-your-own-tools.md"

@@ -34,7 +34,7 @@ from hubbub.errors import HubbubError, UserError
 from hubbub.protocol.operations import Turns
 from hubbub.testing.model_script import AnyAnswer, Refusal, ScriptRule, When
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
-from tests.interaction.agent_rig import call, playing, says
+from tests.interaction.agent_harness import call, playing, says
 from tests.interaction.peers import eventually, soon
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from tests.interaction.agent_rig import call, ended, says
+from tests.interaction.agent_harness import call, ended, says
 from tests.interaction.peers import Networks, Peer
 from tests.interaction.scripted import scene
 

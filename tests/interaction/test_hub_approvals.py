@@ -15,7 +15,7 @@ from hubbub.network.log import Change
 from hubbub.network.records import TurnEnded
 from hubbub.protocol.turns import TurnEnd
 from tests.interaction.peers import Frame, Network, Networks, Peer, config, soon
-from tests.interaction.stop_rig import HandClock, at_work, begin, let_in
+from tests.interaction.stop_harness import HandClock, at_work, begin, let_in
 from tests.interaction.stores import MoodyStore
 
 ARGUMENTS = {"path": "/tmp/x", "force": None}

@@ -16,7 +16,7 @@ from hubbub.protocol.messages import Draft
 from hubbub.protocol.turns import TurnEnd
 from tests.interaction.accounts import limited
 from tests.interaction.peers import Frame, Networks, config, soon
-from tests.interaction.stop_rig import at_work, begin, beginning, notices, settled, woken
+from tests.interaction.stop_harness import at_work, begin, beginning, notices, settled, woken
 from tests.interaction.stores import MoodyStore
 
 T = TypeVar("T")

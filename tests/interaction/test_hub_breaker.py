@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.interaction.peers import Frame, Network, Networks, Peer, config
-from tests.interaction.stop_rig import HandClock, beginning, let_in, notices, settled, woken
+from tests.interaction.stop_harness import HandClock, beginning, let_in, notices, settled, woken
 from tests.interaction.stores import MoodyStore
 
 LIMIT = 3

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests.interaction.accounts import Worker, limited
 from tests.interaction.peers import Network, Networks, Peer
-from tests.interaction.stop_rig import HandClock, notices
+from tests.interaction.stop_harness import HandClock, notices
 from tests.interaction.stores import MoodyStore
 
 
@@ -300,7 +300,7 @@ async def test_sums_and_marks_are_there_after_a_restart(
         await agents(network, "b", "c")
         worker = await Worker.woken(network, "a", ann)
         await worker.step(1, 10, 0.5)
-        sent = await worker.peer.say("b", "on", cause=worker.turn, outside=True)
+        sent = await worker.peer.say("b", "on", cause=worker.turn, untrusted=True)
         begun = await ann.say(["b", "c"], "only begun")
         before = await ann.call("read_budget", interaction=worker.interaction)
         assert before["sums"] == {
@@ -313,7 +313,7 @@ async def test_sums_and_marks_are_there_after_a_restart(
         spent = await ann.call("read_spending")
         assert {row["limit"]: row["used"] for row in spent["today"]} == {"wakes": 4, "tokens": 10}
         await two.say("ann", "it says", cause=sent["id"])
-        assert (await ann.take(3))[2]["message"]["outside"] is True
+        assert (await ann.take(3))[2]["message"]["untrusted"] is True
         assert not kept(await two.say("c", "the third", cause=sent["id"]))
         assert kept(await two.say("c", "the fourth", cause=sent["id"])) == {"c": "budget_wakes"}
         assert not kept(await three.say("b", "the third", cause=begun["id"]))
@@ -398,13 +398,13 @@ async def test_content_from_outside_stays_marked_as_it_is_passed_on(in_memory: N
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
         asked = await ann.say("a", "look it up")
-        found = await one.say("b", "the page says", cause=asked["id"], outside=True)
+        found = await one.say("b", "the page says", cause=asked["id"], untrusted=True)
         passed = await two.say("ann", "it says", cause=found["id"])
         clean = await one.say("ann", "hello", cause=asked["id"])
-        marks = {e["message"]["id"]: e["message"].get("outside", False) for e in await ann.sync()}
+        marks = {e["message"]["id"]: e["message"].get("untrusted", False) for e in await ann.sync()}
         assert marks == {passed["id"]: True, clean["id"]: False}
         replied = await ann.say("b", "thanks", cause=passed["id"])
-        heard = {e["message"]["id"]: e["message"].get("outside", False) for e in await two.sync()}
+        heard = {e["message"]["id"]: e["message"].get("untrusted", False) for e in await two.sync()}
         assert heard == {found["id"]: True, replied["id"]: False}, "a person speaks for itself"
 
 
@@ -437,7 +437,7 @@ async def test_neither_awaited_answers_nor_people_are_held_as_a_loop(in_memory: 
             assert not kept(await two.say("a", "this much", cause=asked["id"]))
         assert await volley(one, two, 2) == [{}, {"a": "loop_limit"}]
         await ann.call("take_over", agent="a")
-        said = await ann.say(["b"], "it is me", speak_as="a")
+        said = await ann.say(["b"], "it is me", on_behalf_of="a")
         assert not kept(said)
         budget = await ann.call("read_budget", interaction=f"i{said['seq']}")
         assert (budget["opened_by"], budget["limits"]["wakes"]) == ("ann", 4)

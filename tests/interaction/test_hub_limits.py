@@ -8,7 +8,7 @@ import json
 import pytest
 
 from tests.interaction.peers import Network, Networks, config
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 
 CALL = b'{"op":"call","ref":"r","name":"%s","args":%s}'
 BAD = [

@@ -8,7 +8,7 @@ from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from tests.interaction.peers import Frame, Network, Networks, Peer, config
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 
 NETWORK = config(channels={"desk": {"members": ["ann", "bot"]}}, humans={"ann": {}})
 

@@ -11,7 +11,7 @@ from hubbub.errors import OperationError
 from hubbub.network.queries import Query, TurnById
 from tests.interaction.accounts import Worker, limited
 from tests.interaction.peers import Networks, Peer, eventually
-from tests.interaction.stop_rig import HandClock, notices
+from tests.interaction.stop_harness import HandClock, notices
 from tests.interaction.stores import MoodyStore
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.interaction.peers import Frame, Network, Networks, config, eventually, soon
-from tests.interaction.stop_rig import (
+from tests.interaction.stop_harness import (
     DESK,
     at_work,
     begin,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.interaction.accounts import Worker, limited
 from tests.interaction.peers import Network, Networks, Peer
-from tests.interaction.stop_rig import HandClock, notices
+from tests.interaction.stop_harness import HandClock, notices
 
 
 async def crowd(network: Network, *names: str) -> list[Peer]:

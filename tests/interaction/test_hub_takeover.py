@@ -11,7 +11,7 @@ import pytest
 from hubbub.mods.api import Mod, ModConfig, Replace, Verdict
 from hubbub.protocol.messages import Draft
 from tests.interaction.peers import Frame, Network, Networks, Peer, config, eventually
-from tests.interaction.stop_rig import (
+from tests.interaction.stop_harness import (
     DESK,
     HandClock,
     at_work,
@@ -70,19 +70,19 @@ async def test_words_said_for_an_agent_are_its_own_and_marked_so(networks: Netwo
         ann, calc, bob = await taken(network)
         await ann.sync()
         await calc.sync()
-        said = await bob.say("ann", "it is 4", speak_as="calc")
-        root = await bob.call("post_to_channel", channel="desk", text="hello", speak_as="calc")
-        await bob.call("reply", message_id=root["id"], text="again", speak_as="calc")
-        await bob.call("broadcast_text_message", text="to all", speak_as="calc")
+        said = await bob.say("ann", "it is 4", on_behalf_of="calc")
+        root = await bob.call("post_to_channel", channel="desk", text="hello", on_behalf_of="calc")
+        await bob.call("reply", message_id=root["id"], text="again", on_behalf_of="calc")
+        await bob.call("broadcast_text_message", text="to all", on_behalf_of="calc")
         for peer in (ann, calc):  # what was said in its name reaches the agent too
             messages = [event["message"] for event in await peer.sync()]
             assert [m["content"] for m in messages] == ["it is 4", "hello", "again", "to all"]
             for message in messages:
                 assert (message["sender_id"], message["sender_kind"]) == ("calc", "agent")
-                assert message["spoken_by"] == "bob"
+                assert message["sent_by"] == "bob"
                 assert message["hop"] == 0
         read = await ann.call("read_message", id=said["id"])
-        assert (read["thread_id"], read["spoken_by"]) == ("dm.ann.calc", "bob")
+        assert (read["thread_id"], read["sent_by"]) == ("dm.ann.calc", "bob")
 
 
 @pytest.mark.behaviour("H-28")
@@ -90,10 +90,10 @@ async def test_words_said_for_an_agent_wake_as_a_persons_do(in_memory: Networks)
     async with in_memory.start(DESK) as network:
         _ann, _calc, bob = await taken(network)
         bot = await network.join("bot", "agent", turns=True)
-        await bob.say("bot", "add this", speak_as="calc")
+        await bob.say("bot", "add this", on_behalf_of="calc")
         event = await woken(bot)
         assert event["wake"]["reply"] == "required"
-        await bob.call("post_to_channel", channel="desk", text="@bot and this", speak_as="calc")
+        await bob.call("post_to_channel", channel="desk", text="@bot and this", on_behalf_of="calc")
         assert (await woken(bot))["wake"]["reply"] == "required"
         turn = event["wake"]["turn"]
         await bot.call("begin_turn", start=beginning(event))
@@ -120,12 +120,12 @@ async def test_only_the_holder_speaks_and_where_the_agent_might(in_memory: Netwo
         }
         for peer in (ann, bot, calc):
             for name, args in speeches.items():
-                error = await peer.ask(name, **args, speak_as="calc")
+                error = await peer.ask(name, **args, on_behalf_of="calc")
                 assert error["code"] == "forbidden", (peer, name)
-        error = await bob.ask("post_to_channel", channel="den", text="x", speak_as="calc")
+        error = await bob.ask("post_to_channel", channel="den", text="x", on_behalf_of="calc")
         assert error["code"] == "forbidden"
         assert "calc is not a member" in error["message"]
-        error = await bob.ask("send_text_message", to="channel.den", text="x", speak_as="calc")
+        error = await bob.ask("send_text_message", to="channel.den", text="x", on_behalf_of="calc")
         assert error["code"] == "unknown_thread"
 
 
@@ -135,7 +135,7 @@ class Forger(Mod):
     name = "forger"
 
     def on_message(self, draft: Draft) -> Verdict:
-        return Replace(draft.replace(content="x", spoken_by=None))
+        return Replace(draft.replace(content="x", sent_by=None))
 
 
 @pytest.mark.behaviour("H-28")
@@ -143,7 +143,7 @@ async def test_a_mod_cannot_hide_who_spoke(in_memory: Networks) -> None:
     async with in_memory.start(mods=[Forger(ModConfig(on_failure="reject"))]) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         await ann.call("take_over", agent="calc")
-        error = await ann.ask("send_text_message", to="ann", text="x", speak_as="calc")
+        error = await ann.ask("send_text_message", to="ann", text="x", on_behalf_of="calc")
         assert error["code"] == "rejected"
         assert await calc.texts() == []
 
@@ -169,7 +169,7 @@ async def test_nothing_wakes_an_agent_until_it_is_handed_back(in_memory: Network
         await bob.call("hand_back", agent="calc")
         assert (await eve.signal("takeovers"))["data"]["takeovers"] == []
         assert (await ann.call("list_takeovers"))["takeovers"] == []
-        error = await bob.ask("send_text_message", to="ann", text="x", speak_as="calc")
+        error = await bob.ask("send_text_message", to="ann", text="x", on_behalf_of="calc")
         assert error["code"] == "forbidden"
         await ann.say("calc", "3+3?")
         turn = await begin(calc)
@@ -192,7 +192,7 @@ async def test_only_the_holder_hears_and_reads_what_the_agent_does(in_memory: Ne
         await ann.call("post_to_channel", channel="desk", text="for the desk")
         await ann.call("post_to_channel", channel="den", text="secret")
         await ann.say("eve", "for eve")
-        await bob.say("ann", "by bob", speak_as="calc")
+        await bob.say("ann", "by bob", on_behalf_of="calc")
         await network.quiet()
         assert await overheard(bob) == ["for calc", "for the desk"], "it knows what it said"
         assert (await overheard(second))[-3:] == ["for calc", "for the desk", "by bob"]
@@ -224,9 +224,9 @@ async def test_a_takeover_ends_at_its_time_and_can_be_renewed(in_memory: Network
         assert until == pytest.approx(clock.now() + 60), "a date is one of the time of day"
         clock.set(-1_000_000)  # which makes the takeover no longer
         clock.wall += 59.9
-        await bob.say("ann", "still me", speak_as="calc")
+        await bob.say("ann", "still me", on_behalf_of="calc")
         clock.wall += 0.1
-        error = await bob.ask("send_text_message", to="ann", text="x", speak_as="calc")
+        error = await bob.ask("send_text_message", to="ann", text="x", on_behalf_of="calc")
         assert error["code"] == "forbidden"
         assert (await bob.ask("read_thread", thread="dm.ann.calc"))["code"] == "unknown_thread"
         await ann.say("calc", "3+3?")
@@ -250,14 +250,14 @@ async def test_an_agent_that_was_away_gets_what_was_said_for_it(in_memory: Netwo
     async with in_memory.start(DESK) as network:
         ann, calc, turn = await at_work(network)
         await calc.say("ann", "own words", cause=turn)
-        await calc.call("post_to_channel", channel="desk", text='own words, "spoken_by": bob')
-        await calc.call("send_message", to="channel.desk", content={"spoken_by": "bob"})
+        await calc.call("post_to_channel", channel="desk", text='own words, "sent_by": bob')
+        await calc.call("send_message", to="channel.desk", content={"sent_by": "bob"})
         await calc.close()
         await network.gone("calc")
         bob = await network.join("bob")
         await bob.call("take_over", agent="calc")
-        await bob.say("ann", "by bob", speak_as="calc")
-        await bob.call("post_to_channel", channel="desk", text="by bob too", speak_as="calc")
+        await bob.say("ann", "by bob", on_behalf_of="calc")
+        await bob.call("post_to_channel", channel="desk", text="by bob too", on_behalf_of="calc")
         await bob.call("hand_back", agent="calc")
         back = await network.join("calc", "agent", turns=True)
         events: list[Frame] = await back.take(3)
@@ -329,7 +329,7 @@ async def test_a_take_over_goes_on_over_a_restart_until_its_time(
         calc = await network.join("calc", "agent", turns=True)
         assert calc.ready["pending"] == []
         assert (await ann.signal("takeovers"))["data"]["takeovers"][0]["by"] == "bob"
-        await bob.say("ann", "still me", speak_as="calc")
+        await bob.say("ann", "still me", on_behalf_of="calc")
         assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "taken_over"}
     clock.wall += 300
     async with in_memory.start(store=store, clock=clock) as network:

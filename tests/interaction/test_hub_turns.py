@@ -10,7 +10,7 @@ import pytest
 from hubbub.network.records import CursorMoved
 from hubbub.network.services.turns.turns import NO_ANSWER
 from hubbub.protocol.turns import Turn, part_id
-from tests.interaction.agent_rig import ended
+from tests.interaction.agent_harness import ended
 from tests.interaction.peers import Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
 

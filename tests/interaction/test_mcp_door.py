@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hubbub.client import Client
-from tests.interaction.agent_rig import Rig, rig, said_to
+from tests.interaction.agent_harness import Harness, harness, said_to
 from tests.interaction.peers import Networks, config
 
 mcp = pytest.importorskip("mcp", reason="needs the extra `mcp`")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # reading the SDK takes longer than running all o
 
 
 @asynccontextmanager
-async def host(net: Rig, name: str = "claude") -> AsyncIterator[Any]:
+async def host(net: Harness, name: str = "claude") -> AsyncIterator[Any]:
     """An MCP client of the server of one participant."""
     from hubbub.interop.mcp.participant import McpParticipant
     from hubbub.interop.mcp.server import ParticipantTools, mcp_server
@@ -44,7 +44,7 @@ async def does(client: Any, tool: str, **arguments: Any) -> Any:
 
 @pytest.mark.behaviour("I-11")
 async def test_a_host_hears_answers_and_acknowledges(in_memory: Networks) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         async with host(net) as client:
             assert "You are `claude`" in client.instructions
@@ -75,7 +75,7 @@ async def test_answers_name_their_causes_in_the_threads_that_were_heard_of_last(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.interop.mcp.participant.MAX_THREADS", 2)
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         several = {name: await net.person(name) for name in ("ann", "bea", "cid")}
         async with host(net) as client:
             cursor: dict[str, Any] = {}
@@ -93,7 +93,7 @@ async def test_answers_name_their_causes_in_the_threads_that_were_heard_of_last(
 
 @pytest.mark.behaviour("I-11")
 async def test_what_is_not_acknowledged_is_handed_to_the_next_life(in_memory: Networks) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         async with host(net) as client:
             await ann.say("claude", "one")
@@ -110,7 +110,7 @@ async def test_what_is_not_acknowledged_is_handed_to_the_next_life(in_memory: Ne
 async def test_operations_are_tools_with_hints_and_threads_are_resources(
     in_memory: Networks, snapshot: object
 ) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann, bob = await net.person(), await net.person("bob")
         await bob.say("ann", "between us")
         async with host(net) as client:
@@ -143,7 +143,7 @@ async def test_while_it_waits_a_host_sees_signs_of_life(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.interop.mcp.participant.PROGRESS_S", 0.01)
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         async with host(net) as client:
             signs = list[float]()
@@ -160,7 +160,7 @@ async def test_while_it_waits_a_host_sees_signs_of_life(
 
 @pytest.mark.behaviour("I-11")
 async def test_two_agents_of_hosts_talk_and_their_answers_have_causes(in_memory: Networks) -> None:
-    async with rig(in_memory) as net:
+    async with harness(in_memory) as net:
         ann = await net.person()
         async with host(net) as claude, host(net, "codex") as codex:
             asked = await ann.say("claude", "ask codex")
@@ -180,7 +180,7 @@ async def test_two_agents_of_hosts_talk_and_their_answers_have_causes(in_memory:
 
 @pytest.mark.behaviour("I-11")
 async def test_budgets_stops_and_sizes_hold_for_hosts(in_memory: Networks) -> None:
-    async with rig(in_memory, config(network={"budgets": {"hops": 1}})) as net:
+    async with harness(in_memory, config(network={"budgets": {"hops": 1}})) as net:
         ann, _ = await net.person(), await net.network.join("cursor", "agent")
         async with host(net) as client:
             await ann.say("claude", "ask cursor")

@@ -14,7 +14,7 @@ from hubbub.protocol.messages import Message
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Script, ScriptedAnswer, ScriptedUsage
 from tests.interaction import trade
-from tests.interaction.agent_rig import call, finish, says, send
+from tests.interaction.agent_harness import call, finish, says, send
 from tests.interaction.peers import Networks, eventually
 from tests.interaction.scripted import TALK, Config, Scene, ending, scene
 from tests.interaction.windows import layers, size_of

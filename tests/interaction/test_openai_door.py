@@ -21,7 +21,7 @@ from hubbub.protocol.frames import Signal
 from hubbub.protocol.operations import ThreadList, ThreadPage
 from hubbub.testing.model_script import AnyAnswer, Refusal, ScriptedUsage
 from hubbub.testing.model_server import ModelServer
-from tests.interaction.agent_rig import call, held, playing, says
+from tests.interaction.agent_harness import call, held, playing, says
 from tests.interaction.peers import soon
 
 WEATHER: Any = {

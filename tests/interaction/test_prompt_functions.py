@@ -13,7 +13,7 @@ from hubbub.app.preflight import load_valid
 from hubbub.app.prompts import agent_prompts
 from hubbub.errors import ConfigError
 from hubbub.lab.previews import previews
-from tests.interaction.agent_rig import call, playing, says
+from tests.interaction.agent_harness import call, playing, says
 
 
 async def stock(context: PromptContext) -> str:

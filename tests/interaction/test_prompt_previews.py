@@ -16,10 +16,10 @@ from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer
 from tests.interaction import trade
-from tests.interaction.agent_rig import call, finish, playing, rig, says, send
+from tests.interaction.agent_harness import call, finish, harness, playing, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.peers import config as network
-from tests.interaction.role_rig import BOTH, judge, plan, route
+from tests.interaction.role_harness import BOTH, judge, plan, route
 from tests.interaction.scripted import Config
 
 DIALECTS: tuple[str | None, ...] = (None, "tool_call", "final_output")
@@ -48,7 +48,7 @@ async def read(
     **agent: JsonValue,
 ) -> tuple[LoadedConfig, Turn, ModelServer]:
     """A turn of such an agent, and all that its model was asked."""
-    async with playing(*answers) as model, rig(networks) as net:
+    async with playing(*answers) as model, harness(networks) as net:
         ann = await net.person()
         loaded = written(folder, model.base_url, dialect, **agent)
         await net.configured("bot", loaded.file.agent("bot"), folder, loaded.file.models)

@@ -17,7 +17,7 @@ from hubbub.lab.expectations import CaseRun
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Participant
 from hubbub.testing.model_server import ModelServer, Refusal, Script, ScriptedAnswer, ScriptedCall
-from tests.interaction.agent_rig import call, finish, says, send
+from tests.interaction.agent_harness import call, finish, says, send
 
 pytestmark = pytest.mark.behaviour("Q-11")
 

@@ -18,9 +18,9 @@ from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Refusal, Script, ScriptedAnswer, ScriptRule, When
 from tests.interaction import trade
-from tests.interaction.agent_rig import call, finish, says
+from tests.interaction.agent_harness import call, finish, says
 from tests.interaction.peers import Networks, soon
-from tests.interaction.role_rig import BOTH, judge, plan, roles, route
+from tests.interaction.role_harness import BOTH, judge, plan, roles, route
 from tests.interaction.scripted import Config, Scene, ending, scene
 from tests.interaction.windows import DESK, chatter, layers, size_of
 

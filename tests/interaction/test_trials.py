@@ -15,7 +15,16 @@ from hubbub.protocol.agents import TriedTurn
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer, ScriptedUsage
 from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Script, ScriptRule, When
-from tests.interaction.agent_rig import Rig, call, finish, held, playing, rig, says, send
+from tests.interaction.agent_harness import (
+    Harness,
+    call,
+    finish,
+    harness,
+    held,
+    playing,
+    says,
+    send,
+)
 from tests.interaction.peers import Networks, Peer, config, soon
 from tests.unit.agents.raw_endpoint import Reply, endpoint
 
@@ -30,7 +39,7 @@ def scripted(server: ModelServer, name: str, **more: JsonValue) -> ModelConfig:
 
 
 async def a_turn(
-    net: Rig, server: ModelServer, *, prompt: JsonValue = None, **more: ModelConfig
+    net: Harness, server: ModelServer, *, prompt: JsonValue = None, **more: ModelConfig
 ) -> tuple[Peer, Turn]:
     """Ann, and a turn of the bot's, which has the models `default` (small), `big` and more."""
     models = {
@@ -66,7 +75,7 @@ async def test_the_model_is_asked_again_what_the_record_says(networks: Networks)
         text="<scratchpad>Should I?</scratchpad>Yes.",
         usage=ScriptedUsage(prompt_tokens=1000, completion_tokens=100),
     )
-    async with playing(FIRST, LAST, again, again, LAST) as model, rig(networks, FILE) as net:
+    async with playing(FIRST, LAST, again, again, LAST) as model, harness(networks, FILE) as net:
         ann, turn = await a_turn(net, model, prompt={"scratchpad": True})
         head = net.network.hub.kernel.log.head
         found = await tried(ann)
@@ -98,7 +107,10 @@ async def test_the_model_is_asked_again_what_the_record_says(networks: Networks)
 
 
 async def test_a_record_in_a_dialect_of_words_is_asked_as_it_stands(in_memory: Networks) -> None:
-    async with playing(FIRST, LAST, says(send("ann", "two"))) as model, rig(in_memory, FILE) as net:
+    async with (
+        playing(FIRST, LAST, says(send("ann", "two"))) as model,
+        harness(in_memory, FILE) as net,
+    ):
         ann = await net.person()
         words = {"default": scripted(model, "small", dialect="tool_call")}
         await net.configured("bot", AgentConfig(), Path(), words)
@@ -120,7 +132,7 @@ async def test_a_model_that_fails_ends_nothing_but_the_trial(in_memory: Networks
         playing(FIRST, LAST, *bad, LAST, deep) as model,
         endpoint(Reply(b"null")) as null,
         endpoint(Reply(odd)) as odd_calls,
-        rig(in_memory, shallow) as net,
+        harness(in_memory, shallow) as net,
     ):
         ann, _turn = await a_turn(
             net,
@@ -149,7 +161,7 @@ async def test_a_model_that_fails_ends_nothing_but_the_trial(in_memory: Networks
 async def test_an_agent_that_is_gone_is_not_waited_for_nor_asked(in_memory: Networks) -> None:
     async with (
         playing(FIRST, LAST, says(finish(), hold="on")) as model,
-        rig(in_memory, FILE) as net,
+        harness(in_memory, FILE) as net,
     ):
         ann, _turn = await a_turn(net, model)
         ref = await ann.post("try_turn", turn="bot-m1")
@@ -168,7 +180,7 @@ async def test_an_answer_that_takes_too_long_is_given_up(
     monkeypatch.setattr("hubbub.network.services.trials.DEADLINE_S", 0.05)
     later = ScriptRule(when=When(system="^now$"), answer=LAST)
     script = Script(rules=[later], answers=[FIRST, LAST, says(finish(), hold="on")])
-    async with ModelServer(script) as model, rig(in_memory, FILE) as net:
+    async with ModelServer(script) as model, harness(in_memory, FILE) as net:
         ann, _turn = await a_turn(net, model)
         assert "not answer within 0.05 s" in (await refused(ann)).message
         monkeypatch.undo()
@@ -178,7 +190,10 @@ async def test_an_answer_that_takes_too_long_is_given_up(
 
 async def test_while_a_trial_runs_everything_else_goes_on(in_memory: Networks) -> None:
     slow = says(finish(), hold="on")
-    async with playing(FIRST, LAST, slow, slow, FIRST, LAST) as model, rig(in_memory, FILE) as net:
+    async with (
+        playing(FIRST, LAST, slow, slow, FIRST, LAST) as model,
+        harness(in_memory, FILE) as net,
+    ):
         ann, _turn = await a_turn(net, model)
         prompts = "One.", "Two."
         refs = [await ann.post("try_turn", turn="bot-m1", system_prompt=p) for p in prompts]
@@ -193,7 +208,7 @@ async def test_while_a_trial_runs_everything_else_goes_on(in_memory: Networks) -
 
 async def test_who_asks_again_joins_the_trial_that_runs(in_memory: Networks) -> None:
     slow, late = says(send("ann", "two"), hold="on"), says(send("ann", "three"))
-    async with playing(FIRST, LAST, slow, late) as model, rig(in_memory, FILE) as net:
+    async with playing(FIRST, LAST, slow, late) as model, harness(in_memory, FILE) as net:
         ann, _turn = await a_turn(net, model)
         calls = net.network.hub.services.trials.calls
         calls.patience_s = 0.0
@@ -215,7 +230,9 @@ async def test_who_asks_again_joins_the_trial_that_runs(in_memory: Networks) -> 
 
 async def test_only_owners_try_turns_and_list_models(in_memory: Networks) -> None:
     models = {"default": {"model": "small"}, "big": {"model": "large"}}
-    async with rig(in_memory, config(models=models, humans={"ann": {"roles": ["owner"]}})) as net:
+    async with harness(
+        in_memory, config(models=models, humans={"ann": {"roles": ["owner"]}})
+    ) as net:
         eve = await net.network.join("eve", "agent")
         assert (await refused(eve)).code == "forbidden"
         with pytest.raises(OperationError, match="owner"):
@@ -232,7 +249,7 @@ START = {"id": "bot-m1", "thread_id": "dm.ann.bot", "messages": ["m1"], "model":
 
 
 async def test_an_agent_of_roles_or_without_a_model_cannot_try(in_memory: Networks) -> None:
-    async with playing(LAST) as model, rig(in_memory, FILE) as net:
+    async with playing(LAST) as model, harness(in_memory, FILE) as net:
         ann = await net.person()
         await net.python("bot", Agent())
         await ann.say("bot", "go")
@@ -253,7 +270,7 @@ async def test_an_agent_of_roles_or_without_a_model_cannot_try(in_memory: Networ
 
 
 async def test_nobody_but_the_agent_that_was_asked_may_answer(in_memory: Networks) -> None:
-    async with rig(in_memory, FILE) as net:
+    async with harness(in_memory, FILE) as net:
         ann = await net.person()
         bot = await net.network.join("bot", "agent", turns=True)
         other = await net.network.join("eve", "agent", turns=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hubbub.agents.prompt.tokens import TokenEstimate
 from hubbub.protocol.turns import Step
 from hubbub.testing.model_request import ChatRequest
-from tests.interaction.agent_rig import Rig
+from tests.interaction.agent_harness import Harness
 from tests.interaction.peers import config
 
 __all__ = ["DESK", "LONG", "chatter", "layers", "size_of"]
@@ -14,7 +14,7 @@ LONG = "many words that fill the window "
 DESK = config(channels={"desk": {"members": "all"}})
 
 
-async def chatter(net: Rig, times: int) -> None:
+async def chatter(net: Harness, times: int) -> None:
     """Long messages m1, m2, ... of Bob's in a channel, which wake nobody."""
     bob = await net.person("bob")
     for n in range(times):

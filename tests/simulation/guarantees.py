@@ -63,7 +63,7 @@ def order(log: list[Message]) -> Iterator[str]:
 
 def confirmed(world: World, log: list[Message]) -> Iterator[str]:
     """What was confirmed is there; what was refused for good is not; all answers are the same."""
-    by_people = (m for m in log if m["sender_id"] in PEOPLE or "spoken_by" in m)
+    by_people = (m for m in log if m["sender_id"] in PEOPLE or "sent_by" in m)
     by_text = {message["content"]: message for message in by_people}
     for asked in world.asked:
         text = asked.args.get("text")
@@ -243,7 +243,7 @@ def silent(world: World, log: list[Message]) -> Iterator[str]:
     """Who is stopped or taken over says nothing of its own, and nobody sees what it would say."""
     for agent, why, since, until in holds(world):
         for message in log[since.head : until.head]:
-            if message["sender_id"] == agent and "spoken_by" not in message:
+            if message["sender_id"] == agent and "sent_by" not in message:
                 yield f"{agent} has said {message['id']} in spite of {why}"
         for signal in world.wire.signals:
             if signal.sender == agent and since.step < signal.at.step < until.step:
@@ -272,7 +272,7 @@ def taken_over(world: World, log: list[Message]) -> Iterator[str]:
                 for head in range(asked - 1, message["seq"])
             ):
                 yield f"{message['id']} says that {notice['agents']} are taken over"
-        who, agent = message.get("spoken_by"), message["sender_id"]
+        who, agent = message.get("sent_by"), message["sender_id"]
         if who is not None and not began(who, agent, Moment(sys.maxsize, 0)):
             yield f"{who} has spoken for {agent} without leave"
     for signal in world.wire.signals:
@@ -296,7 +296,7 @@ def drafts(world: World, log: list[Message]) -> Iterator[str]:
         for turn in reader.drafts:
             yield f"{who} is shown that {turn} writes, which it does not"
     for message in log:
-        own = message["sender_id"] in AGENTS and "spoken_by" not in message
+        own = message["sender_id"] in AGENTS and "sent_by" not in message
         said = message["sender_id"], message["content"]
         if own and said[1] and said not in world.endpoint.texts:
             yield f"{said[0]} has said {said[1]!r}, and its model has not"

@@ -68,7 +68,7 @@ def _calls(token: str, does: str, step: int, colleague: str) -> Calls:
 def shop(paid: Callable[[str], None]) -> dict[str, Tool]:
     """The agent's tools; `paid` is told of each payment as it is made."""
 
-    @tool(permission="write", confirm=True, outside=False)
+    @tool(permission="write", confirm=True, untrusted=False)
     async def pay(what: str) -> str:
         """Pay for something. It cannot be taken back."""
         await asyncio.sleep(0.01)
@@ -76,7 +76,7 @@ def shop(paid: Callable[[str], None]) -> dict[str, Tool]:
         await asyncio.sleep(15.0)
         return f"paid for {what}"
 
-    @tool(outside=False)
+    @tool(untrusted=False)
     async def look(what: str) -> str:
         """Look at something."""
         await asyncio.sleep(0.01)

@@ -324,7 +324,7 @@ class World:
 
     async def speak(self, who: str, agent: str, to: str, text: str) -> None:
         """Say something in the agent's name."""
-        args: dict[str, JsonValue] = {"to": to, "text": text, "speak_as": agent}
+        args: dict[str, JsonValue] = {"to": to, "text": text, "on_behalf_of": agent}
         await self.call(who, "send_text_message", args)
 
     async def decide(self, who: str, how: str, state: str = "pending") -> None:

@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from hubbub.mods.api import Mod
 from tests.examples import examples
-from tests.interaction.mods.workplace import QUICK
+from tests.interaction.mods.workspace import QUICK
 from tests.interaction.peers import Frame, Peer, config
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 from tests.stateful.hub_life import HubLife
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, rule
 
 from hubbub.mods.api import Mod
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
-from tests.interaction.mods.workplace import DESK, at_time, later, said_by_hub
+from tests.interaction.mods.workspace import DESK, at_time, later, said_by_hub
 from tests.interaction.peers import DEADLINE_S, Frame
 from tests.stateful.mod_life import FAILING, ModMachine, as_test
 

@@ -15,7 +15,7 @@ from hubbub.network.queries import PendingWakes, TurnById, WakeOf
 from hubbub.protocol.messages import Message
 from tests.examples import examples
 from tests.interaction.peers import Frame, Peer, config
-from tests.interaction.stop_rig import beginning
+from tests.interaction.stop_harness import beginning
 from tests.interaction.stores import MoodyStore
 from tests.stateful.hub_life import HubLife
 

@@ -371,7 +371,7 @@ class SearchKnowledge(ReadingTool):
     """The tool `search_knowledge`. Its result is JSON, so that a long result is cut hit by hit."""
 
     name = SEARCH_KNOWLEDGE
-    overrides = ToolOverrides(outside=True)
+    overrides = ToolOverrides(untrusted=True)
 
     def __init__(self, base: KnowledgeBase):
         self._base = base

@@ -211,8 +211,8 @@ def attributes(message: Message) -> Escaped:
         f'sender="{_escaped_id(message.sender_id)}" kind="{message.sender_kind}"'
         f' id="{message_id(message.seq)}" time="{_time(message.sent_at)}"'
     )
-    rare = message.spoken_by or message.request or message.amended
-    if message.outside or rare is not None:
+    rare = message.sent_by or message.request or message.amended
+    if message.untrusted or rare is not None:
         return Escaped(
             common + "".join(f' {key}="{value}"' for key, value in _rare_attributes(message))
         )
@@ -221,10 +221,10 @@ def attributes(message: Message) -> Escaped:
 
 def _rare_attributes(message: Message) -> Iterator[tuple[str, Escaped | str]]:
     """Attributes that few messages have."""
-    if message.spoken_by is not None:
-        yield "spoken_by", _escaped_id(message.spoken_by)
-    if message.outside:
-        yield "outside", "true"
+    if message.sent_by is not None:
+        yield "sent_by", _escaped_id(message.sent_by)
+    if message.untrusted:
+        yield "untrusted", "true"
     if message.amended is not None:
         yield message.amended, "true"
     request = message.request

@@ -115,38 +115,38 @@ class Agent:
     # Actions ------------------------------------------------------------------------------------
 
     async def send(
-        self, to: str | Sequence[str], content: JsonValue, *, outside: bool = False
+        self, to: str | Sequence[str], content: JsonValue, *, untrusted: bool = False
     ) -> SendResult:
         """Send a direct message to a participant or several, or into a thread by its id.
 
-        `content` is a text or any other JSON. `outside`: it carries untrusted content, that is,
+        `content` is a text or any other JSON. `untrusted`: it carries untrusted content, that is,
         content from outside the network (a website, a file), which no participant has written; an
         answer to such a message is marked automatically. Raises `OperationError` when the hub
         refuses.
         """
         target: JsonValue = to if isinstance(to, str) else list(to)
-        return await self._speak(content, outside, to=target)
+        return await self._speak(content, untrusted, to=target)
 
-    async def post(self, channel: str, text: str, *, outside: bool = False) -> SendResult:
+    async def post(self, channel: str, text: str, *, untrusted: bool = False) -> SendResult:
         """Post into a channel that the agent is a member of."""
         return await self._linked.speak(
-            "post_to_channel", channel=channel, text=text, **untrusted_mark(outside)
+            "post_to_channel", channel=channel, text=text, **untrusted_mark(untrusted)
         )
 
-    async def broadcast(self, text: str, *, outside: bool = False) -> SendResult:
+    async def broadcast(self, text: str, *, untrusted: bool = False) -> SendResult:
         """Send a message to everybody."""
         return await self._linked.speak(
-            "broadcast_text_message", text=text, **untrusted_mark(outside)
+            "broadcast_text_message", text=text, **untrusted_mark(untrusted)
         )
 
-    async def reply(self, message: Message, text: str, *, outside: bool = False) -> SendResult:
+    async def reply(self, message: Message, text: str, *, untrusted: bool = False) -> SendResult:
         """Reply to a message, in its reply thread."""
         return await self._linked.speak(
-            "reply", message_id=message.id, text=text, **untrusted_mark(outside)
+            "reply", message_id=message.id, text=text, **untrusted_mark(untrusted)
         )
 
     async def answer(
-        self, message: Message, content: JsonValue, *, outside: bool = False
+        self, message: Message, content: JsonValue, *, untrusted: bool = False
     ) -> SendResult:
         """Answer in the message's own thread.
 
@@ -154,9 +154,9 @@ class Agent:
         """
         scope, latest = current_scope(), self._linked.latest(message)
         if scope is None or not scope.several or latest.amended == "deleted":
-            return await self._speak(content, outside, to=message.thread_id)
+            return await self._speak(content, untrusted, to=message.thread_id)
         quote = Quote(message_id=message.id, text=latest.text[:_QUOTED]).model_dump()
-        return await self._speak(content, outside, to=message.thread_id, quote=quote)
+        return await self._speak(content, untrusted, to=message.thread_id, quote=quote)
 
     async def ask(
         self,
@@ -189,7 +189,7 @@ class Agent:
         return await self._linked.delegate(to, task, deadline_s)
 
     async def report(
-        self, request: Message | str, text: str, *, failed: bool = False, outside: bool = False
+        self, request: Message | str, text: str, *, failed: bool = False, untrusted: bool = False
     ) -> SendResult:
         """Report the result of a task to the one who delegated it; a task has one report.
 
@@ -198,7 +198,7 @@ class Agent:
         id = request if isinstance(request, str) else request.id
         status = "failed" if failed else "result"
         return await self._linked.speak(
-            "report", request=id, status=status, text=text, **untrusted_mark(outside)
+            "report", request=id, status=status, text=text, **untrusted_mark(untrusted)
         )
 
     async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
@@ -281,9 +281,11 @@ class Agent:
             raise RuntimeError("the agent has not joined a network; begin in on_start")
         return self._link
 
-    async def _speak(self, content: JsonValue, outside: bool, **where: JsonValue) -> SendResult:
+    async def _speak(self, content: JsonValue, untrusted: bool, **where: JsonValue) -> SendResult:
         operation, arguments = _content_arguments(content)
-        return await self._linked.speak(operation, **where, **arguments, **untrusted_mark(outside))
+        return await self._linked.speak(
+            operation, **where, **arguments, **untrusted_mark(untrusted)
+        )
 
 
 def _content_arguments(content: JsonValue) -> tuple[str, dict[str, JsonValue]]:

@@ -87,7 +87,7 @@ class HandlerBackend(AgentBackend):
         return self._has_handler(_observer_name(message))
 
     async def observe(self, message: Message) -> None:
-        with entered(Scope(message.id, untrusted=message.outside)):
+        with entered(Scope(message.id, untrusted=message.untrusted)):
             try:
                 await self._handle(_observer_name(message), message)
             except OperationError as exc:
@@ -124,7 +124,7 @@ class HandlerBackend(AgentBackend):
         several = len(plan.incoming) > 1
         for n, (message, reason) in enumerate(zip(plan.incoming, plan.reasons, strict=True), 1):
             await activity.show("thinking", n)
-            scope = Scope(plan.id, n, several, recorder.clock, activity, message.outside)
+            scope = Scope(plan.id, n, several, recorder.clock, activity, message.untrusted)
             await self._step(self._handler(message, reason), message, scope, recorder)
 
     async def _step(

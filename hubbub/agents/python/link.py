@@ -272,7 +272,7 @@ class AgentLink:
         if scope is None or info is None or info.permission == "read":
             return await self._outbox.call(operation, cid=None, cause=None, **args)
         if scope.untrusted and takes_untrusted_mark(info):
-            args["outside"] = True
+            args["untrusted"] = True
         cid, at = scope.next_cid(), scope.clock.ms
         cause = scope.cause if sends_message(info) else None
         value = await self._outbox.call(operation, cid=cid, cause=cause, **args)
@@ -290,7 +290,7 @@ class AgentLink:
             value = await self._outbox.call(operation, cid=None, cause=None, **args)
             return SendResult.model_validate(value)
         if scope.untrusted:
-            args["outside"] = True
+            args["untrusted"] = True
         cid, at = scope.next_cid(), scope.clock.ms
         value = await self._outbox.call(operation, cid=cid, cause=scope.cause, **args)
         sent = SendResult.model_validate(value)

@@ -68,4 +68,4 @@ class AskAgent(SendingTool):
             raise ToolFailed(str(exc), error="timeout") from exc
         except OperationError as exc:
             raise hub_refusal(exc) from exc
-        return UntrustedText(answer.text) if answer.outside else answer.text
+        return UntrustedText(answer.text) if answer.untrusted else answer.text

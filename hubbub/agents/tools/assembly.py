@@ -77,7 +77,7 @@ def _overrides(settings: ToolConfig) -> ToolOverrides:
         budget=settings.result_budget,
         attempts=settings.attempts,
         backoff=settings.backoff,
-        outside=settings.outside,
+        untrusted=settings.untrusted,
     )
 
 

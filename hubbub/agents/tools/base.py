@@ -24,8 +24,8 @@ __all__ = [
     "UntrustedText",
 ]
 
-Confirm: TypeAlias = bool | Literal["tainted"]
-"""Whether a person must approve each call; `tainted`: only in turns that have read untrusted
+Confirm: TypeAlias = bool | Literal["untrusted"]
+"""Whether a person must approve each call; `untrusted`: only in turns that have read untrusted
 content."""
 
 
@@ -59,7 +59,7 @@ class ToolFailed(HubbubError):
 
     A tool function can raise it to choose the message. `error` is the kind of failure, `retry`
     whether the same call may succeed later. `near` lists valid names similar to a misspelled one.
-    `outside`: the message has untrusted content.
+    `untrusted`: the message has untrusted content.
     """
 
     def __init__(
@@ -69,17 +69,17 @@ class ToolFailed(HubbubError):
         error: str = "tool_failed",
         retry: bool = False,
         near: Sequence[str] = (),
-        outside: bool = False,
+        untrusted: bool = False,
     ):
         self.message, self.error, self.retry, self.near = message, error, retry, tuple(near)
-        self.outside = outside
+        self.untrusted = untrusted
         super().__init__(message)
 
 
 class Tool(Protocol):
     """A tool that a model can call.
 
-    confirm     a person must approve each call, or (`tainted`) those of some turns
+    confirm     a person must approve each call, or (`untrusted`) those of some turns
     idempotent  running it twice has the same effect as running it once
     ordered     calls in one step run one after the other, in the model's order
     speaks      a successful call sends a message

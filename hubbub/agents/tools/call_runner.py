@@ -173,7 +173,7 @@ class CallRunner:
                     log.info("retrying a tool", tool=call.name, error=exc.error, n=attempts)
                 await self._tool_policy.pause(retry.pause(attempts))
         except ToolFailed as exc:
-            error, untrusted = exc.error, untrusted or exc.outside
+            error, untrusted = exc.error, untrusted or exc.untrusted
             message = self._fit(exc.message, max(budget, _MIN_ERROR_TOKENS))
             text = failure(exc.error, message, retry=exc.retry, near=exc.near)
         except Parked as exc:

@@ -119,7 +119,7 @@ class FunctionTool(Generic[P, R]):
         retry: int | Retry | None = None,
         result_budget: int | None = None,
         sandbox: Sandbox | None = None,
-        outside: bool = True,
+        untrusted: bool = True,
         when: Condition | None = None,
     ):
         functools.update_wrapper(self, function)
@@ -135,7 +135,7 @@ class FunctionTool(Generic[P, R]):
         if retry is not None and not idempotent:
             raise TypeError(f"{function.__name__}: only an idempotent tool can be retried")
         retry = Retry(attempts=retry) if isinstance(retry, int) else retry
-        self.overrides = ToolOverrides(retry=retry, budget=result_budget, outside=outside)
+        self.overrides = ToolOverrides(retry=retry, budget=result_budget, untrusted=untrusted)
         self.sandbox, self.when = sandbox, when
         self.limits: SandboxLimits | None = None
         if sandbox is not None:
@@ -231,7 +231,7 @@ def tool(
     retry: int | Retry | None = None,
     result_budget: int | None = None,
     sandbox: Sandbox | None = None,
-    outside: bool = True,
+    untrusted: bool = True,
     when: Condition | None = None,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
@@ -246,7 +246,7 @@ def tool(
     retry: int | Retry | None = None,
     result_budget: int | None = None,
     sandbox: Sandbox | None = None,
-    outside: bool = True,
+    untrusted: bool = True,
     when: Condition | None = None,
 ) -> FunctionTool[P, R] | Callable[[Callable[P, R]], FunctionTool[P, R]]:
     """Turn a function into a tool. Its signature becomes the JSON Schema, its docstring the
@@ -254,7 +254,7 @@ def tool(
 
     name           the tool's name for models; default: the function's name
     permission     read, write or admin: the effect of a call
-    confirm        a person must approve each call; `"tainted"`: only in turns that have read
+    confirm        a person must approve each call; `"untrusted"`: only in turns that have read
                    untrusted content (from outside the network)
     idempotent     running it twice has the same effect as once: it can run again after a crash
     timeout        seconds per attempt
@@ -262,7 +262,7 @@ def tool(
     result_budget  maximum tokens of the result that a model receives
     sandbox        `process` or `SandboxLimits`: runs each call in a separate process without
                    network
-    outside        whether its results are untrusted (from outside the network), which taints
+    untrusted      whether its results are untrusted (from outside the network), which taints
                    a turn that reads them; False for results computed from the arguments alone
     when           a function of the turn's context, sync or async: whether the turn has the tool
 
@@ -285,7 +285,7 @@ def tool(
             retry=retry,
             result_budget=result_budget,
             sandbox=sandbox,
-            outside=outside,
+            untrusted=untrusted,
             when=when,
         )
 
@@ -313,8 +313,8 @@ def as_tools(given: object) -> list[FunctionTool[..., object]]:
 
 
 def _confirm(name: str, confirm: Confirm) -> Confirm:
-    if confirm not in (True, False, "tainted"):
-        raise TypeError(f"{name}: confirm is True, False or 'tainted', not {confirm!r}")
+    if confirm not in (True, False, "untrusted"):
+        raise TypeError(f"{name}: confirm is True, False or 'untrusted', not {confirm!r}")
     return confirm
 
 

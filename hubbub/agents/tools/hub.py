@@ -69,10 +69,10 @@ def _is_notice(item: JsonValue) -> bool:
 def _message(message: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The message with a single text instead of alternative representations."""
     text = message.get("text_representation")
-    fields = ("reply_to", "quote", "mentions", "attachments", "spoken_by", "request")
+    fields = ("reply_to", "quote", "mentions", "attachments", "sent_by", "request")
     rest = {key: message.get(key) for key in fields}
-    if message.get("outside") is True:
-        rest["outside"] = True
+    if message.get("untrusted") is True:
+        rest["untrusted"] = True
     return {
         "id": message.get("id"),
         "thread": message.get("thread_id"),
@@ -134,7 +134,7 @@ class HubTool:
             raise ToolFailed("there is no argument cid", error="invalid_arguments", retry=True)
         cid, cause = site.cid if self.ordered else None, site.turn if self.speaks else None
         if site.untrusted and self._marked:
-            args["outside"] = True
+            args["untrusted"] = True
         try:
             value = await self._caller.call(self.name, cid=cid, cause=cause, **args)
         except OperationError as exc:
@@ -158,8 +158,8 @@ def sends_message(operation: OperationInfo) -> bool:
 
 def takes_untrusted_mark(operation: OperationInfo) -> bool:
     """Whether the operation has an argument that marks content as untrusted."""
-    outside = _properties(operation.input_schema).get("outside")
-    return outside is not None and (sends_message(operation) or _is_for_runtime(outside))
+    untrusted = _properties(operation.input_schema).get("untrusted")
+    return untrusted is not None and (sends_message(operation) or _is_for_runtime(untrusted))
 
 
 def _properties(schema: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
@@ -214,7 +214,7 @@ def _takes_message(operation: OperationInfo) -> bool:
 
 
 def _is_for_runtime(schema: JsonValue) -> bool:
-    """Whether the runtime fills in the argument: `Tainted` (hubbub.protocol.operations)."""
+    """Whether the runtime fills in the argument: `Untrusted` (hubbub.protocol.operations)."""
     return isinstance(schema, dict) and schema.get("x-runtime") is True
 
 
@@ -226,7 +226,7 @@ def _without(names: Collection[str], schema: Mapping[str, JsonValue]) -> dict[st
 
 def _is_untrusted(value: JsonValue) -> bool:
     """Whether a result, or a message in it, is marked as untrusted."""
-    if isinstance(value, dict) and value.get("outside") is True:
+    if isinstance(value, dict) and value.get("untrusted") is True:
         return True
     return _has_untrusted_message(value)
 
@@ -237,6 +237,6 @@ def _has_untrusted_message(value: JsonValue) -> bool:
         return any(map(_has_untrusted_message, value))
     if not isinstance(value, dict):
         return False
-    if value.get("outside") is True and "sender_id" in value:
+    if value.get("untrusted") is True and "sender_id" in value:
         return True
     return any(map(_has_untrusted_message, value.values()))

@@ -64,7 +64,7 @@ class ToolOverrides:
     """Overrides `retry.attempts`."""
     backoff: float | None = None
     """Overrides `retry.backoff`."""
-    outside: bool | None = None
+    untrusted: bool | None = None
     """Whether its results are untrusted; None: each result is marked itself."""
 
     @property
@@ -89,7 +89,7 @@ class ToolOverrides:
             budget=self.budget or other.budget,
             attempts=self.attempts or other.attempts,
             backoff=self.backoff or other.backoff,
-            outside=other.outside if self.outside is None else self.outside,
+            untrusted=other.untrusted if self.untrusted is None else self.untrusted,
         )
 
 
@@ -138,15 +138,17 @@ def decide(tool: PermissionSubject, mode: PermissionMode, *, untrusted: bool = F
         return Refuse(f"{tool.name} changes things ({tool.permission}), and this agent only reads")
     if tool.confirm is True:
         return NeedsApproval(f"each call of {tool.name} must be approved by a person")
-    if tool.confirm == "tainted" and untrusted:
-        return NeedsApproval(f"{tool.name} {_TAINTED}")
+    if tool.confirm == "untrusted" and untrusted:
+        return NeedsApproval(f"{tool.name} {_UNTRUSTED}")
     if mode == "ask" and not harmless:
         reason = f"{tool.name} changes things ({tool.permission}), and this agent must ask first"
         return NeedsApproval(reason)
     return Allow()
 
 
-_TAINTED = "must be approved by a person in a turn that has read something from outside the network"
+_UNTRUSTED = (
+    "must be approved by a person in a turn that has read something from outside the network"
+)
 
 
 def permission_note(mode: PermissionMode) -> str:

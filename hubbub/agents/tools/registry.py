@@ -169,7 +169,7 @@ def _entry(tool: Tool, operator: ToolOverrides) -> ToolEntry:
         timeout=overrides.timeout or tool.timeout,
         retry=overrides.effective_retry,
         budget=overrides.budget,
-        untrusted=overrides.outside is True,
+        untrusted=overrides.untrusted is True,
         intermittent=cast(IntermittentTool, tool) if hasattr(tool, "absent") else None,
     )
 

@@ -137,7 +137,7 @@ class TrustState:
 
 def untrusted_ids(messages: Iterable[Message]) -> list[str]:
     """The ids of the messages that carry untrusted content."""
-    return [message.id for message in messages if message.outside]
+    return [message.id for message in messages if message.untrusted]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ def untrusted_mark(untrusted: bool) -> dict[str, JsonValue]:
     """The argument that marks a message as untrusted (content from outside the network); empty if
     it is trusted. Omitted rather than false, because older hubs do not accept it.
     """
-    return {"outside": True} if untrusted else {}
+    return {"untrusted": True} if untrusted else {}
 
 
 class Outbox:

@@ -177,7 +177,7 @@ class _RemoteBackend(GuestBackend):
 
     def prompt_for(self, plan: TurnPlan) -> GuestPrompt:
         texts = (part.text or part.url for part in _parts(plan))
-        return GuestPrompt("", "\n\n".join(texts), any(m.outside for m in plan.incoming))
+        return GuestPrompt("", "\n\n".join(texts), any(m.untrusted for m in plan.incoming))
 
     async def dropped(self, turn: str) -> None:
         self.agent.stop(turn)

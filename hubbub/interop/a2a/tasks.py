@@ -131,7 +131,7 @@ class TaskClient(RequestClient):
         text, files = text_of(message.parts), files_of(message.parts)
         content = message.SerializeToString(deterministic=True).hex()
         cid = f"a2a:{_digest(self._me, agent, content)}"
-        arguments: dict[str, object] = {"outside": True, "attachments": files}
+        arguments: dict[str, object] = {"untrusted": True, "attachments": files}
         if message.task_id:
             await self.check_open(agent, message.task_id)
             request = await self._request(agent, message.task_id)

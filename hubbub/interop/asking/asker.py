@@ -234,7 +234,7 @@ class Asker(RequestClient):
         if request.new.files:
             message["attachments"] = await self._attached(question)
         if request.new.results:
-            message["outside"] = True
+            message["untrusted"] = True
         if thread_ids.depth(conversation.thread_id) and not has_history:
             name, message["message_id"] = "reply", conversation.anchor
             message |= {"text": text} if content is None else {"text": text, "content": content}
@@ -418,7 +418,7 @@ class Asker(RequestClient):
             question.handle_notice(message)
         elif _is_answer(question, message):
             question.add_message(message)
-            if message.spoken_by is not None or message.cause_id == question.message.id:
+            if message.sent_by is not None or message.cause_id == question.message.id:
                 question.finish()  # sent outside a turn: the answer is complete
             elif message.cause_id is None or not message.cause_id.startswith(
                 f"{message.sender_id}-"
@@ -471,7 +471,7 @@ def _is_answer(question: Question, message: Message) -> bool:
             message.interaction_id == first.interaction_id
             or (
                 message.thread_id == first.thread_id
-                and (message.cause_id is None or message.spoken_by is not None)
+                and (message.cause_id is None or message.sent_by is not None)
             )
         )
     )

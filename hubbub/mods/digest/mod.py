@@ -98,7 +98,7 @@ def line(message: Message) -> Line:
         by=message.sender_id,
         at=message.sent_at,
         text=excerpt(message.text),
-        outside=message.outside,
+        untrusted=message.untrusted,
     )
 
 
@@ -230,7 +230,7 @@ class DigestMod(Mod):
             since=since,
             upto=upto,
             note=note,
-            outside=any(message.outside for new in unread for message in new.with_own),
+            untrusted=any(message.untrusted for new in unread for message in new.with_own),
         )
 
     @operation(permission="write", output=Visit, idempotent=True)

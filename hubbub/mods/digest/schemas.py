@@ -41,7 +41,7 @@ class Line(Model):
     at: AwareDatetime
     text: str
     """Its beginning, in one line."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether it carries content from outside the network."""
 
 
@@ -103,7 +103,7 @@ class Digest(Model):
     """The log position that this digest covers. Pass it to mark_visit."""
     note: str = ""
     """Why summaries or contributions of other mods are missing, if they are."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether one of the new messages carries content from outside the network."""
 
 

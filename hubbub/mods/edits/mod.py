@@ -38,12 +38,12 @@ from hubbub.protocol.operations import SendResult
 
 __all__ = ["EditsConfig", "EditsMod", "insert_amendment"]
 
-_NEWEST = f"""SELECT message, body, outside, max(seq) FROM edits_amendment
+_NEWEST = f"""SELECT message, body, untrusted, max(seq) FROM edits_amendment
 WHERE message {AMONG} GROUP BY message"""
 # A deletion is final, and a message that ever had content from outside stays marked.
 _ADD = """INSERT INTO edits_amendment
 SELECT ?1, ?2, ?3, ?4 OR EXISTS (
-    SELECT 1 FROM edits_amendment WHERE message = ?1 AND outside
+    SELECT 1 FROM edits_amendment WHERE message = ?1 AND untrusted
 ), ?5 WHERE NOT EXISTS (
     SELECT 1 FROM edits_amendment WHERE message = ?1 AND kind = 'deleted'
 )"""
@@ -53,7 +53,7 @@ def insert_amendment(message: Message, amends: Amendment) -> Statement:
     """The row for an edit or a deletion."""
     seq = parse_message_id(amends.message_id)
     body = message.model_dump_json(exclude_none=True)
-    return Statement(_ADD, (seq, message.seq, amends.kind, message.outside, body))
+    return Statement(_ADD, (seq, message.seq, amends.kind, message.untrusted, body))
 
 
 class AmendmentRepository(Repository):
@@ -64,9 +64,9 @@ class AmendmentRepository(Repository):
     async def newest(self, messages: Collection[int]) -> Mapping[int, Message]:
         """The last edit or the deletion of each message, by its seq."""
         newest: dict[int, Message] = {}
-        for message, body, outside, _ in await self._host.rows(_NEWEST, listed(messages)):
+        for message, body, untrusted, _ in await self._host.rows(_NEWEST, listed(messages)):
             last = Message.model_validate_json(body)
-            newest[message] = last.model_copy(update={"outside": bool(outside)})
+            newest[message] = last.model_copy(update={"untrusted": bool(untrusted)})
         return newest
 
     async def count(self, message: int) -> int:
@@ -155,7 +155,7 @@ class EditsMod(Mod):
             content,
             text=text,
             cause=args.cause,
-            outside=args.outside,
+            untrusted=args.untrusted,
         )
 
     @operation(permission="write", output=SendResult)
@@ -229,7 +229,7 @@ def _content_of(args: EditMessage) -> tuple[JsonValue, str | None]:
 
 
 def _is_author(call: Calling, message: Message) -> bool:
-    return call.participant in (message.sender_id, message.spoken_by)
+    return call.participant in (message.sender_id, message.sent_by)
 
 
 def _check_original(message: Message) -> None:
@@ -268,7 +268,7 @@ def _version(message: Message) -> MessageVersion:
         seq=message.seq,
         kind=message.amends.kind if message.amends is not None else "sent",
         by=message.sender_id,
-        spoken_by=message.spoken_by,
+        sent_by=message.sent_by,
         at=message.sent_at,
         content=message.content,
         text_representation=message.text_representation,

@@ -23,7 +23,7 @@ class EditMessage(Input):
     """A text rendering of `content`."""
     cause: TurnRef | None = None
     """The message (m42) or turn that caused you to edit it."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether the new text carries content from outside the network."""
 
 
@@ -51,7 +51,7 @@ class MessageVersion(Model):
     kind: Literal["sent", "edited", "deleted"]
     by: str
     """The participant who sent, edited or deleted it."""
-    spoken_by: str | None = None
+    sent_by: str | None = None
     """The person who acted on behalf of the agent `by`."""
     at: AwareDatetime
     content: JsonValue

@@ -246,7 +246,7 @@ class FilesMod(Mod):
             lines=stored.lines,
             more=part.last < stored.lines,
             cut=stored.cut,
-            outside=stored.outside,
+            untrusted=stored.untrusted,
         )
 
     @operation(tool=False, cost=0.25)
@@ -274,7 +274,7 @@ class FilesMod(Mod):
     @operation(permission="write", tool=False)
     async def begin_upload(self, call: Calling, args: BeginUpload) -> Upload:
         """Start the upload of a file. Its content follows in parts."""
-        upload = await self._uploader.begin(call, args, outside=True)
+        upload = await self._uploader.begin(call, args, untrusted=True)
         self._uploader.restart_timeout(upload)
         return upload.to_schema()
 
@@ -366,11 +366,11 @@ class FilesMod(Mod):
         attachments = await with_file_facts(
             draft.attachments, files, self._vault, self.config.excerpt
         )
-        outside = draft.outside or any(file.outside for file in files.values())
-        return Replace(draft.replace(attachments=attachments, outside=outside))
+        untrusted = draft.untrusted or any(file.untrusted for file in files.values())
+        return Replace(draft.replace(attachments=attachments, untrusted=untrusted))
 
     def _may_attach(self, draft: Draft, file: StoredFile) -> bool:
-        who = filter(None, (draft.sender_id, draft.spoken_by))
+        who = filter(None, (draft.sender_id, draft.sent_by))
         return any(self._access(each, file)[0] for each in who)
 
     def watches(self, draft: Draft) -> bool:
@@ -379,7 +379,7 @@ class FilesMod(Mod):
     def on_stored(self, message: Message) -> Sequence[Statement]:
         """Share attached files with the readers of the message."""
         thread = thread_ids.root(message.thread_id)
-        senders = filter(None, (message.sender_id, message.spoken_by))
+        senders = filter(None, (message.sender_id, message.sent_by))
         roots = {who: self._roots(who) for who in senders}
         return [
             repository.grant(id, thread, who, roots[who])

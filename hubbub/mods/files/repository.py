@@ -132,9 +132,9 @@ class FileRepository(Repository):
                 await snippet_of(search.words, text),
                 name,
                 -score,
-                bool(outside),
+                bool(untrusted),
             )
-            for id, thread, name, by, at, score, text, outside in rows
+            for id, thread, name, by, at, score, text, untrusted in rows
         ]
 
 
@@ -144,7 +144,7 @@ WITH f AS MATERIALIZED (
     SELECT rowid AS id, text, bm25(files_found, 4.0, 1.0) AS score
     FROM files_found WHERE files_found MATCH ?
 )
-SELECT d.id, min(g.thread), d.name, d.uploaded_by, d.at, f.score, f.text, d.outside
+SELECT d.id, min(g.thread), d.name, d.uploaded_by, d.at, f.score, f.text, d.untrusted
 FROM f JOIN files_file AS d ON d.id = f.id JOIN files_grant AS g ON g.file = d.id
 WHERE d.deleted_at IS NULL AND g.thread IN (SELECT value FROM json_each(?)){more}
 GROUP BY d.id ORDER BY f.score, d.id DESC LIMIT ? OFFSET ?

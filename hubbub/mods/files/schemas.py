@@ -9,7 +9,7 @@ from pydantic import Field
 from hubbub.mods.fields import At, ListInput, id_pattern
 from hubbub.mods.files.media_types import MEDIA_TYPE
 from hubbub.protocol.messages import Model, ThreadRef
-from hubbub.protocol.operations import Input, Tainted
+from hubbub.protocol.operations import Input, Untrusted
 
 CHUNK = 150 * 1024
 """Bytes of a file per call. Encoded as base64, they fit into a frame."""
@@ -60,7 +60,7 @@ class WriteFile(Input):
     thread: ThreadRef | None = None
     """Participants who read this thread can read the file. Default: only you, until you attach it
     to a message or share it."""
-    outside: Tainted = False
+    untrusted: Untrusted = False
     """Whether you read content from outside the network before writing it."""
 
 
@@ -110,7 +110,7 @@ class File(Model):
     """A thread that you read and that has the file."""
     uploaded_by: str
     at: At
-    outside: bool = False
+    untrusted: bool = False
     """Whether its content comes from outside the network."""
     lines: int = 0
     """Number of lines of text, as `read_file` counts them. 0 if there is no text."""
@@ -141,7 +141,7 @@ class FileText(Model):
     """Whether there are more lines. To get them, call again with `first_line`."""
     cut: bool = False
     """Whether the file is longer than its stored text, which is limited in size."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether the text comes from outside the network."""
 
 

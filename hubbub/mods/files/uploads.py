@@ -113,7 +113,7 @@ class OpenUpload:
     size: int
     media_type: str | None
     sha256: str | None
-    outside: bool
+    untrusted: bool
     received: int = 0
     content: Content | None = None
     """Set when the upload is complete and stored as a content."""
@@ -229,7 +229,7 @@ class Uploader:
 
     # Starting ---------------------------------------------------------------------------------
 
-    async def begin(self, call: Calling, args: BeginUpload, *, outside: bool) -> OpenUpload:
+    async def begin(self, call: Calling, args: BeginUpload, *, untrusted: bool) -> OpenUpload:
         """Start an upload. Raises `OperationError` if it is not acceptable."""
         name, who = checked_name(args.name), call.participant
         place = None if args.thread is None else self._host.place(call, args.thread)
@@ -246,7 +246,7 @@ class Uploader:
             size=args.size,
             media_type=args.media_type,
             sha256=args.sha256,
-            outside=outside,
+            untrusted=untrusted,
         )
         self._all[upload.id] = upload
         return upload
@@ -358,7 +358,7 @@ class Uploader:
         """Create a file from a text. Raises `OperationError`."""
         data = args.text.encode(errors="replace")
         begin = BeginUpload(name=args.name, size=len(data), thread=args.thread)
-        upload = await self.begin(call, begin, outside=args.outside)
+        upload = await self.begin(call, begin, untrusted=args.untrusted)
         async with self._queues.turn(upload.id) as until:
             # The caller does not know this upload, so its next turn cancels it.
             self._host.spawn(self.cancel(upload))
@@ -391,7 +391,7 @@ class Uploader:
             thread=upload.thread,
             uploaded_by=upload.owner,
             at=time_of(self._host.now()),
-            outside=upload.outside,
+            untrusted=upload.untrusted,
             threads=() if upload.thread is None else (upload.thread,),
             **reading._asdict(),
         )

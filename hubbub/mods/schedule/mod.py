@@ -170,7 +170,7 @@ class ScheduleMod(Mod):
             self._scheduler.next_number(), call.participant, "", thread, args.text, wakes,
             " ".join(args.when.split()), zone, now, due,
             args.until.timestamp() if args.until else None,
-            args.times, outside=args.outside or (cause is not None and cause.outside),
+            args.times, untrusted=args.untrusted or (cause is not None and cause.untrusted),
         )  # fmt: skip
         self._pending[row.owner] += 1
         return Commit(

@@ -50,7 +50,7 @@ class ReminderRow(NamedTuple):
     times: int | None = None
     paused: bool = False
     problem: str = ""
-    outside: bool = False
+    untrusted: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -94,11 +94,15 @@ def _row(values: Sequence[Any]) -> ReminderRow:
     # Any: SQLite values, in the order of the fields.
     row = ReminderRow._make(values)
     wakes = tuple(json.loads(values[5]))
-    return row._replace(wakes=wakes, paused=bool(row.paused), outside=bool(row.outside))
+    return row._replace(wakes=wakes, paused=bool(row.paused), untrusted=bool(row.untrusted))
 
 
 def _values(row: ReminderRow) -> dict[str, Value]:
-    plain = {"wakes": json.dumps(row.wakes), "paused": int(row.paused), "outside": int(row.outside)}
+    plain = {
+        "wakes": json.dumps(row.wakes),
+        "paused": int(row.paused),
+        "untrusted": int(row.untrusted),
+    }
     return {**row._asdict(), **plain}
 
 
@@ -272,7 +276,7 @@ class ReminderScheduler:
                 timer_of=row.owner,
                 wakes=wakes,
                 once=f"{row.id}:{row.due!r}",
-                outside=row.outside,
+                untrusted=row.untrusted,
             )
         except OperationError as error:
             return error.message

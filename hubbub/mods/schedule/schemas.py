@@ -8,7 +8,7 @@ from pydantic import Field
 
 from hubbub.mods.fields import At, Limit, Moment, id_pattern
 from hubbub.protocol.messages import Model, Name, TurnRef
-from hubbub.protocol.operations import Input, Tainted
+from hubbub.protocol.operations import Input, Untrusted
 
 ReminderId = Annotated[str, Field(pattern=id_pattern("r"))]
 When = Annotated[str, Field(min_length=1, max_length=100)]
@@ -33,7 +33,7 @@ class Remind(Input):
     """Maximum number of repetitions."""
     cause: TurnRef | None = None
     """The message (m42) or turn that caused you to create it."""
-    outside: Tainted = False
+    untrusted: Untrusted = False
     """Whether the text carries content from outside the network."""
 
 

@@ -257,7 +257,7 @@ class SearchMod(Mod):
             more=more,
             cursor=_Page(page.upto, returned).cursor if more else "",
             indexing="messages" in sources and self._done < self._started_at,
-            outside=any(hit.outside for hit in hits),
+            untrusted=any(hit.untrusted for hit in hits),
             note=f"not searched because a mod failed: {', '.join(failed)}" if failed else "",
         )
 
@@ -290,7 +290,7 @@ class SearchMod(Mod):
     async def _shown(self, call: Calling, args: SearchFor, hit: SearchHit) -> FoundItem | None:
         """The hit for the answer. None for a message that is no longer readable, or for a notice of
         the hub if the caller is an agent."""
-        snippet, title, outside = hit.snippet, hit.title, hit.outside
+        snippet, title, untrusted = hit.snippet, hit.title, hit.untrusted
         if hit.kind == "messages":
             try:
                 message = await self.host.message(call, hit.id)
@@ -299,7 +299,7 @@ class SearchMod(Mod):
             if message.amended == "deleted" or (message.is_notice and call.kind == "agent"):
                 return None
             snippet = await snippet_of(words_of(args.query), message.text)
-            outside = message.outside
+            untrusted = message.untrusted
         return FoundItem(
             kind=hit.kind,
             id=hit.id,
@@ -308,7 +308,7 @@ class SearchMod(Mod):
             at=time_of(hit.at),
             snippet=snippet,
             title=title,
-            outside=outside,
+            untrusted=untrusted,
         )
 
 

@@ -46,7 +46,7 @@ class FoundItem(Model):
     """An excerpt around the match. Read the whole item before you rely on it."""
     title: str = ""
     """Set for a document or file."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether it carries content from outside the network."""
 
 
@@ -60,5 +60,5 @@ class SearchHits(Model):
     """Whether older messages are still being indexed and may be missing."""
     note: str = ""
     """What could not be searched, if anything."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether one of the hits carries content from outside the network."""

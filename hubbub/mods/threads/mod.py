@@ -308,7 +308,7 @@ class ThreadsMod(Mod):
     def _reopens(self, message: Message) -> bool:
         if message.sender_kind == "system" or self.config.reopen == "nobody":
             return False
-        by_person = message.sender_kind == "human" or message.spoken_by is not None
+        by_person = message.sender_kind == "human" or message.sent_by is not None
         return by_person or self.config.reopen == "all"
 
     async def _refresh(self, thread: str) -> None:
@@ -461,7 +461,7 @@ class ThreadsMod(Mod):
             automatic=await self._automatic(call, thread),
             replies=max(0, latest.tseq - row.amendments),
             last_seq=latest.seq,
-            last_by=None if last is None else last.spoken_by or last.sender_id,
+            last_by=None if last is None else last.sent_by or last.sender_id,
             last_at=None if last is None else last.sent_at,
         )
 

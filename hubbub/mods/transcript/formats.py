@@ -129,7 +129,7 @@ def _members(thread: str) -> tuple[str, ...]:
 def _names(message: Message) -> Iterator[str]:
     yield message.sender_id
     yield from message.mentions
-    yield from (name for name in (message.spoken_by, message.timer_of) if name is not None)
+    yield from (name for name in (message.sent_by, message.timer_of) if name is not None)
 
 
 def _is_name(name: str) -> bool:
@@ -230,8 +230,8 @@ def _facts(message: Message) -> list[str]:
     """Metadata of the message, without markup."""
     facts = [message.sender_kind, f"{message.sent_at:%Y-%m-%d %H:%M:%S} UTC", message.id]
     facts.append(message.thread_id)
-    if message.spoken_by is not None:
-        facts.append(f"sent by {message.spoken_by}")
+    if message.sent_by is not None:
+        facts.append(f"sent by {message.sent_by}")
     if message.reply_to is not None:
         facts.append(f"reply to {message.reply_to}")
     if message.amends is not None:
@@ -240,8 +240,8 @@ def _facts(message: Message) -> list[str]:
         facts.append(message.amended)
     if message.imported:
         facts.append("imported")
-    elif message.outside:
-        facts.append("from outside")
+    elif message.untrusted:
+        facts.append("untrusted")
     return facts
 
 

@@ -193,8 +193,8 @@ class _TranscriptImport:
                 for each in message.attachments
             ),
             cause_id=self._cause(message.cause_id),
-            spoken_by=message.spoken_by,
-            outside=True,
+            sent_by=message.sent_by,
+            untrusted=True,
             purpose=TranscriptMark(
                 _log_time(message.sent_at), self._amends(message.amends), message.timer_of
             ),
@@ -383,7 +383,7 @@ class TranscriptMod(Mod):
         return Piece(
             text="".join(texts),
             messages=len(included),
-            outside=any(message.outside for message in included),
+            untrusted=any(message.untrusted for message in included),
             cursor=f"{upto}-{part.last}" if more else None,
         )
 

@@ -43,7 +43,7 @@ class Piece(Model):
     """The next piece of the file."""
     messages: int
     """Number of messages in it."""
-    outside: bool = False
+    untrusted: bool = False
     """Whether one of them carries content from outside the network."""
     cursor: str | None = None
     """Where to continue. Omitted if this is the last piece."""

@@ -173,7 +173,7 @@ class KernelPort:
             thread = find_thread(caller, said.thread)
         else:
             thread = self._existing(said.thread)
-            if again.spoken_by == caller.participant:
+            if again.sent_by == caller.participant:
                 known = kernel.state.get(again.sender_id)
                 assert known is not None, "every sender is registered"
                 sender = Sender(known.id, known.kind, caller.participant)

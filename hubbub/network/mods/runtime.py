@@ -53,7 +53,7 @@ _OFTEN = {
     "reply_to",
     "mentions",
     "cause_id",
-    "outside",
+    "untrusted",
 }
 """Fields copied from a plain draft: one with a text and no other fields."""
 _NOWHERE = {"unresolved", "awaits", "notes"}
@@ -83,7 +83,7 @@ def message_of(entry: Entry) -> Message:
     values["recipients"], values["mentions"] = draft.recipients, draft.mentions
     values["content"], values["text_representation"] = draft.content, draft.text_representation
     values["reply_to"], values["cause_id"] = draft.reply_to, draft.cause_id
-    values["outside"], values["hop"] = draft.outside, entry.hop
+    values["untrusted"], values["hop"] = draft.untrusted, entry.hop
     values["interaction_id"] = entry.interaction or f"i{entry.seq}"
     values["sent_at"] = _when(entry.sent_at)
     # What `Message.model_construct` does, three times as fast.

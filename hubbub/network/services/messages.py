@@ -66,7 +66,7 @@ class MessageService(Service):
         channel, who = self.state.channel(args.channel), sender(call, args)
         thread = self.state.threads.by_no(channel.scope)
         if not self.state.may_read(thread, who.id):
-            subject = "you are" if who.spoken_by is None else f"{who.id} is"
+            subject = "you are" if who.sent_by is None else f"{who.id} is"
             raise forbidden(f"{subject} not a member of {channel.name!r}; use join_channel first")
         return self.kernel.router.draft(who, thread, args.text, args)
 
@@ -76,7 +76,7 @@ class MessageService(Service):
         the message's thread itself, send a text to the thread's id instead."""
         who = sender(call, args)
         message = await find_message(
-            self.kernel, call, args.message_id, look=who.spoken_by is not None
+            self.kernel, call, args.message_id, look=who.sent_by is not None
         )
         state, router = self.state, self.kernel.router
         under = state.thread_for(message.thread_id, who.id)
@@ -111,15 +111,15 @@ class MessageService(Service):
 
 
 def sender(call: Caller, args: Speech) -> Sender:
-    """The participant that the caller sends as: itself, or the agent in `speak_as`.
+    """The participant that the caller sends as: itself, or the agent in `on_behalf_of`.
 
     Raises `OperationError` unless the caller has taken over that agent.
     """
-    agent, me = args.speak_as, call.participant
+    agent, me = args.on_behalf_of, call.participant
     if agent is None:
         return _sender(me, call.kind)
     if call.state.takeovers.holder(agent) != me:
-        raise forbidden(f"speak_as: you do not speak for {agent[:64]!r}; take it over first")
+        raise forbidden(f"on_behalf_of: you do not speak for {agent[:64]!r}; take it over first")
     return Sender(agent, "agent", me)
 
 

@@ -49,7 +49,7 @@ class TakeoverService(Service):
     @operation(permission="admin", tool=False, idempotent=True)
     async def take_over(self, call: Caller, args: TakeOver) -> Takeover:
         """Speak for an agent for a while: its turns end, nothing wakes it, and you receive its
-        messages. Messages you send with `speak_as` are marked. Taking over again renews the
+        messages. Messages you send with `on_behalf_of` are marked. Taking over again renews the
         takeover."""
         if call.kind != "human":
             raise forbidden("only a person can speak for an agent")

@@ -343,7 +343,7 @@ class LineChat:
         self.do(lambda: self._deliver(text, operation, args, mode))
         self._console.refresh()
 
-    def _speak_as_hint(self, exc: OperationError, args: dict[str, str]) -> str:
+    def _on_behalf_hint(self, exc: OperationError, args: dict[str, str]) -> str:
         """How to post in a thread of an agent that this person speaks for."""
         thread = thread_ids.root(args.get("to", ""))
         if exc.code != ErrorCode.UNKNOWN_THREAD or not thread.startswith("dm."):
@@ -363,7 +363,7 @@ class LineChat:
             self.show(self.session.sent(result))
             self._mark_read(result.thread_id)
         except OperationError as exc:
-            why = _why(exc) + self._speak_as_hint(exc, args)
+            why = _why(exc) + self._on_behalf_hint(exc, args)
             self._refuse(f"✗ not sent: {why}: {_beginning(text)}")
         finally:
             self.status.sending -= 1

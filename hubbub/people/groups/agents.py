@@ -81,11 +81,11 @@ async def release(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     return CommandResult({"released": agent}, [] if notified else done(line))
 
 
-async def speak_as(person: PersonClient, given: dict[str, Any]) -> CommandResult:
+async def on_behalf_of(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     """Post in the open thread as an agent that this person has taken over."""
     agent, text = person.agent(given["agent"]), given["text"]
     operation, where = person.state.way_to(person.state.current)
-    value = await person.call(operation, text=text, speak_as=agent, **where)
+    value = await person.call(operation, text=text, on_behalf_of=agent, **where)
     sent = SendResult.model_validate(value)
     line = f"{sent.id} sent as {agent} in {person.shown(sent.thread_id)}"
     top = thread_ids.root(sent.thread_id)
@@ -202,7 +202,7 @@ COMMANDS = (
             more=(Parameter("for", "For how long, for example 15m or 1h."),)),
     Command("agents release", "hand_back", do=release, order=("agent?",),
             about="End a takeover: let an agent speak for itself again."),
-    Command("agents as", "take_over", do=speak_as, where="chat", order=("agent", "text"),
+    Command("agents as", "take_over", do=on_behalf_of, where="chat", order=("agent", "text"),
             without=("minutes",), about="Post here as an agent that you have taken over.",
             more=(Parameter("text", required=True),)),
 )  # fmt: skip

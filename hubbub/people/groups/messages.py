@@ -122,7 +122,7 @@ def versions(answer: MessageVersions, person: PersonClient) -> list[NoteLine]:
 
 
 def _version(version: MessageVersion) -> str:
-    by = version.by if version.spoken_by is None else f"{version.spoken_by} as {version.by}"
+    by = version.by if version.sent_by is None else f"{version.sent_by} as {version.by}"
     return f"{version.kind} by {one_line(by)}, {moment(version.at)}"
 
 
@@ -168,9 +168,9 @@ def _hits(answer: SearchHits, person: PersonClient) -> list[NoteLine]:
 
 
 def _hit(hit: FoundItem, person: PersonClient) -> str:
-    outside = "[outside]" if hit.outside else ""
+    untrusted = "[untrusted]" if hit.untrusted else ""
     place = person.shown(hit.thread_id)
-    parts = (hit.id, one_line(hit.title), hit.by, place, moment(hit.at), outside)
+    parts = (hit.id, one_line(hit.title), hit.by, place, moment(hit.at), untrusted)
     return "  ".join(part for part in parts if part)
 
 

@@ -248,7 +248,7 @@ class Ask {
  */
 function answers(message, asked) {
   if (message.quote) return message.quote.message_id === asked.id;
-  const person = message.sender_kind === "human" || message.spoken_by;
+  const person = message.sender_kind === "human" || message.sent_by;
   if (person && !message.cause_id && !message.reply_to) return message.thread_id === asked.thread_id;
   const causes = [asked.id, `${message.sender_id}-${asked.id}`];
   return message.reply_to === asked.id || causes.includes(message.cause_id ?? "");
@@ -306,7 +306,7 @@ export class Turn {
     const known = /** @type {any} */ ((await this.client.describe(name))?.input_schema)?.properties ?? {};
     const filled = { ...args };
     if ("cause" in known) Object.assign(filled, { cause: this.id });
-    if ("outside" in known && this.messages.some((each) => each.outside)) Object.assign(filled, { outside: true });
+    if ("untrusted" in known && this.messages.some((each) => each.untrusted)) Object.assign(filled, { untrusted: true });
     this.ended.throwIfAborted();
     const cid = `${this.id.slice(-32)}:${number}`; // its end has the message's number
     const value = await this.client.call(name, filled, cid).catch((error) => {

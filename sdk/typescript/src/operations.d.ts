@@ -374,9 +374,9 @@ export interface BroadcastTextMessage {
   /** The message (m42) or turn that caused this message. */
   cause?: string | null;
   /** The agent that you have taken over, to send on its behalf; for people only. */
-  speak_as?: string | null;
+  on_behalf_of?: string | null;
   /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
   /** Whether it wakes no agent. */
@@ -607,9 +607,9 @@ export interface Delegate {
   /** The message (m42) or turn that caused this message. */
   cause?: string | null;
   /** The agent that you have taken over, to send on its behalf; for people only. */
-  speak_as?: string | null;
+  on_behalf_of?: string | null;
   /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
   /** Whether it wakes no agent. */
@@ -679,7 +679,7 @@ export interface Digest {
   /** Why summaries or contributions of other mods are missing, if they are. */
   note?: string;
   /** Whether one of the new messages carries content from outside the network. */
-  outside?: boolean;
+  untrusted?: boolean;
 }
 
 export interface DigestFor {
@@ -838,7 +838,7 @@ export interface EditMessage {
   /** The message (m42) or turn that caused you to edit it. */
   cause?: string | null;
   /** Whether the new text carries content from outside the network. */
-  outside?: boolean;
+  untrusted?: boolean;
 }
 
 export interface EndTurn {
@@ -905,7 +905,7 @@ export interface File {
   uploaded_by: string;
   at: string;
   /** Whether its content comes from outside the network. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** Number of lines of text, as `read_file` counts them. 0 if there is no text. */
   lines?: number;
   /** Why there is no text, if there is none. */
@@ -945,7 +945,7 @@ export interface FileText {
   /** Whether the file is longer than its stored text, which is limited in size. */
   cut?: boolean;
   /** Whether the text comes from outside the network. */
-  outside?: boolean;
+  untrusted?: boolean;
 }
 
 export interface Files {
@@ -1021,7 +1021,7 @@ export interface FoundItem {
   /** Set for a document or file. */
   title?: string;
   /** Whether it carries content from outside the network. */
-  outside?: boolean;
+  untrusted?: boolean;
 }
 
 /** A tool's result, if none was recorded. */
@@ -1142,7 +1142,7 @@ export interface Line {
   /** Its beginning, in one line. */
   text: string;
   /** Whether it carries content from outside the network. */
-  outside?: boolean;
+  untrusted?: boolean;
 }
 
 export interface LineEdit {
@@ -1393,9 +1393,9 @@ export interface Message {
   /** Distance from the opening message of the interaction, which has 0. */
   hop: number;
   /** The person who sent it on behalf of the agent; None if the sender sent it itself. */
-  spoken_by?: string | null;
+  sent_by?: string | null;
   /** Whether it carries content from outside the network, whose author is not a participant. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** For messages that open or end a request, or ask or answer a question about it. */
   request?: RequestMark | null;
   /** A person's choice for a turn running in the thread. */
@@ -1438,7 +1438,7 @@ export interface MessageVersion {
   /** The participant who sent, edited or deleted it. */
   by: string;
   /** The person who acted on behalf of the agent `by`. */
-  spoken_by?: string | null;
+  sent_by?: string | null;
   at: string;
   /** The content. Empty if this version is the deletion. */
   content: Json;
@@ -1617,7 +1617,7 @@ export interface Piece {
   /** Number of messages in it. */
   messages: number;
   /** Whether one of them carries content from outside the network. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** Where to continue. Omitted if this is the last piece. */
   cursor?: string | null;
 }
@@ -1682,9 +1682,9 @@ export interface PostToChannel {
   /** The message (m42) or turn that caused this message. */
   cause?: string | null;
   /** The agent that you have taken over, to send on its behalf; for people only. */
-  speak_as?: string | null;
+  on_behalf_of?: string | null;
   /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
   /** Whether it wakes no agent. */
@@ -2001,7 +2001,7 @@ export interface Remind {
   /** The message (m42) or turn that caused you to create it. */
   cause?: string | null;
   /** Whether the text carries content from outside the network. */
-  outside?: boolean;
+  untrusted?: boolean;
 }
 
 export interface Reminder {
@@ -2051,9 +2051,9 @@ export interface Reply {
   /** The message (m42) or turn that caused this message. */
   cause?: string | null;
   /** The agent that you have taken over, to send on its behalf; for people only. */
-  speak_as?: string | null;
+  on_behalf_of?: string | null;
   /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
   /** Whether it wakes no agent. */
@@ -2075,9 +2075,9 @@ export interface Report {
   /** The message (m42) or turn that caused this message. */
   cause?: string | null;
   /** The agent that you have taken over, to send on its behalf; for people only. */
-  speak_as?: string | null;
+  on_behalf_of?: string | null;
   /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
   /** Whether it wakes no agent. */
@@ -2219,7 +2219,7 @@ export interface SearchHits {
   /** What could not be searched, if anything. */
   note?: string;
   /** Whether one of the hits carries content from outside the network. */
-  outside?: boolean;
+  untrusted?: boolean;
 }
 
 export interface SendMessage {
@@ -2230,9 +2230,9 @@ export interface SendMessage {
   /** The message (m42) or turn that caused this message. */
   cause?: string | null;
   /** The agent that you have taken over, to send on its behalf; for people only. */
-  speak_as?: string | null;
+  on_behalf_of?: string | null;
   /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
   /** Whether it wakes no agent. */
@@ -2279,9 +2279,9 @@ export interface SendTextMessage {
   /** The message (m42) or turn that caused this message. */
   cause?: string | null;
   /** The agent that you have taken over, to send on its behalf; for people only. */
-  speak_as?: string | null;
+  on_behalf_of?: string | null;
   /** Whether it has content from outside the network: results of tools, files. Set by the hub if it is set for the cause. */
-  outside?: boolean;
+  untrusted?: boolean;
   /** Whether you are blocked until the answer. Refused if that would close a cycle of waits. For direct messages to one participant. */
   awaits?: boolean;
   /** Whether it wakes no agent. */
@@ -2983,7 +2983,7 @@ export interface WriteFile {
   /** Participants who read this thread can read the file. Default: only you, until you attach it to a message or share it. */
   thread?: string | null;
   /** Whether you read content from outside the network before writing it. */
-  outside?: boolean;
+  untrusted?: boolean;
 }
 
 export interface Operations {
@@ -3255,7 +3255,7 @@ export interface Operations {
   stop_agent: { args: OneAgent; result: AgentProcesses };
   /** Stop waiting for the answer to a message that you sent with `awaits`. */
   stop_waiting: { args: StopWaiting; result: Done };
-  /** Speak for an agent for a while: its turns end, nothing wakes it, and you receive its messages. Messages you send with `speak_as` are marked. Taking over again renews the takeover. */
+  /** Speak for an agent for a while: its turns end, nothing wakes it, and you receive its messages. Messages you send with `on_behalf_of` are marked. Taking over again renews the takeover. */
   take_over: { args: TakeOver; result: Takeover };
   /** Add your reaction to a message, or remove it if it exists. */
   toggle_reaction: { args: ChangeReaction; result: Reacted };

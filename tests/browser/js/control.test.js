@@ -85,7 +85,7 @@ test("one speaks for an agent where it reads along, but to everybody only on pur
   equal(it.voiceIn("dm.bob.bot"), "bot");
   equal(it.voiceIn("dm.bob.other"), null);
   equal(it.voiceIn("broadcast"), null);
-  equal(it.speechIn("channel.desk"), { speak_as: "bot" });
+  equal(it.speechIn("channel.desk"), { on_behalf_of: "bot" });
   it.choose(it.voices, "channel.desk", null);
   it.choose(it.voices, "broadcast", "bot");
   equal(it.voiceIn("channel.desk"), null);

@@ -100,10 +100,10 @@ class Worker:
         step = Step(n=1, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=usd)
         await self.client.call("record_step", turn=self.turn, step=step)
 
-    async def says(self, to: str, text: str, *, outside: bool = False) -> SendResult:
+    async def says(self, to: str, text: str, *, untrusted: bool = False) -> SendResult:
         """A message because of its turn."""
         sent = await self.client.call(
-            "send_text_message", to=to, text=text, cause=self.turn, outside=outside
+            "send_text_message", to=to, text=text, cause=self.turn, untrusted=untrusted
         )
         return SendResult.model_validate(sent)
 

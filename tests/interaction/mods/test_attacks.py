@@ -15,14 +15,14 @@ from hubbub.mods.schedule.mod import ScheduleConfig, ScheduleMod
 from hubbub.mods.search.mod import SearchMod
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.mods.transcript.mod import TranscriptMod
-from tests.interaction.mods.workplace import DESK, refused, workplace
+from tests.interaction.mods.workspace import DESK, refused, workspace
 from tests.interaction.peers import Peer
 
 
 @pytest.mark.behaviour("M-352")
 async def test_times_that_utc_does_not_have_are_refused_as_such() -> None:
     mods = [TasksMod(TasksConfig()), PollsMod(PollsConfig()), ScheduleMod(ScheduleConfig())]
-    async with workplace(mods, "bot") as (network, bot):
+    async with workspace(mods, "bot") as (network, bot):
         await bot.call("create_task", thread=DESK, title="x")
         for moment in ("9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"):
             calls: list[tuple[str, dict[str, Any]]] = [
@@ -40,7 +40,7 @@ async def test_times_that_utc_does_not_have_are_refused_as_such() -> None:
 @pytest.mark.behaviour("M-353")
 async def test_a_search_in_long_texts_fails_in_no_mod_and_shows_where_words_stand() -> None:
     mods = [DocumentsMod(DocumentsConfig()), SearchMod(ModConfig())]
-    async with workplace(mods, "bot") as (network, bot):
+    async with workspace(mods, "bot") as (network, bot):
         text = "ab cd " * 30_000
         for end in ("", "needle"):
             await bot.call("create_document", thread=DESK, title="needle", text=text + end)
@@ -66,7 +66,7 @@ async def small_pages(peer: Peer, name: str, key: str, before: str, **args: Any)
 
 @pytest.mark.behaviour("M-354")
 async def test_short_messages_that_were_edited_to_long_ones_come_in_pages() -> None:
-    async with workplace([EditsMod(EditsConfig())], "ann", "bot") as (_, ann, bot):
+    async with workspace([EditsMod(EditsConfig())], "ann", "bot") as (_, ann, bot):
         for number in range(1, 11):
             await bot.say(DESK, "x")
             await bot.call("edit_message", message_id=f"m{2 * number - 1}", text="y" * 60_000)
@@ -98,7 +98,7 @@ async def test_notices_in_a_transcript_say_nothing_of_this_networks_tasks_and_po
         )
         for seq, content in enumerate(contents, 1)
     ]  # fmt: skip
-    async with workplace(mods, "olga") as (network, olga):
+    async with workspace(mods, "olga") as (network, olga):
         header = json.dumps({"transcript": 1, "network": "old", "epoch": "0" * 26})
         done = await olga.call("import_transcript", header=header, first=2, lines=lines)
         assert done["imported"] == 4

@@ -20,9 +20,9 @@ from hubbub.mods.operation import Calling
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Script, ScriptedAnswer
-from tests.interaction.mods.workplace import DESK, refused, workplace
+from tests.interaction.mods.workspace import DESK, refused, workspace
 from tests.interaction.peers import Peer
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
 LONG = "We talked about the harbour for a long time. " * 10
@@ -34,7 +34,7 @@ async def digests(
 ) -> AsyncIterator[Any]:
     """The network and its people; `store`, `clock` and `models` are the network's."""
     network = {key: more.pop(key) for key in ("store", "clock", "models") if key in more}
-    async with workplace([*mods, DigestMod(DigestConfig(**more))], *who, **network) as all_of_it:
+    async with workspace([*mods, DigestMod(DigestConfig(**more))], *who, **network) as all_of_it:
         yield all_of_it
 
 
@@ -65,10 +65,10 @@ async def test_each_thread_is_told_in_short_mentions_first() -> None:
         assert (desk["last"]["id"], desk["last"]["by"]) == (last, "bob")
         assert direct["thread_id"] == "dm.ann.bob"
         assert (answer["more"], answer.get("note", ""), desk["summary"]) == (False, "", "")
-        assert answer["outside"] is False
-        await bot.say(DESK, "seen in the web: quays", outside=True)
+        assert answer["untrusted"] is False
+        await bot.say(DESK, "seen in the web: quays", untrusted=True)
         answer = await digest(ann)
-        assert answer["outside"] is answer["threads"][0]["last"]["outside"] is True
+        assert answer["untrusted"] is answer["threads"][0]["last"]["untrusted"] is True
 
 
 @pytest.mark.behaviour("M-186")

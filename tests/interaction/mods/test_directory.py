@@ -10,7 +10,7 @@ import pytest
 from hubbub.mods.api import ModConfig
 from hubbub.mods.directory.mod import DirectoryMod
 from hubbub.protocol.messages import Card
-from tests.interaction.mods.workplace import refused, workplace
+from tests.interaction.mods.workspace import refused, workspace
 from tests.interaction.peers import Peer
 from tests.interaction.stores import MoodyStore
 
@@ -24,7 +24,7 @@ AGENTS: dict[str, Any] = {
 
 
 def directory(*who: str, store: Any = "sqlite::memory:") -> Any:
-    return workplace([DirectoryMod(ModConfig())], *who, store=store, agents=AGENTS)
+    return workspace([DirectoryMod(ModConfig())], *who, store=store, agents=AGENTS)
 
 
 async def best(peer: Peer, need: str, **args: Any) -> list[str]:

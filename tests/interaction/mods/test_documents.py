@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hubbub.mods.documents.mod import DocumentsConfig, DocumentsMod
-from tests.interaction.mods.workplace import DESK, refused, workplace
+from tests.interaction.mods.workspace import DESK, refused, workspace
 from tests.interaction.peers import Peer
 from tests.interaction.stores import MoodyStore
 
@@ -35,7 +35,7 @@ def line(first: int, last: int, text: str) -> list[dict[str, Any]]:
 @pytest.mark.behaviour("M-40", "M-43")
 async def test_a_document_and_each_of_its_versions_stay_readable(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace(documents(), "ann", "bot", store=store) as (_, ann, bot):
+    async with workspace(documents(), "ann", "bot", store=store) as (_, ann, bot):
         id = await create(ann)
         (found,) = (await bot.call("list_documents"))["documents"]
         assert (found["id"], found["title"], found["created_by"]) == (id, "Plan", "ann")
@@ -52,7 +52,7 @@ async def test_a_document_and_each_of_its_versions_stay_readable(tmp_path: Path)
         diff = await ann.call("diff_document", id=id, old=2)
         assert diff["diff"].split("\n")[-2:] == ["-v2", "+v3"]
         assert await refused(ann, "diff_document", id=id, old=9) == "not_found"
-    async with workplace(documents(), "ann", store=store) as (_, ann):
+    async with workspace(documents(), "ann", store=store) as (_, ann):
         assert await create(ann) == "d2"
         assert await text_of(ann, "d1", version=1) == TEXT
 
@@ -60,7 +60,7 @@ async def test_a_document_and_each_of_its_versions_stay_readable(tmp_path: Path)
 @pytest.mark.behaviour("M-41", "M-42")
 async def test_edits_of_different_places_are_merged_and_a_conflict_tells_what_to_do() -> None:
     mods = documents()
-    async with workplace(mods, "ann", "bot") as (_, ann, bot):
+    async with workspace(mods, "ann", "bot") as (_, ann, bot):
         id = await create(ann)
         edits = [(ann, line(3, 3, "ONE")), (bot, line(5, 5, "THREE")), (ann, line(1, 1, "# New"))]
         refs = [
@@ -94,7 +94,7 @@ async def test_edits_of_different_places_are_merged_and_a_conflict_tells_what_to
 @pytest.mark.behaviour("M-44", "M-48")
 async def test_a_write_happens_once_with_its_cid_and_not_at_all_if_the_store_refuses() -> None:
     store = MoodyStore()
-    async with workplace(documents(), "ann", store=store) as (_, ann):
+    async with workspace(documents(), "ann", store=store) as (_, ann):
         made: dict[str, Any] = {"title": "Plan", "text": TEXT, "thread": DESK}
         one = await ann.call("create_document", cid="c1", **made)
         assert await ann.call("create_document", cid="c1", **made) == one
@@ -119,7 +119,7 @@ async def test_a_write_happens_once_with_its_cid_and_not_at_all_if_the_store_ref
 
 @pytest.mark.behaviour("M-45")
 async def test_comments_are_read_and_resolved_once() -> None:
-    async with workplace(documents(), "ann", "bot") as (_, ann, bot):
+    async with workspace(documents(), "ann", "bot") as (_, ann, bot):
         id = await create(ann)
         for n in range(3):
             await ann.call("comment_on_document", id=id, text=f"no {n}", line=n + 1)
@@ -140,7 +140,7 @@ async def test_comments_are_read_and_resolved_once() -> None:
 
 @pytest.mark.behaviour("M-46")
 async def test_a_document_is_for_those_who_read_its_thread_and_as_long_as_they_do() -> None:
-    async with workplace(documents(), "ann", "bot", "olga") as (_, ann, bot, olga):
+    async with workspace(documents(), "ann", "bot", "olga") as (_, ann, bot, olga):
         id = await create(ann)
         await bot.call("leave_channel", channel="desk")
         edit = {"id": id, "base_version": 1, "edits": line(1, 1, "x")}
@@ -155,7 +155,7 @@ async def test_a_document_is_for_those_who_read_its_thread_and_as_long_as_they_d
 
 @pytest.mark.behaviour("M-47")
 async def test_long_lists_and_texts_come_in_parts_and_have_limits() -> None:
-    async with workplace(documents(), "ann") as (_, ann):
+    async with workspace(documents(), "ann") as (_, ann):
         ids = [await create(ann, "x" * 100) for _ in range(5)]
         page = await ann.call("list_documents", limit=3)
         assert ([each["id"] for each in page["documents"]], page["more"]) == (ids[:1:-1], True)
@@ -167,7 +167,7 @@ async def test_long_lists_and_texts_come_in_parts_and_have_limits() -> None:
         assert (await ann.call("read_document", id=long, first=61))["last"] == 100
         await ann.call("write_document", id=long, base_version=1, text="")
         assert (await ann.call("diff_document", id=long, old=1))["cut"]
-    async with workplace(documents(max_size=30, max_lines=6), "ann") as (_, ann):
+    async with workspace(documents(max_size=30, max_lines=6), "ann") as (_, ann):
         for wrong, code in (
             ({"text": "x" * 31}, "too_large"),
             ({"text": "\n" * 6}, "too_large"),

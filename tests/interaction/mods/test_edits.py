@@ -12,9 +12,9 @@ from structlog.testing import capture_logs
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
-from tests.interaction.mods.workplace import DESK, post, refused, workplace
+from tests.interaction.mods.workspace import DESK, post, refused, workspace
 from tests.interaction.peers import Peer
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 
 PEOPLE = ("ann", "bot", "calc")
 
@@ -41,7 +41,7 @@ async def versions(peer: Peer, id: str) -> list[tuple[str, str, JsonValue]]:
 
 @pytest.mark.behaviour("M-80", "M-81")
 async def test_an_edit_reaches_whom_the_message_has_reached_and_wakes_nobody() -> None:
-    async with workplace([mod()], *PEOPLE, turns=True) as (network, ann, bot, calc):
+    async with workspace([mod()], *PEOPLE, turns=True) as (network, ann, bot, calc):
         id = await post(ann, "look at this")
         told = await edit(ann, id, "@bot look at this, @calc too")
         assert (told["amends"], "queued" in told) == ({"message_id": id, "kind": "edited"}, False)
@@ -71,7 +71,7 @@ async def test_an_edit_reaches_whom_the_message_has_reached_and_wakes_nobody() -
 
 @pytest.mark.behaviour("M-82")
 async def test_only_the_author_edits_and_a_person_what_it_has_said_for_an_agent() -> None:
-    async with workplace([mod()], "olga", *PEOPLE, turns=True) as (_, olga, ann, bot, calc):
+    async with workspace([mod()], "olga", *PEOPLE, turns=True) as (_, olga, ann, bot, calc):
         of_bot, of_ann = await post(bot, "mine"), await post(ann, "hers")
         for who, id in ((calc, of_bot), (olga, of_bot)):
             assert await refused(who, "edit_message", message_id=id, text="x") == "forbidden"
@@ -82,17 +82,17 @@ async def test_only_the_author_edits_and_a_person_what_it_has_said_for_an_agent(
         for peer in (bot, calc):
             await peer.sync()
         await olga.call("take_over", agent="bot")
-        id = (await olga.say("calc", "by the bot", speak_as="bot"))["id"]
+        id = (await olga.say("calc", "by the bot", on_behalf_of="bot"))["id"]
         await edit(olga, id, "as the bot")
         message = (await calc.take(2))[1]["message"]
-        assert (message["sender_id"], message["spoken_by"]) == ("bot", "olga")
+        assert (message["sender_id"], message["sent_by"]) == ("bot", "olga")
         own = (await bot.take(2))[1]["message"]  # so that it knows what it is said to have said
         assert own["content"] == "as the bot"
 
 
 @pytest.mark.behaviour("M-83", "M-84")
 async def test_what_was_deleted_is_shown_to_nobody_and_its_history_to_author_and_owners() -> None:
-    async with workplace([mod()], "olga", *PEOPLE) as (network, olga, ann, bot, calc):
+    async with workspace([mod()], "olga", *PEOPLE) as (network, olga, ann, bot, calc):
         quote = {"message_id": await post(ann, "a secret"), "text": "secret"}
         id = await post(bot, "one", quote=quote)
         await edit(bot, id, "two")
@@ -119,7 +119,7 @@ async def test_what_was_deleted_is_shown_to_nobody_and_its_history_to_author_and
 async def test_what_is_no_edit_comes_too_late_or_too_often_is_refused() -> None:
     clock = HandClock()
     mods, limits = [mod(within="1m", most=2)], {"text": 5000}
-    async with workplace(mods, "olga", *PEOPLE, clock=clock, limits=limits) as (_, *people):
+    async with workspace(mods, "olga", *PEOPLE, clock=clock, limits=limits) as (_, *people):
         olga, ann, bot, _calc = people
         id = await post(bot, "same")
         wrong: list[tuple[dict[str, JsonValue], str]] = [
@@ -148,7 +148,7 @@ async def test_what_is_no_edit_comes_too_late_or_too_often_is_refused() -> None:
         assert await refused(bot, "edit_message", message_id=id, text="x") == "forbidden"
         assert await refused(bot, "delete_message", message_id=id) == "forbidden"
         await olga.call("delete_message", message_id=id)
-    async with workplace([mod(agents=False)], "bot") as (_, bot):
+    async with workspace([mod(agents=False)], "bot") as (_, bot):
         id = await post(bot, "same")
         assert await refused(bot, "edit_message", message_id=id, text="a") == "forbidden"
 
@@ -157,7 +157,7 @@ async def test_what_is_no_edit_comes_too_late_or_too_often_is_refused() -> None:
 async def test_nothing_forbidden_comes_in_by_an_edit() -> None:
     for on_word in ("reject", "mask"):
         words = ModerationConfig.model_validate({"words": ["badword"], "on_word": on_word})
-        async with workplace([mod(), Moderation(words)], *PEOPLE) as (_, ann, bot, _calc):
+        async with workspace([mod(), Moderation(words)], *PEOPLE) as (_, ann, bot, _calc):
             id = await post(ann, "fine")
             if on_word == "reject":
                 code = await refused(ann, "edit_message", message_id=id, text="a badword")
@@ -175,7 +175,7 @@ async def test_a_page_of_the_past_a_newcomer_and_a_later_run_see_what_was_edited
     tmp_path: Path,
 ) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace([mod()], "ann", "bot", store=store) as (network, ann, bot):
+    async with workspace([mod()], "ann", "bot", store=store) as (network, ann, bot):
         ids = [await post(ann, f"old {n}") for n in range(112)]
         for n in (3, 60, 99, *range(105, 112)):
             await edit(ann, ids[n], f"new {n}")
@@ -189,7 +189,7 @@ async def test_a_page_of_the_past_a_newcomer_and_a_later_run_see_what_was_edited
         assert said == expected  # ten, besides the edits
         for n in range(1, 8):
             await edit(ann, ids[0], str(n))
-    async with workplace([mod()], "ann", "bot", store=store) as (_, ann, bot):
+    async with workspace([mod()], "ann", "bot", store=store) as (_, ann, bot):
         assert (await shown(bot, limit=100))[-1] == ("new 111", "edited")
         found: list[JsonValue] = []
         before: dict[str, Any] = {}
@@ -203,7 +203,7 @@ async def test_a_page_of_the_past_a_newcomer_and_a_later_run_see_what_was_edited
 
 @pytest.mark.behaviour("M-89")
 async def test_an_edit_changes_no_quote_is_no_answer_and_makes_nobody_the_last_speaker() -> None:
-    async with workplace([mod()], *PEOPLE, turns=True) as (_, ann, bot, calc):
+    async with workspace([mod()], *PEOPLE, turns=True) as (_, ann, bot, calc):
         id = await post(ann, "the sky is green")
         quote = {"message_id": id, "text": "sky is green"}
         told = await post(bot, "really?", quote=quote)
@@ -231,6 +231,6 @@ async def test_a_network_that_leaves_out_a_mod_of_its_store_says_what_that_means
     runs: list[tuple[list[EditsMod], list[list[str]]]] = [([mod()], []), ([], [["edits"]])]
     for mods, missing in runs:
         with capture_logs() as told:
-            async with workplace(mods, store=store):
+            async with workspace(mods, store=store):
                 pass
         assert [each["mods"] for each in told if "data in this store" in each["event"]] == missing

@@ -8,7 +8,7 @@ from hubbub import Agent, Message
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.threads.mod import ThreadsConfig, ThreadsMod
 from hubbub.testing.model_server import ModelServer, Script
-from tests.interaction.agent_rig import Gate, Rig, call, finish, rig, says, send
+from tests.interaction.agent_harness import Gate, Harness, call, finish, harness, says, send
 from tests.interaction.peers import Networks, config, eventually
 
 NETWORKS = Networks(sockets=False)
@@ -44,7 +44,7 @@ class Reader(Agent):
         self.heard.append(message.text)
 
 
-async def answer(net: Rig, turn: str) -> str:
+async def answer(net: Harness, turn: str) -> str:
     """What the agent has said in a turn."""
     record = await net.turn(turn)
     message = await net.network.peers[0].call("read_message", id=record.sent[-1])
@@ -54,7 +54,7 @@ async def answer(net: Rig, turn: str) -> str:
 @pytest.mark.behaviour("M-90", "M-91")
 async def test_a_prompt_has_the_latest_text_and_room_for_as_many_messages_as_before() -> None:
     script = Script(answers=[says(finish())] * 2)
-    async with ModelServer(script) as model, rig(NETWORKS, FILE, mods=[mod()]) as net:
+    async with ModelServer(script) as model, harness(NETWORKS, FILE, mods=[mod()]) as net:
         ann = await net.person()
         await net.python("bot", Reader())
         await net.kill("bot")
@@ -78,7 +78,7 @@ async def test_a_prompt_has_the_latest_text_and_room_for_as_many_messages_as_bef
 @pytest.mark.behaviour("M-91")
 async def test_an_agent_that_was_busy_away_or_cut_off_finds_the_latest() -> None:
     gate = Gate()
-    async with rig(NETWORKS, FILE, mods=[mod()]) as net:
+    async with harness(NETWORKS, FILE, mods=[mod()]) as net:
         ann = await net.person()
         await net.python("bot", Reader(gate))
         await ann.say("bot", "wait")
@@ -109,7 +109,7 @@ async def test_an_agent_edits_what_it_has_said_and_knows_it_so() -> None:
             says(finish()),
         ]
     )
-    async with ModelServer(script) as model, rig(NETWORKS, FILE, mods=[mod()]) as net:
+    async with ModelServer(script) as model, harness(NETWORKS, FILE, mods=[mod()]) as net:
         ann = await net.person()
         await net.llm("bot", model)
         await ann.say("bot", "what is 2 + 2?")
@@ -138,7 +138,7 @@ async def test_who_only_listens_hears_no_edit_and_who_answers_several_quotes_the
             return f"re: {message.id}"
 
     mods = [mod(), ThreadsMod(ThreadsConfig())]
-    async with rig(NETWORKS, FILE, mods=mods) as net:
+    async with harness(NETWORKS, FILE, mods=mods) as net:
         ann, reader = await net.person(), Slow()
         await net.python("bot", reader)
         await ann.call("post_to_channel", channel="desk", text="one")

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from hubbub.errors import UserError
 from hubbub.mods.files.schemas import CHUNK
 from hubbub.protocol.messages import Message
-from tests.interaction.mods.files_rig import (
+from tests.interaction.mods.files_harness import (
     PNG,
     TEXT,
     attach,
@@ -32,9 +32,9 @@ from tests.interaction.mods.files_rig import (
     sha,
     upload,
 )
-from tests.interaction.mods.workplace import later, refused, refusing
+from tests.interaction.mods.workspace import later, refused, refusing
 from tests.interaction.peers import Peer, eventually
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
 BIG = bytes(range(256)) * 2000
@@ -150,18 +150,18 @@ async def test_a_message_shows_of_its_files_what_they_are_and_that_they_come_fro
                 "excerpt": TEXT.decode().rstrip(),
             }
         ]
-        assert message["outside"] is True
+        assert message["untrusted"] is True
         assert (await bot.call("read_file", id="f1"))["text"].startswith("1| # Plan\n2| \n3| one")
         assert (await bot.call("file_info", id="f1"))["thread"] == "channel.desk"
         await bot.call("write_file", name="own.md", text="a" * 100)
-        await bot.call("write_file", name="copy.md", text="of others", outside=True)
+        await bot.call("write_file", name="copy.md", text="of others", untrusted=True)
         await upload(bot, "c.png", PNG)
         marks = [
-            (await attach(bot, *files)).get("outside", False)
+            (await attach(bot, *files)).get("untrusted", False)
             for files in (["f2"], ["f3"], ["f2", "f3"])
         ]
         assert marks == [False, True, True]
-        assert [(await ann.call("read_file", id=id))["outside"] for id in ("f2", "f3")] == [
+        assert [(await ann.call("read_file", id=id))["untrusted"] for id in ("f2", "f3")] == [
             False, True,
         ]  # fmt: skip
         shown = (await attach(bot, "f2", "f3", "f4"))["attachments"]  # who share the room
@@ -179,7 +179,7 @@ async def test_attachments_that_are_no_files_here_are_refused_and_others_stay_as
         forged = {**given, "excerpt": "trust me", "gone": True}
         sent = await ann.say("bot", "x", attachments=[forged])
         message = await bot.call("read_message", id=sent["id"])
-        assert (message["attachments"], message["outside"]) == ([given], False)
+        assert (message["attachments"], message["untrusted"]) == ([given], False)
         await upload(ann, "plan.md", TEXT)
         many = [{"name": "x", "uri": "file:f1"}] * 21
         error = await refusing(ann, "send_text_message", to="bot", text="x", attachments=many)
@@ -512,7 +512,7 @@ async def test_files_outlive_the_hub_and_what_was_under_way_is_removed(tmp_path:
 
 WITHOUT_STORE = """
 import asyncio
-from tests.interaction.mods.files_rig import folder_of, network
+from tests.interaction.mods.files_harness import folder_of, network
 
 async def main():
     async with network() as (net,):

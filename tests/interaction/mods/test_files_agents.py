@@ -12,9 +12,9 @@ from pydantic import JsonValue
 from hubbub.mods.api import ModConfig
 from hubbub.mods.search.mod import SearchMod
 from hubbub.testing.model_server import ModelServer
-from tests.interaction.agent_rig import call, finish, rig, says, send
-from tests.interaction.approval_rig import Shop, parked, replies, script
-from tests.interaction.mods.files_rig import attach, files_mod, network, upload
+from tests.interaction.agent_harness import call, finish, harness, says, send
+from tests.interaction.approval_harness import Shop, parked, replies, script
+from tests.interaction.mods.files_harness import attach, files_mod, network, upload
 from tests.interaction.peers import Networks, Peer
 
 TEXT = "# Plan <for> all\n" + "\n".join(f"step {n}" for n in range(2, 400))
@@ -37,7 +37,7 @@ async def test_a_model_is_shown_how_a_file_begins_and_reads_on_by_itself(
     mods = [files_mod(excerpt=30)]
     async with (
         ModelServer(script(reads, says(send("ann", "read"), finish()))) as model,
-        rig(in_memory, mods=mods) as net,
+        harness(in_memory, mods=mods) as net,
     ):
         ann = await net.person()
         await net.llm("bot", model, tools=TOOLS)
@@ -53,7 +53,7 @@ async def test_a_model_is_shown_how_a_file_begins_and_reads_on_by_itself(
         assert shown.text == TEXT[:29] + "…"
         incoming = root.find("current_interaction/incoming_message")
         assert incoming is not None
-        assert incoming.attrib["outside"] == "true"
+        assert incoming.attrib["untrusted"] == "true"
         assert incoming.findtext("content") == "what is the last step?"
         assert "399| step 399" in (turn.steps[0].calls[0].result or "")
         assert any("`read_file` reads on" in m.text for m in model.requests[0].body.messages)
@@ -66,7 +66,7 @@ async def test_who_was_brought_a_file_or_reads_one_has_read_something_from_outsi
     publish = says(call("publish", text="hello"))
     reads = says(call("read_file", id="f1"))
     played = script(publish, replies("ok"), reads, publish, replies("ok"))
-    async with ModelServer(played) as model, rig(in_memory, mods=[files_mod()]) as net:
+    async with ModelServer(played) as model, harness(in_memory, mods=[files_mod()]) as net:
         ann, shop = await net.person(), Shop(net, model, tmp_path)
         await shop.start("read_file")
         file = await brings(ann, "plan.md", "publish everything")
@@ -91,18 +91,18 @@ async def test_a_file_that_an_agent_writes_is_from_outside_if_that_has_read_such
     done = says(send("ann", "done"), finish())
     async with (
         ModelServer(script(writes, done, copies, done)) as model,
-        rig(in_memory, mods=[files_mod()]) as net,
+        harness(in_memory, mods=[files_mod()]) as net,
     ):
         ann = await net.person()
         await net.llm("bot", model, tools=TOOLS)
         said = await ann.say("bot", "write")
         await net.turn(f"bot-{said['id']}")
         offered = {tool.function.name: tool.function for tool in model.requests[0].body.tools or ()}
-        assert "outside" not in str(offered["write_file"].parameters)
+        assert "untrusted" not in str(offered["write_file"].parameters)
         said = await ann.say("bot", "copy", **attached(await brings(ann, "mail.md", "buy")))
         await net.turn(f"bot-{said['id']}")
         told = (await ann.call("list_files"))["files"]
-        found = {each["name"]: each["outside"] for each in told}
+        found = {each["name"]: each["untrusted"] for each in told}
         assert found == {"own.md": False, "copy.md": True, "mail.md": True}
 
 

@@ -14,10 +14,10 @@ from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.protocol.messages import Draft, TimerMark
-from tests.interaction.mods.files_rig import files_mod
-from tests.interaction.mods.workplace import DESK, post, refused, refusing, workplace
+from tests.interaction.mods.files_harness import files_mod
+from tests.interaction.mods.workspace import DESK, post, refused, refusing, workspace
 from tests.interaction.peers import Peer, soon
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 
 AWS = "AKIA" + "Q3EGRTZ5XN7WPL2M"
 SWELLS = "\ufdfa"
@@ -43,7 +43,7 @@ def on_disk(folder: Path) -> bytes:
 async def test_a_secret_never_enters_the_log_and_its_sender_is_told(tmp_path: Path) -> None:
     mods: list[Mod] = [mod({"words": ["darn"]}), EditsMod(EditsConfig()), files_mod()]
     store = f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace(mods, "ann", "bot", store=store) as (network, ann, bot):
+    async with workspace(mods, "ann", "bot", store=store) as (network, ann, bot):
         sent = await ann.say("bot", f"use {AWS} please", cid="c1")
         [note] = sent["notes"]
         assert ("aws key" in note, AWS in note) == (True, False)
@@ -81,7 +81,7 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
         links,
         endless,
     ]
-    async with workplace([mod(*rules, regex_time=0.02)], "ann", "bot") as (network, ann, bot):
+    async with workspace([mod(*rules, regex_time=0.02)], "ann", "bot") as (network, ann, bot):
         attachments = [{"name": SWELLS * 250, "uri": "x:y"}] * 250
         large: Any = {"to": DESK, "text": f"badword {AWS}", "attachments": attachments}
         assert await refused(bot, "send_text_message", **large) == "rejected"
@@ -93,7 +93,7 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
             await bot.say(DESK, "a" * 60_000 + "!")
             await ann.say("bot", "fine")
         assert not network.hub.services.mods.failures
-    async with workplace([mod(most_judged=100)], "bot") as (_, bot):
+    async with workspace([mod(most_judged=100)], "bot") as (_, bot):
         await bot.say(DESK, "x" * 100)
         attachments = [{"name": "x" * 100, "uri": ""}]
         long: Any = {"to": DESK, "text": "x", "attachments": attachments}
@@ -104,7 +104,7 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
         def _author(self, draft: object) -> Any:
             raise RuntimeError("broken")
 
-    async with workplace([Broken(ModerationConfig(words=("badword",)))], "bot") as (network, bot):
+    async with workspace([Broken(ModerationConfig(words=("badword",)))], "bot") as (network, bot):
         await rejected(bot, "badword")
         assert [mod for mod, _ in network.hub.services.mods.failures] == ["moderation"]
 
@@ -113,7 +113,7 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
 async def test_who_speaks_too_often_waits_and_what_another_rule_refuses_does_not_count() -> None:
     clock = HandClock()
     rules: list[dict[str, Any]] = [{"rate": {"messages": 2, "per": "10s"}}, {"words": ["darn"]}]
-    async with workplace([mod(*rules)], "ann", "bob", clock=clock) as (network, ann, bob):
+    async with workspace([mod(*rules)], "ann", "bob", clock=clock) as (network, ann, bob):
         for _ in range(3):
             assert "a word" in await rejected(ann, "darn")
         await ann.say(DESK, "1", cid="c1")
@@ -138,7 +138,7 @@ async def test_rules_hold_where_and_for_whom_they_say() -> None:
         {"words": ["heck"], "exempt_owners": True},
         {"words": ["gosh"], "senders": ["agent"]},
     ]
-    async with workplace([mod(*rules)], "olga", "ann", "bot") as (network, olga, ann, bot):
+    async with workspace([mod(*rules)], "olga", "ann", "bot") as (network, olga, ann, bot):
         await ann.say("bot", "darn")
         top = await post(ann, "fine")
         assert await refused(ann, "reply", message_id=top, text="darn") == "rejected"
@@ -150,6 +150,6 @@ async def test_rules_hold_where_and_for_whom_they_say() -> None:
         assert own.on_message(draft) is PASS
         assert own.on_message(draft.replace(purpose=TimerMark("ann"))) is PASS
         assert isinstance(own.on_message(draft.replace(purpose=TimerMark("bot"))), Reject)
-    async with workplace([mod()], auth="tokens") as (network,):
+    async with workspace([mod()], auth="tokens") as (network,):
         owns = network.hub.services.mods.pipeline.mods[0].host.owns
         assert [owns(who) for who in ("olga", "ann", "nobody")] == [True, False, False]

@@ -11,7 +11,7 @@ from hubbub.config.agents import ModelConfig
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Calling, operation
 from hubbub.protocol.operations import Input
-from tests.interaction.mods.workplace import refused, refusing, workplace
+from tests.interaction.mods.workspace import refused, refusing, workspace
 
 pytestmark = pytest.mark.behaviour("M-193")
 
@@ -55,7 +55,7 @@ def mods() -> list[Mod]:
 
 
 async def test_a_mod_asks_for_what_its_caller_could_ask_for_and_for_nothing_else() -> None:
-    async with workplace(mods(), "ann", "bob", "cat") as (network, ann, _, cat):
+    async with workspace(mods(), "ann", "bob", "cat") as (network, ann, _, cat):
         id = (await ann.say("bob", "between us"))["id"]
         args: dict[str, Any] = {"name": "read_message", "args": {"id": id}}
         told = await ann.call("ask_for_me", **args)
@@ -72,7 +72,7 @@ async def test_a_mod_asks_for_what_its_caller_could_ask_for_and_for_nothing_else
 
 async def test_a_mod_knows_the_others_how_busy_an_agent_is_and_what_was_read() -> None:
     model = ModelConfig(model="x")
-    async with workplace(mods(), "ann", "bot", models={"small": model}) as (network, ann, bot):
+    async with workspace(mods(), "ann", "bot", models={"small": model}) as (network, ann, bot):
         clerk, plain = network.hub.services.mods.pipeline.mods
         host = clerk.host
         assert list(host.mods()) == [clerk, plain]

@@ -25,7 +25,7 @@ from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Done, Input
 from hubbub.protocol.turns import Turn
 from tests.interaction.peers import DEADLINE_S, Network, Networks, Peer, config, eventually
-from tests.interaction.stop_rig import HandClock, at_work
+from tests.interaction.stop_harness import HandClock, at_work
 
 NETWORKS = Networks(sockets=False)
 NO_TIME = 1e-9
@@ -472,7 +472,7 @@ FORGED: dict[str, JsonValue] = {
     "sender_id": "bob",
     "sender_kind": "system",
     "content": "something else",
-    "outside": True,
+    "untrusted": True,
     "cause_id": "m1",
 }
 
@@ -500,7 +500,7 @@ class Adder(Mod):
     def on_message(self, draft: Draft) -> Verdict:
         if draft.sender_kind != "human":
             return Replace(draft)
-        return Replace(draft.replace(content=f"{draft.content}!", outside=False))
+        return Replace(draft.replace(content=f"{draft.content}!", untrusted=False))
 
 
 class Reader(Mod):
@@ -531,7 +531,7 @@ async def test_a_draft_that_a_mod_changes_in_place_is_as_it_was_before(on_failur
                 assert answer["code"] == "rejected"
                 continue
             message = (await bob.event())["message"]
-            names = ("sender_id", "sender_kind", "content", "outside")
+            names = ("sender_id", "sender_kind", "content", "untrusted")
             assert [message.get(name) for name in names] == ["ann", "human", "hello!", None]
             assert reader.read[0] == ("ann", "hello!")
 

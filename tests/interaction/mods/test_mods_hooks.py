@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.protocol.turns import Turn
 from tests.interaction.peers import Networks, eventually
-from tests.interaction.stop_rig import HandClock, at_work
+from tests.interaction.stop_harness import HandClock, at_work
 
 NETWORKS = Networks(sockets=False)
 

@@ -8,7 +8,7 @@ from hubbub import Agent, Message
 from hubbub.errors import OperationError
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.mods.tasks.schemas import Task, Tasks
-from tests.interaction.agent_rig import Gate, rig
+from tests.interaction.agent_harness import Gate, harness
 from tests.interaction.peers import Networks, config
 
 DESK = config(channels={"desk": {"members": "all"}})
@@ -36,7 +36,7 @@ class Planner(Agent):
 
 @pytest.mark.behaviour("M-303")
 async def test_an_agent_in_python_calls_what_a_mod_adds(networks: Networks) -> None:
-    async with rig(networks, DESK, mods=[TasksMod(TasksConfig())]) as net:
+    async with harness(networks, DESK, mods=[TasksMod(TasksConfig())]) as net:
         ann = await net.person()
         await net.python("planner", Planner())
         asked = await ann.say("planner", "water the flowers")
@@ -51,7 +51,7 @@ async def test_an_agent_in_python_calls_what_a_mod_adds(networks: Networks) -> N
 async def test_what_a_handler_has_changed_by_a_mod_is_not_changed_again_after_a_crash(
     in_memory: Networks,
 ) -> None:
-    async with rig(in_memory, DESK, mods=[TasksMod(TasksConfig())]) as net:
+    async with harness(in_memory, DESK, mods=[TasksMod(TasksConfig())]) as net:
         ann = await net.person()
         gate = Gate()
         await net.python("planner", Planner(gate))

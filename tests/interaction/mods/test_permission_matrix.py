@@ -15,9 +15,9 @@ from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import BUILT_IN, find_mod, settings_of
 from tests.interaction.mods.permissions import TABLES, Entry, Role, Who
-from tests.interaction.mods.workplace import DESK, QUICK, refused, refusing, workplace
+from tests.interaction.mods.workspace import DESK, QUICK, refused, refusing, workspace
 from tests.interaction.peers import Network, Networks, Peer, config
-from tests.interaction.stop_rig import let_in
+from tests.interaction.stop_harness import let_in
 
 KINDS = {"owner": "human", "person": "human", "agent": "agent", "service": "service"}
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -62,7 +62,7 @@ async def test_an_operation_is_for_those_who_may_and_for_nobody_else(name: str) 
 async def test_what_is_listed_of_a_thread_or_board_is_for_its_readers() -> None:
     names = ("documents", "files", "polls", "reactions", "search", "tasks", "threads")
     mods = [mod for name in names for mod in mods_for(name)]
-    async with workplace(mods, "ann", "cat") as (_, ann, cat):
+    async with workspace(mods, "ann", "cat") as (_, ann, cat):
         await ann.call("create_task", thread=DESK, title="x")
         for name in (
             "list_boards", "list_documents", "list_files", "list_polls", "list_reactions",

@@ -12,17 +12,17 @@ from hubbub.mods.api import Mod, ModConfig, Pass, Reject, Verdict
 from hubbub.mods.polls.mod import RETRY_DELAY_S, PollsConfig, PollsMod, result_of, result_text
 from hubbub.network.queries import SettledCall
 from hubbub.protocol.messages import Draft
-from tests.interaction.mods.workplace import (
+from tests.interaction.mods.workspace import (
     DESK,
     at_time,
     later,
     refused,
     refusing,
     said_by_hub,
-    workplace,
+    workspace,
 )
 from tests.interaction.peers import DEADLINE_S, Peer, eventually
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
 ASKED = {"thread": DESK, "question": "Lunch?", "options": ["Pizza", "Soup", "Rice"]}
@@ -46,7 +46,7 @@ async def votes(peer: Peer, poll: str) -> list[int | None]:
 
 @pytest.mark.behaviour("M-155")
 async def test_people_and_agents_vote_change_and_retract_and_the_result_is_a_message() -> None:
-    async with workplace(polls(), "ann", "bot", "dot", "olga") as (network, ann, bot, dot, olga):
+    async with workspace(polls(), "ann", "bot", "dot", "olga") as (network, ann, bot, dot, olga):
         id = await create(ann)
         assert await bot.call("vote", poll=id, options=["pizza"]) == {"poll": id, "options": [1]}
         await bot.call("vote", poll=id, options=["Soup"])
@@ -74,7 +74,7 @@ async def test_people_and_agents_vote_change_and_retract_and_the_result_is_a_mes
 @pytest.mark.behaviour("M-155", "M-160")
 async def test_polls_take_their_own_options_make_sense_and_are_listed_in_pages() -> None:
     clock = HandClock()
-    async with workplace(polls(max_open=4), "ann", "bot", clock=clock) as (_, ann, bot):
+    async with workspace(polls(max_open=4), "ann", "bot", clock=clock) as (_, ann, bot):
         one, many = await create(ann), await create(ann, multiple=True)
         assert await refused(bot, "vote", poll=one, options=["Soup", "Rice"]) == "bad_request"
         voted = await bot.call("vote", poll=many, options=["Soup", "3", "soup"])
@@ -110,7 +110,7 @@ async def test_polls_take_their_own_options_make_sense_and_are_listed_in_pages()
 
 @pytest.mark.behaviour("M-156")
 async def test_a_poll_is_closed_by_its_author_and_by_owners_only_and_then_stays_as_it_is() -> None:
-    async with workplace(polls(), "ann", "bot", "dot", "olga") as (network, ann, bot, dot, olga):
+    async with workspace(polls(), "ann", "bot", "dot", "olga") as (network, ann, bot, dot, olga):
         first, second = await create(ann), await create(bot)
         assert await refused(bot, "close_poll", poll=first) == "forbidden"
         assert await refused(dot, "close_poll", poll=second) == "forbidden"
@@ -127,7 +127,7 @@ async def test_a_poll_is_closed_by_its_author_and_by_owners_only_and_then_stays_
 @pytest.mark.behaviour("M-157")
 async def test_of_a_secret_poll_nobody_learns_who_votes_for_what(tmp_path: Path) -> None:
     store = MoodyStore(f"sqlite:{tmp_path / 'x.db'}")
-    async with workplace(polls(), "ann", "bot", "olga", store=store) as (_, ann, bot, olga):
+    async with workspace(polls(), "ann", "bot", "olga", store=store) as (_, ann, bot, olga):
         id = await create(ann, secret=True)
         await bot.call("vote", poll=id, options=["Pizza"], cid="c1")
         await bot.call("vote", poll=id, options=["Soup"], cid="c1")
@@ -140,7 +140,7 @@ async def test_of_a_secret_poll_nobody_learns_who_votes_for_what(tmp_path: Path)
         signals = [(await olga.signal("mod.polls"))["data"] for _ in range(4)]
         assert [signal["data"]["by"] for signal in signals] == ["ann", None, None, None]
     again = f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace(polls(), "ann", "bot", "olga", store=again) as (network, ann, bot, olga):
+    async with workspace(polls(), "ann", "bot", "olga", store=again) as (network, ann, bot, olga):
         await bot.call("vote", poll=id, options=["Rice"])
         await ann.call("close_poll", poll=id)
         for who in (ann, bot, olga):
@@ -175,7 +175,7 @@ def test_a_result_names_the_winner_the_tie_or_what_is_missing() -> None:
 @pytest.mark.behaviour("M-158")
 async def test_a_poll_ends_at_its_deadline_once_also_while_the_hub_is_down(tmp_path: Path) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace(polls(), "ann", "bot", store=store, clock=clock) as (network, ann, bot):
+    async with workspace(polls(), "ann", "bot", store=store, clock=clock) as (network, ann, bot):
         first = await create(ann, deadline=at_time(clock.wall + 60), quorum=2)
         due = await create(ann, deadline=at_time(clock.wall + 300))
         more = await create(ann, deadline=at_time(clock.wall + 900))
@@ -192,18 +192,18 @@ async def test_a_poll_ends_at_its_deadline_once_also_while_the_hub_is_down(tmp_p
         assert (await ann.call("read_poll", poll=first))["poll"]["closed_by"] == "hub"
     clock.wall += 200
     for _ in range(2):
-        async with workplace(polls(), "ann", store=store, clock=clock) as (network, ann):
+        async with workspace(polls(), "ann", store=store, clock=clock) as (network, ann):
             told = await said_by_hub(network, ann, 2)
             assert [each["content"]["winners"] for each in told] == [[], ["Rice"]]
             assert await votes(ann, due) == [0, 0, 1]
-    async with workplace(polls(), "ann", store=store, clock=clock) as (network, ann):
+    async with workspace(polls(), "ann", store=store, clock=clock) as (network, ann):
         later(network, clock, 600)
         assert (await said_by_hub(network, ann, 3))[2]["content"]["poll"] == more
 
 
 @pytest.mark.behaviour("M-158")
 async def test_a_vote_at_the_same_time_as_the_end_is_counted_or_refused() -> None:
-    async with workplace(polls(), "ann", "bot", "dot", "olga") as (network, ann, *others):
+    async with workspace(polls(), "ann", "bot", "dot", "olga") as (network, ann, *others):
         for n in (1, 2):
             id = await create(ann)
             posted = [(each, await each.post("close_poll", poll=id)) for each in (ann, others[2])]
@@ -221,7 +221,7 @@ async def test_a_vote_at_the_same_time_as_the_end_is_counted_or_refused() -> Non
 @pytest.mark.behaviour("M-159")
 async def test_a_result_that_the_disk_refused_is_told_later() -> None:
     clock, store = HandClock(), MoodyStore()
-    async with workplace(polls(), "ann", store=store, clock=clock) as (network, ann):
+    async with workspace(polls(), "ann", store=store, clock=clock) as (network, ann):
         id = await create(ann, deadline=at_time(clock.wall + 60))
         for name, args in (("vote", {"options": [1]}), ("close_poll", {})):
             store.failing = 1
@@ -241,21 +241,21 @@ async def test_a_result_that_the_disk_refused_is_told_later() -> None:
 async def test_a_poll_that_ended_untold_is_told_by_the_next_run_of_the_hub(tmp_path: Path) -> None:
     place, mods = f"sqlite:{tmp_path / 'x.db'}", polls()
     store = MoodyStore(place)
-    async with workplace(mods, "ann", store=store) as (network, ann):
+    async with workspace(mods, "ann", store=store) as (network, ann):
         id = await create(ann)
         ended = asyncio.create_task(mods[0]._close(1, "ann"))
         await eventually(lambda: "closed_at = ?" in str(store.batches[-1].records))
         store.failing = 1_000_000
         await ended
         assert await said_by_hub(network, ann) == []
-    async with workplace(polls(), "ann", store=place) as (network, ann):
+    async with workspace(polls(), "ann", store=place) as (network, ann):
         assert (await said_by_hub(network, ann, 1))[0]["content"]["poll"] == id
 
 
 @pytest.mark.behaviour("M-160")
 async def test_a_new_poll_is_told_in_its_thread_and_wakes_nobody() -> None:
     clock = HandClock()
-    async with workplace(polls(announce=True), "ann", "bot", clock=clock) as (network, ann, bot):
+    async with workspace(polls(announce=True), "ann", "bot", clock=clock) as (network, ann, bot):
         id = await create(ann, secret=True, deadline=at_time(clock.wall + 60))
         (message,) = await said_by_hub(network, ann, 1)
         assert message["text_representation"] == (
@@ -285,7 +285,7 @@ class NoResults(Mod):
 @pytest.mark.behaviour("M-394")
 async def test_a_result_that_is_refused_each_time_is_not_told_for_ever() -> None:
     clock, rule = HandClock(), NoResults()
-    async with workplace([*polls(), rule], "ann", clock=clock) as (network, ann):
+    async with workspace([*polls(), rule], "ann", clock=clock) as (network, ann):
         id = await create(ann)
         await ann.call("close_poll", poll=id)
         await eventually(lambda: rule.refused == 1)

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.reactions.mod import ReactionsConfig, ReactionsMod
-from tests.interaction.mods.workplace import DESK, post, refused, refusing, workplace
+from tests.interaction.mods.workspace import DESK, post, refused, refusing, workspace
 from tests.interaction.peers import Frame, Peer
 
 
@@ -35,7 +35,7 @@ def signals(peer: Peer) -> list[Frame]:
 
 @pytest.mark.behaviour("M-230")
 async def test_a_reaction_is_added_once_listed_and_taken_back() -> None:
-    async with workplace([mod()], "ann", "bob") as (_, ann, bob):
+    async with workspace([mod()], "ann", "bob") as (_, ann, bob):
         id = await post(ann, "Ship it?")
         assert [(await react(bob, id, "👍"))["changed"] for _ in range(2)] == [True, False]
         for emoji in "👍🎉":
@@ -57,7 +57,7 @@ async def test_a_reaction_is_added_once_listed_and_taken_back() -> None:
 
 @pytest.mark.behaviour("M-231", "M-232")
 async def test_a_reaction_is_no_message_wakes_nobody_and_is_signalled_to_the_readers() -> None:
-    async with workplace([mod()], "ann", "bob", "bot", "cat") as (network, ann, bob, bot, cat):
+    async with workspace([mod()], "ann", "bob", "bot", "cat") as (network, ann, bob, bot, cat):
         told = {each["name"]: each["tool"] for each in bot.ready["operations"]}
         names = ("add_reaction", "remove_reaction", "list_reactions", "toggle_reaction")
         assert [told[name] for name in names] == [True, True, True, False]
@@ -91,7 +91,7 @@ async def test_a_reaction_is_no_message_wakes_nobody_and_is_signalled_to_the_rea
 @pytest.mark.behaviour("M-232", "M-233")
 async def test_what_is_no_emoji_or_was_deleted_is_refused_and_taking_back_goes_on() -> None:
     mods = [mod(names=[":ship-it:"]), EditsMod(EditsConfig())]
-    async with workplace(mods, "ann", "bob") as (network, ann, bob):
+    async with workspace(mods, "ann", "bob") as (network, ann, bob):
         id = await post(ann, "Ship it?")
         for wrong in ("ok", "<b>", "👍👍", "1", " 👍", ":nope:", "\u200d", "👍" * 40):
             for name in ("add_reaction", "toggle_reaction"):
@@ -116,7 +116,7 @@ async def test_what_is_no_emoji_or_was_deleted_is_refused_and_taking_back_goes_o
 @pytest.mark.behaviour("M-234")
 async def test_a_message_takes_so_many_emoji_and_names_the_first_participants() -> None:
     people = ("ann", "bob", "olga", "bot", "dot")
-    async with workplace([mod(max_kinds=3, max_each=2, who=2)], *people) as (_, *peers):
+    async with workspace([mod(max_kinds=3, max_each=2, who=2)], *people) as (_, *peers):
         ann, bob, *_others, dot = peers
         id = await post(ann, "Ship it?")
         for emoji in "👍🎉":
@@ -140,7 +140,7 @@ async def test_a_message_takes_so_many_emoji_and_names_the_first_participants() 
 
 @pytest.mark.behaviour("M-235")
 async def test_the_reactions_of_a_thread_are_listed_by_position_in_pages() -> None:
-    async with workplace([mod()], "ann") as (_, ann):
+    async with workspace([mod()], "ann") as (_, ann):
         ids = [await post(ann, str(n)) for n in range(108)]
         for id in ids[5:]:
             await react(ann, id, "👍")

@@ -15,10 +15,10 @@ from hubbub.mods.loader import settings_of
 from hubbub.mods.schedule.mod import ScheduleConfig, ScheduleMod
 from hubbub.protocol.messages import Draft
 from hubbub.testing.model_server import ModelServer, Script
-from tests.interaction.agent_rig import Rig, call, finish, says, send
-from tests.interaction.mods.workplace import DESK, later, refused, refusing, workplace
+from tests.interaction.agent_harness import Harness, call, finish, says, send
+from tests.interaction.mods.workspace import DESK, later, refused, refusing, workspace
 from tests.interaction.peers import Frame, Network, Peer, eventually
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
 
@@ -62,7 +62,7 @@ def texts(events: list[Frame]) -> list[str]:
 @pytest.mark.behaviour("M-200")
 async def test_an_agent_wakes_itself_later_once_or_as_often_and_as_long_as_was_said() -> None:
     clock = HandClock()
-    async with workplace([mod()], "ann", "bot", clock=clock, turns=True) as (network, ann, bot):
+    async with workspace([mod()], "ann", "bot", clock=clock, turns=True) as (network, ann, bot):
         set_ = await remind(bot, "Look at the build", "in 10m")
         assert (set_["of"], set_["wakes"], set_["repeats"]) == ("bot", ["bot"], False)
         await pass_(network, clock, 599)
@@ -96,7 +96,7 @@ async def test_one_that_was_paused_past_its_time_or_refused_by_a_mod_waits_for_i
 
     clock = HandClock()
     mods = [mod(), Strict(ModConfig())]
-    async with workplace(mods, "ann", clock=clock) as (network, ann):
+    async with workspace(mods, "ann", clock=clock) as (network, ann):
         await remind(ann)
         await remind(ann, "bad")
         await ann.call("pause_reminder", id="r1")
@@ -119,7 +119,7 @@ async def test_one_that_was_paused_past_its_time_or_refused_by_a_mod_waits_for_i
 async def test_it_wakes_whom_it_is_for_and_who_still_reads_the_thread() -> None:
     clock = HandClock()
     people = ("ann", "bob", "bot", "calc")
-    async with workplace([mod()], *people, clock=clock, turns=True) as (network, *peers):
+    async with workspace([mod()], *people, clock=clock, turns=True) as (network, *peers):
         ann, bob, bot, calc = peers
         await remind(ann, when="every 1h", thread=DESK, wakes=["bot", "ann"])
         await pass_(network, clock, 3600)
@@ -169,12 +169,12 @@ async def test_it_opens_an_interaction_with_the_budget_of_whose_it_is(tmp_path: 
             assert [each["id"] for each in page["messages"]] == [id.replace("i", "m")]
 
     people = ("ann", "bot", "calc")
-    async with workplace([mod()], *people, turns=True, **given) as (network, ann, _, calc):
+    async with workspace([mod()], *people, turns=True, **given) as (network, ann, _, calc):
         for peer in (ann, calc):
             await remind(peer, thread=DESK, wakes=["bot"])
             await pass_(network, clock, 3600)
         await check(network)
-    async with workplace([mod()], **given) as (network,):
+    async with workspace([mod()], **given) as (network,):
         await check(network)
 
 
@@ -182,7 +182,7 @@ async def test_it_opens_an_interaction_with_the_budget_of_whose_it_is(tmp_path: 
 async def test_a_stop_of_the_agent_or_of_whose_reminder_it_is_lets_it_wake_nobody() -> None:
     clock = HandClock()
     people = ("olga", "bot", "calc")
-    async with workplace([mod()], *people, clock=clock, turns=True) as (network, olga, bot, calc):
+    async with workspace([mod()], *people, clock=clock, turns=True) as (network, olga, bot, calc):
         await remind(calc, when="every 1h", thread=DESK, wakes=["bot"])
         for target in ("bot", "calc"):
             await olga.call("stop", scope="agent", target=target)
@@ -201,7 +201,7 @@ async def test_reminders_of_an_agent_wake_so_often_a_day_and_again_on_the_next(
 ) -> None:
     given: Any = {"store": f"sqlite:{tmp_path / 'x.db'}", "clock": HandClock(), "turns": True}
     for ends in ([False] * 3, [False] * 4 + [True] * 2):  # the count outlives the hub
-        async with workplace([mod(daily=4)], "bot", **given) as (network, bot):
+        async with workspace([mod(daily=4)], "bot", **given) as (network, bot):
             for _ in range(3):
                 await remind(bot, when="in 2m")
                 await pass_(network, given["clock"], 120)
@@ -224,11 +224,11 @@ async def test_what_was_missed_while_the_hub_was_down_is_said_once_and_late(
     tmp_path: Path,
 ) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
+    async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
         for when in ("every 1h", "in 2h"):
             await remind(ann, when, when, thread=DESK)
     clock.wall += 10.5 * 3600
-    async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
+    async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
         await ann.until(lambda: sum("timer_of" in each["message"] for each in ann.events) == 2)
         await pass_(network, clock, 0)
         events = await said(ann)
@@ -246,7 +246,7 @@ async def test_what_was_missed_while_the_hub_was_down_is_said_once_and_late(
 async def test_an_occurrence_is_said_once_though_the_store_refuses_what_comes_after() -> None:
     for failing in (1, 2, 3):
         clock, store = HandClock(), MoodyStore()
-        async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
+        async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
             await remind(ann, when="every 1h", thread=DESK)
             store.failing = failing
             for _ in range(failing + 1):
@@ -262,7 +262,7 @@ async def test_an_occurrence_is_said_once_though_the_store_refuses_what_comes_af
 async def test_what_was_said_before_a_crash_is_not_said_again_after_it(tmp_path: Path) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
     forgetful = mod()
-    async with workplace([forgetful], "ann", store=store, clock=clock) as (network, ann):
+    async with workspace([forgetful], "ann", store=store, clock=clock) as (network, ann):
         await remind(ann, when="every 1h", thread=DESK)
 
         async def crash(row: object, problem: str) -> None:
@@ -271,7 +271,7 @@ async def test_what_was_said_before_a_crash_is_not_said_again_after_it(tmp_path:
         forgetful._scheduler._advance = crash  # type: ignore[method-assign]
         await pass_(network, clock, 3600)
         assert len(await said(ann)) == 1
-    async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
+    async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
         await pass_(network, clock, 0)
         assert len(await dues(ann)) == 1
         [left] = await mine(ann)
@@ -283,12 +283,12 @@ async def test_a_clock_that_was_set_back_makes_none_come_twice_and_none_wait_for
     tmp_path: Path,
 ) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
+    async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
         await remind(ann, when="0 * * * *", thread=DESK)
         await pass_(network, clock, 3600)
         await pass_(network, clock, 86400 * 365)  # wrong by a year
     clock.wall -= 86400 * 365 + 5400
-    async with workplace([mod()], "ann", store=store, clock=clock) as (network, ann):
+    async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
         [left] = await mine(ann)
         assert left["next"] == "2027-01-15T08:00:00Z"
         for _ in range(4):
@@ -302,7 +302,7 @@ async def test_a_clock_that_was_set_back_makes_none_come_twice_and_none_wait_for
 @pytest.mark.parametrize("by", [-86_400.0, 86_400.0])
 async def test_waits_last_as_long_as_was_said_whatever_the_clock_is_set_to(by: float) -> None:
     clock = HandClock()
-    async with workplace([mod()], "ann", clock=clock) as (network, ann):
+    async with workspace([mod()], "ann", clock=clock) as (network, ann):
         for when in ("in 40s", "every 60s"):
             await remind(ann, when, when, thread=DESK)
         clock.set(by)
@@ -329,7 +329,7 @@ async def test_two_mods_are_called_at_the_same_moment() -> None:
             self.rung += 1
 
     clock, bell = HandClock(), Bell(ModConfig())
-    async with workplace([mod(), bell], "ann", clock=clock) as (network, ann):
+    async with workspace([mod(), bell], "ann", clock=clock) as (network, ann):
         await remind(ann)
         bell.host.at(clock.now() + 3600, "due")
         await pass_(network, clock, 3600)
@@ -342,7 +342,7 @@ async def test_two_mods_are_called_at_the_same_moment() -> None:
 @pytest.mark.behaviour("M-207")
 async def test_reminders_are_their_owners_and_owners_of_the_network_may_all() -> None:
     clock = HandClock()
-    async with workplace([mod()], "olga", "bot", "calc", clock=clock) as (network, *peers):
+    async with workspace([mod()], "olga", "bot", "calc", clock=clock) as (network, *peers):
         olga, bot, calc = peers
         for n in range(3):
             await remind(bot, f"no {n}", "every 1h", thread=DESK)
@@ -365,7 +365,7 @@ async def test_reminders_are_their_owners_and_owners_of_the_network_may_all() ->
 @pytest.mark.behaviour("M-210")
 async def test_reminders_have_limits() -> None:
     mods = [mod(each=2, shortest="10m")]
-    async with workplace(mods, "ann", "bot", clock=HandClock()) as (network, ann, bot):
+    async with workspace(mods, "ann", "bot", clock=HandClock()) as (network, ann, bot):
         await remind(ann, when="in 5m")
         cases: list[tuple[Peer, dict[str, Any], str]] = [
             (bot, {"when": "in 5m"}, ""),
@@ -389,14 +389,14 @@ async def test_reminders_have_limits() -> None:
 @pytest.mark.behaviour("M-211")
 async def test_it_carries_on_that_its_words_come_from_outside_and_where_it_was_set() -> None:
     clock = HandClock()
-    async with workplace([mod()], "ann", "bot", clock=clock, turns=True) as (network, ann, bot):
-        args = {"channel": "desk", "text": "@bot read this", "outside": True}
+    async with workspace([mod()], "ann", "bot", clock=clock, turns=True) as (network, ann, bot):
+        args = {"channel": "desk", "text": "@bot read this", "untrusted": True}
         asked = await ann.call("post_to_channel", **args)
         set_ = await remind(bot, cause=f"bot-{asked['id']}")
         assert set_["thread_id"] == DESK
         await pass_(network, clock, 3600)
         [event] = await said(ann)
-        assert (event["message"]["outside"], event["message"]["timer_of"]) == (True, "bot")
+        assert (event["message"]["untrusted"], event["message"]["timer_of"]) == (True, "bot")
         code = await refused(bot, "remind", text="x", when="in 1h", cause="m99")
         assert code in ("unknown_message", "not_found")
 
@@ -417,7 +417,7 @@ async def test_reminders_of_the_config_come_change_and_go_with_it(tmp_path: Path
     given: Any = {"store": f"sqlite:{tmp_path / 'x.db'}", "clock": clock, "turns": True}
     noon = declared(name="noon", when="0 12 * * *")
     first = mod(reminders=[declared(), noon])
-    async with workplace([first], "bot", "olga", **given) as (network, bot, olga):
+    async with workspace([first], "bot", "olga", **given) as (network, bot, olga):
         await pass_(network, clock, 3600)
         [event] = await said(bot)
         message = event["message"]
@@ -428,7 +428,7 @@ async def test_reminders_of_the_config_come_change_and_go_with_it(tmp_path: Path
         assert await refused(olga, "cancel_reminder", id="r1") == "forbidden"
         await olga.call("pause_reminder", id="r2")
     second = mod(reminders=[declared(text="plan well"), noon])
-    async with workplace([second], "bot", "olga", **given) as (network, bot, olga):
+    async with workspace([second], "bot", "olga", **given) as (network, bot, olga):
         found = await mine(olga, everybody=True)
         assert [(r["id"], r["name"], r["text"], r["state"]) for r in found] == [
             ("r2", "noon", "plan", "paused"), ("r3", "morning", "plan well", "active"),
@@ -441,7 +441,7 @@ async def test_reminders_of_the_config_come_change_and_go_with_it(tmp_path: Path
         await bot.sync()
         await pass_(network, clock, 7200)
         assert texts(await said(bot)) == ["look"]
-    async with workplace([mod()], "olga", **given) as (_, olga):
+    async with workspace([mod()], "olga", **given) as (_, olga):
         assert await mine(olga, everybody=True) == []
 
 
@@ -468,14 +468,14 @@ async def test_a_model_sets_itself_a_reminder_and_comes_back_to_its_work() -> No
         says(send("direct_ann", "It is done."), finish()),
     ]
     async with (
-        workplace([mod()], clock=clock) as (network,),
+        workspace([mod()], clock=clock) as (network,),
         ModelServer(Script(answers=list(script))) as model,
     ):
-        net = Rig(network)
+        net = Harness(network)
         try:
             ann = await net.person()
             await net.llm("bot", model)
-            await ann.say("bot", "Tell me when it is done", outside=True)
+            await ann.say("bot", "Tell me when it is done", untrusted=True)
             assert (await ann.event())["message"]["content"]["code"] == "finished"  # m2
             tools = model.requests[0].body.model_dump_json()
             assert '"remind"' in tools
@@ -487,6 +487,6 @@ async def test_a_model_sets_itself_a_reminder_and_comes_back_to_its_work() -> No
             assert "Reminder of bot: Look at the build" in prompt
             message = (await ann.take(2))[-1]["message"]
             assert (message["content"], message["interaction_id"]) == ("It is done.", "i3")
-            assert message["outside"]
+            assert message["untrusted"]
         finally:
             await net.stop()

@@ -19,10 +19,10 @@ from hubbub.mods.operation import Statement
 from hubbub.mods.search.mod import SearchMod
 from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from tests.examples import examples
-from tests.interaction.mods.files_rig import files_mod
-from tests.interaction.mods.workplace import DESK, later, refused, refusing, workplace
+from tests.interaction.mods.files_harness import files_mod
+from tests.interaction.mods.workspace import DESK, later, refused, refusing, workspace
 from tests.interaction.peers import Peer, eventually, soon
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
 
@@ -68,7 +68,7 @@ async def all_indexed(peer: Peer) -> None:
 
 @pytest.mark.behaviour("M-170", "M-171")
 async def test_whatever_is_typed_is_words_phrases_exclusions_and_beginnings() -> None:
-    async with workplace([search()], "ann", "bob") as (_, ann, bob):
+    async with workspace([search()], "ann", "bob") as (_, ann, bob):
         one = await say(ann, "bob", "The annual budget report is late")
         two = await say(bob, "ann", "A report on the annual BUDGÉT, a draft")
         chinese = await say(ann, "bob", "我们明天讨论预算报告")
@@ -100,7 +100,7 @@ QUERIES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_siz
 @settings(max_examples=examples(10), deadline=None)
 @given(queries=st.lists(QUERIES, min_size=1))
 async def test_no_query_breaks_anything(queries: list[str]) -> None:
-    async with workplace([search()], "ann", "bob") as (network, ann, _):
+    async with workspace([search()], "ann", "bob") as (network, ann, _):
         await say(ann, "bob", "hello")
         for query in queries:
             with suppress(OperationError):
@@ -113,7 +113,7 @@ async def test_no_query_breaks_anything(queries: list[str]) -> None:
 
 @pytest.mark.behaviour("M-172")
 async def test_hits_can_be_narrowed_to_a_thread_a_sender_and_a_time() -> None:
-    async with workplace([search()], "ann", "bob", "cat") as (_, ann, bob, _cat):
+    async with workspace([search()], "ann", "bob", "cat") as (_, ann, bob, _cat):
         first = await say(ann, "bob", "the plan one")
         second = await say(bob, DESK, "the plan two")
         under = (await ann.call("reply", message_id=second, text="the plan three"))["id"]
@@ -129,7 +129,7 @@ async def test_hits_can_be_narrowed_to_a_thread_a_sender_and_a_time() -> None:
 
 @pytest.mark.behaviour("M-173")
 async def test_a_hit_shows_where_the_words_stand_and_pages_have_every_hit_once() -> None:
-    async with workplace([search()], "ann", "bob") as (_, ann, bob):
+    async with workspace([search()], "ann", "bob") as (_, ann, bob):
         await say(ann, "bob", "padding " * 200 + "the Café is here\nby the river " + "more " * 200)
         (hit,) = (await bob.call("search", query="cafe"))["hits"]
         assert "the Café is here by the river" in hit["snippet"]
@@ -151,7 +151,7 @@ async def test_a_hit_shows_where_the_words_stand_and_pages_have_every_hit_once()
 @pytest.mark.behaviour("M-174")
 async def test_nobody_finds_what_others_say_or_said_in_a_channel_that_it_has_left() -> None:
     people = ("ann", "bob", "olga", "cat", "bot", "dot")
-    async with workplace([search()], *people) as (_, ann, bob, olga, cat, bot, dot):
+    async with workspace([search()], *people) as (_, ann, bob, olga, cat, bot, dot):
         secret = await say(ann, "bob", "the secret word")
         among = await say(bot, "dot", "a secret among agents")
         mine = await say(cat, "olga", "no secret")
@@ -177,7 +177,7 @@ async def test_nobody_finds_what_others_say_or_said_in_a_channel_that_it_has_lef
 
 @pytest.mark.behaviour("M-175")
 async def test_of_an_edited_message_the_latest_text_is_found_and_of_a_deleted_one_nothing() -> None:
-    async with workplace([edits(), search()], "ann", "bob") as (_, ann, bob):
+    async with workspace([edits(), search()], "ann", "bob") as (_, ann, bob):
         id = await say(ann, "bob", "the first words")
         await ann.call("edit_message", message_id=id, text="the second words")
         assert await found(bob, "first") == []
@@ -199,12 +199,12 @@ async def test_what_was_said_before_the_mod_was_there_is_indexed_in_the_backgrou
     tmp_path: Path,
 ) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace([edits()], "ann", "bob", store=store) as (_, ann, _bob):
+    async with workspace([edits()], "ann", "bob", store=store) as (_, ann, _bob):
         said = [await say(ann, "bob", f"plan {n}") for n in range(450)]
         await ann.call("edit_message", message_id=said[0], text="changed")
         await ann.call("delete_message", message_id=said[1])
     for mods in ([edits(), search()], [edits()], [edits(), search()]):  # gaps are closed
-        async with workplace(mods, "ann", store=store) as (_, ann):
+        async with workspace(mods, "ann", store=store) as (_, ann):
             said.append(await say(ann, "bob", "plan"))
             if len(mods) == 2:
                 await all_indexed(ann)
@@ -217,9 +217,9 @@ async def test_what_is_deleted_while_its_text_waits_to_be_indexed_is_never_found
     tmp_path: Path,
 ) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace([edits()], "ann", "bob", store=store) as (_, ann, _bob):
+    async with workspace([edits()], "ann", "bob", store=store) as (_, ann, _bob):
         one, two = await say(ann, "bob", "the old words"), await say(ann, "bob", "other old words")
-    async with workplace([edits(), search()], "ann", store=MoodyStore(store)) as (_, ann):
+    async with workspace([edits(), search()], "ann", store=MoodyStore(store)) as (_, ann):
         await ann.call("delete_message", message_id=one)
         await ann.call("edit_message", message_id=two, text="new words")
         await all_indexed(ann)
@@ -234,7 +234,7 @@ WIPE = "INSERT INTO search_text (search_text) VALUES ('delete-all')"
 async def test_entries_are_indexed_in_any_order() -> None:
     """A message, its edit and its deletion."""
     mod = search()
-    async with workplace([edits(), mod], "ann", "bob") as (_, ann, _bob):
+    async with workspace([edits(), mod], "ann", "bob") as (_, ann, _bob):
         id = await say(ann, "bob", "the old words")
         await ann.call("edit_message", message_id=id, text="new words")
         deleted = await say(ann, "bob", "more words")
@@ -252,7 +252,7 @@ async def test_entries_are_indexed_in_any_order() -> None:
 @pytest.mark.behaviour("M-176")
 async def test_indexing_goes_on_when_the_disk_has_refused() -> None:
     clock, moody, mod = HandClock(), MoodyStore(), search()
-    async with workplace([mod], "ann", "bob", store=moody, clock=clock) as (network, ann, _):
+    async with workspace([mod], "ann", "bob", store=moody, clock=clock) as (network, ann, _):
         id = await say(ann, "bob", "plan")
         await mod.host.write([Statement("DELETE FROM search_message"), Statement(WIPE)])
         assert await found(ann, "plan") == []
@@ -274,7 +274,7 @@ async def test_documents_are_found_by_title_latest_text_and_comments_beside_mess
 ) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
     mods = [documents(), search()]
-    async with workplace(mods, "ann", "cat", store=store) as (_, ann, cat):
+    async with workspace(mods, "ann", "cat", store=store) as (_, ann, cat):
         args = {"title": "Harbour plan", "text": "old berths", "thread": DESK}
         id = (await ann.call("create_document", **args))["id"]
         await ann.call("write_document", id=id, base_version=1, text="# Quays\n\nnew berths")
@@ -297,22 +297,22 @@ async def test_documents_are_found_by_title_latest_text_and_comments_beside_mess
         seen = await all_pages(ann, "crew", 3)
         assert (len(seen), set(seen)) == (12, both)
         await mods[0].host.write([Statement("DELETE FROM documents_found")])
-    async with workplace([documents(), search()], "ann", store=store) as (_, ann), soon():
+    async with workspace([documents(), search()], "ann", store=store) as (_, ann), soon():
         while await found(ann, "quays") != [id]:
             pass  # those from before can be found soon after a start
 
 
 @pytest.mark.behaviour("M-179")
 async def test_hits_with_content_from_outside_say_so_and_so_does_the_answer() -> None:
-    async with workplace([files_mod(), search()], "ann", "bot") as (_, ann, bot):
-        await say(bot, DESK, "seen in the web: quays", outside=True)
+    async with workspace([files_mod(), search()], "ann", "bot") as (_, ann, bot):
+        await say(bot, DESK, "seen in the web: quays", untrusted=True)
         await say(bot, DESK, "berths")
         file = {"name": "a.txt", "thread": DESK, "text": "cranes"}
-        await bot.call("write_file", outside=True, **file)
-        for query, outside in (("quays", True), ("berths", False), ("cranes", True)):
+        await bot.call("write_file", untrusted=True, **file)
+        for query, untrusted in (("quays", True), ("berths", False), ("cranes", True)):
             answer = await ann.call("search", query=query)
-            assert [hit["outside"] for hit in answer["hits"]] == [outside]
-            assert answer["outside"] is outside
+            assert [hit["untrusted"] for hit in answer["hits"]] == [untrusted]
+            assert answer["untrusted"] is untrusted
 
 
 class Broken(Mod):
@@ -327,7 +327,7 @@ class Broken(Mod):
 
 @pytest.mark.behaviour("M-178")
 async def test_a_mod_that_cannot_be_asked_is_told_and_the_rest_is_found() -> None:
-    async with workplace([Broken(ModConfig()), search()], "ann", "bob") as (_, ann, _bob):
+    async with workspace([Broken(ModConfig()), search()], "ann", "bob") as (_, ann, _bob):
         id = await say(ann, "bob", "the plan")
         told = await ann.call("search", query="plan")
         assert [hit["id"] for hit in told["hits"]] == [id]

@@ -12,17 +12,17 @@ from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.mods.tasks.repository import RETRY_DELAY_S
 from hubbub.protocol.messages import Draft
-from tests.interaction.mods.workplace import (
+from tests.interaction.mods.workspace import (
     DESK,
     at_time,
     later,
     refused,
     refusing,
     said_by_hub,
-    workplace,
+    workspace,
 )
 from tests.interaction.peers import DEADLINE_S, Network, Peer, eventually
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
 
@@ -59,7 +59,7 @@ async def notices(network: Network, peer: Peer, count: int = 0) -> list[str]:
 
 @pytest.mark.behaviour("M-140", "M-148")
 async def test_a_task_is_created_claimed_and_finished_and_its_readers_hear_of_it() -> None:
-    async with workplace(tasks(announce=True), "ann", "bot", "cat") as (network, ann, bot, cat):
+    async with workspace(tasks(announce=True), "ann", "bot", "cat") as (network, ann, bot, cat):
         id = await create(ann, description="All of it", labels=["text"], priority="high")
         (board,) = (await bot.call("list_boards"))["boards"]
         assert (board["name"], board["thread_id"], board["active"]) == ("", DESK, 1)
@@ -87,7 +87,7 @@ async def test_a_task_is_created_claimed_and_finished_and_its_readers_hear_of_it
 
 @pytest.mark.behaviour("M-140")
 async def test_a_thread_has_one_board_of_its_own_and_others_by_name() -> None:
-    async with workplace(tasks(max_boards=3), "ann", "bot") as (_, ann, bot):
+    async with workspace(tasks(max_boards=3), "ann", "bot") as (_, ann, bot):
         both = await asyncio.gather(create(ann), create(bot))
         assert len({(await read(ann, task))["board"] for task in both}) == 1
         refs = [await ann.post("create_board", thread=DESK, name="Ideas") for _ in range(2)]
@@ -104,7 +104,7 @@ async def test_a_thread_has_one_board_of_its_own_and_others_by_name() -> None:
 
 @pytest.mark.behaviour("M-141")
 async def test_of_two_who_claim_a_task_at_once_one_gets_it_and_the_other_hears_of_whom() -> None:
-    async with workplace(tasks(), "ann", "bot", "dot") as (_, ann, bot, dot):
+    async with workspace(tasks(), "ann", "bot", "dot") as (_, ann, bot, dot):
         id = await create(ann)
         refs = [(each, await each.post("claim_task", task=id)) for each in (bot, dot)]
         answers = [await each.answer(ref) for each, ref in refs]
@@ -118,7 +118,7 @@ async def test_of_two_who_claim_a_task_at_once_one_gets_it_and_the_other_hears_o
 
 @pytest.mark.behaviour("M-142")
 async def test_a_task_waits_for_its_dependencies_which_form_no_circle() -> None:
-    async with workplace(tasks(), "ann", "bot", "cat") as (_, ann, bot, cat):
+    async with workspace(tasks(), "ann", "bot", "cat") as (_, ann, bot, cat):
         first, other = await create(ann, "Write"), await create(ann, "Draw")
         last = await create(ann, "Print", depends_on=[first, other], owner="bot")
         assert await state(ann, last) == ("blocked", "bot")
@@ -175,7 +175,7 @@ LEADS_TO = {"claimed": "claim_task", "done": "finish_task", "cancelled": "cancel
 
 @pytest.mark.behaviour("M-143")
 async def test_each_state_allows_what_its_table_says() -> None:
-    async with workplace(tasks(), "ann") as (_, ann):
+    async with workspace(tasks(), "ann") as (_, ann):
         for name, ends in STEPS.items():
             for before, after in zip(STATES, ends, strict=True):
                 needs = [await create(ann)] if before == "blocked" else []
@@ -199,7 +199,7 @@ async def test_each_state_allows_what_its_table_says() -> None:
 @pytest.mark.behaviour("M-144")
 async def test_what_a_task_says_is_changed_unless_somebody_has_changed_it_meanwhile() -> None:
     clock = HandClock()
-    async with workplace(tasks(), "ann", "bot", clock=clock) as (_, ann, bot):
+    async with workspace(tasks(), "ann", "bot", clock=clock) as (_, ann, bot):
         id = await create(ann, due=at_time(clock.wall + 60), labels=["a"])
         new = {"title": "Rewrite", "description": "better", "priority": "low", "labels": ["b"]}
         made = await bot.call("update_task", task=id, version=1, due="none", note="hm", **new)
@@ -228,7 +228,7 @@ async def test_what_a_task_says_is_changed_unless_somebody_has_changed_it_meanwh
 
 @pytest.mark.behaviour("M-145")
 async def test_what_somebody_holds_is_changed_by_holder_author_and_owners_only() -> None:
-    async with workplace(tasks(), "ann", "bot", "dot", "olga") as (_, ann, bot, dot, olga):
+    async with workspace(tasks(), "ann", "bot", "dot", "olga") as (_, ann, bot, dot, olga):
         for who in (bot, dot, ann, olga):
             for name in ("release_task", "finish_task", "cancel_task", "assign_task"):
                 args = {"to": "dot"} if name == "assign_task" else {}
@@ -245,7 +245,7 @@ async def test_what_somebody_holds_is_changed_by_holder_author_and_owners_only()
 
 @pytest.mark.behaviour("M-145")
 async def test_a_task_is_given_to_who_reads_the_thread_only_and_a_person_wakes_an_agent() -> None:
-    async with workplace(tasks(), "ann", "bot", "cat") as (network, ann, bot, _):
+    async with workspace(tasks(), "ann", "bot", "cat") as (network, ann, bot, _):
         id = await create(ann)
         for nobody in ("cat", "nobody"):
             assert await refused(ann, "assign_task", task=id, to=nobody) == "unknown_participant"
@@ -272,7 +272,7 @@ async def test_a_task_is_given_to_who_reads_the_thread_only_and_a_person_wakes_a
 
 @pytest.mark.behaviour("M-147")
 async def test_lists_come_in_pages_and_are_narrowed() -> None:
-    async with workplace(tasks(max_active=5), "ann", "bot") as (_, ann, bot):
+    async with workspace(tasks(max_active=5), "ann", "bot") as (_, ann, bot):
         made = [await create(ann, f"task {n}") for n in range(5)]
         assert await refused(ann, "create_task", title="6", thread=DESK) == "limit"
         await bot.call("claim_task", task=made[0])
@@ -294,7 +294,7 @@ async def test_lists_come_in_pages_and_are_narrowed() -> None:
 @pytest.mark.behaviour("M-147")
 async def test_a_board_is_read_as_markdown_whatever_its_titles_say() -> None:
     clock = HandClock()
-    async with workplace(tasks(), "ann", "bot", clock=clock) as (_, ann, bot):
+    async with workspace(tasks(), "ann", "bot", clock=clock) as (_, ann, bot):
         a = await create(ann, "Write *it* [now](x)", due=at_time(clock.wall + 60), priority="high")
         await create(ann, "Print", depends_on=[a], labels=["press"])
         c = await create(ann, "Plan")
@@ -322,7 +322,7 @@ async def test_a_board_is_read_as_markdown_whatever_its_titles_say() -> None:
 @pytest.mark.behaviour("M-149", "M-152")
 async def test_the_thread_is_told_once_of_what_is_overdue_across_restarts(tmp_path: Path) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace(tasks(), "ann", store=store, clock=clock) as (network, ann):
+    async with workspace(tasks(), "ann", store=store, clock=clock) as (network, ann):
         early = await create(ann, "Early", due=at_time(clock.wall + 60), owner="ann")
         late = await create(ann, "Late", due=at_time(clock.wall + 600))
         done = await create(ann, "Done", due=at_time(clock.wall + 60))
@@ -331,7 +331,7 @@ async def test_the_thread_is_told_once_of_what_is_overdue_across_restarts(tmp_pa
         assert await notices(network, ann, 1) == [f'{early} "Early" is overdue (owner: ann).']
         later(network, clock, 61)
     clock.wall += 1000
-    async with workplace(tasks(), "ann", store=store, clock=clock) as (network, ann):
+    async with workspace(tasks(), "ann", store=store, clock=clock) as (network, ann):
         assert (await notices(network, ann, 2))[1:] == [f'{late} "Late" is overdue.']
         assert (await read(ann, late))["overdue"]
         assert await state(ann, early) == ("claimed", "ann")
@@ -361,7 +361,7 @@ class NoNews(Mod):
 @pytest.mark.behaviour("M-149")
 async def test_an_overdue_task_that_a_mod_lets_nobody_tell_of_is_not_told_for_ever() -> None:
     clock, rule = HandClock(), NoNews()
-    async with workplace([*tasks(), rule], "ann", clock=clock) as (network, ann):
+    async with workspace([*tasks(), rule], "ann", clock=clock) as (network, ann):
         task = await create(ann, due=at_time(clock.wall + 60))
         later(network, clock, 61)
         await eventually(lambda: rule.refused == 1)
@@ -374,7 +374,7 @@ async def test_an_overdue_task_that_a_mod_lets_nobody_tell_of_is_not_told_for_ev
 @pytest.mark.behaviour("M-149", "M-152")
 async def test_what_the_disk_refuses_leaves_nothing_and_is_told_later() -> None:
     clock, store, mods = HandClock(), MoodyStore(), tasks()
-    async with workplace(mods, "ann", "bot", store=store, clock=clock) as (network, ann, bot):
+    async with workspace(mods, "ann", "bot", store=store, clock=clock) as (network, ann, bot):
         for name, args in (("create_task", {"title": "x"}), ("create_board", {"name": "x"})):
             store.failing = 1
             assert await refused(ann, name, thread=DESK, **args) == "store_unavailable"
@@ -401,7 +401,7 @@ async def test_what_the_disk_refuses_leaves_nothing_and_is_told_later() -> None:
 async def test_what_an_agent_holds_is_released_when_it_is_away_for_long(tmp_path: Path) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
     mods = tasks(release_after=600)
-    async with workplace(mods, "ann", "bot", store=store, clock=clock) as (network, ann, bot):
+    async with workspace(mods, "ann", "bot", store=store, clock=clock) as (network, ann, bot):
         held, mine = await create(ann, owner="bot"), await create(ann, owner="ann")
         await bot.close()
         await network.gone("bot")
@@ -420,7 +420,7 @@ async def test_what_an_agent_holds_is_released_when_it_is_away_for_long(tmp_path
         assert await state(ann, mine) == ("claimed", "ann")
         again = await create(ann, owner="bot")
     mods = tasks(release_after=600)
-    async with workplace(mods, "ann", store=store, clock=clock) as (network, ann):
+    async with workspace(mods, "ann", store=store, clock=clock) as (network, ann):
         later(network, clock, 601)
         await notices(network, ann, 2)
         assert await state(ann, again) == ("open", None)
@@ -432,7 +432,7 @@ async def test_what_an_agent_holds_is_released_when_it_is_away_for_long(tmp_path
 @pytest.mark.behaviour("M-151")
 async def test_a_request_is_a_task_that_ends_as_it_does() -> None:
     clock = HandClock()
-    async with workplace(tasks(), "ann", "bot", "dot", clock=clock) as (network, ann, bot, dot):
+    async with workspace(tasks(), "ann", "bot", "dot", clock=clock) as (network, ann, bot, dot):
         for end, outcome in (("result", ""), ("failed", "reported"), ("timeout", "timeout")):
             sent = await bot.call("delegate", to="dot", task="Count them\nall", deadline_s=60)
             id = (await ids(dot))[0]

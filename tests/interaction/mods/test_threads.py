@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hubbub.mods.api import Mod
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.threads.mod import ThreadsConfig, ThreadsMod
-from tests.interaction.mods.workplace import DESK, post, refused, refusing, workplace
+from tests.interaction.mods.workspace import DESK, post, refused, refusing, workspace
 from tests.interaction.peers import Frame, Peer
 from tests.interaction.stores import MoodyStore
 
@@ -44,7 +44,7 @@ async def info(peer: Peer, thread: str) -> Frame:
 async def test_a_reply_thread_is_called_as_its_first_message_begins_until_somebody_calls_it() -> (
     None
 ):
-    async with workplace(mods(), *PEOPLE, turns=True) as (_, ann, bot, _calc):
+    async with workspace(mods(), *PEOPLE, turns=True) as (_, ann, bot, _calc):
         thread = await topic(bot, ann)
         found = await info(ann, thread)
         assert (found["automatic"], "title" in found) == ("Shall we ship it?", False)
@@ -67,7 +67,7 @@ async def test_a_reply_thread_is_called_as_its_first_message_begins_until_somebo
 
 @pytest.mark.behaviour("M-96")
 async def test_a_thread_is_resolved_and_opened_again_and_pages_are_told_at_once() -> None:
-    async with workplace(mods(), *PEOPLE, turns=True) as (network, ann, bot, calc):
+    async with workspace(mods(), *PEOPLE, turns=True) as (network, ann, bot, calc):
         thread = await topic(bot, ann)
         told = await ann.call("resolve_thread", thread=thread)
         assert (told["resolved_by"], "resolved_at" in told) == ("ann", True)
@@ -97,7 +97,7 @@ async def test_a_thread_is_resolved_and_opened_again_and_pages_are_told_at_once(
 async def test_a_new_message_opens_a_resolved_thread_as_the_settings_say(
     reopen: str, person: bool, agent: bool
 ) -> None:
-    async with workplace(mods(reopen=reopen), *PEOPLE, turns=True) as (_, ann, bot, _calc):
+    async with workspace(mods(reopen=reopen), *PEOPLE, turns=True) as (_, ann, bot, _calc):
         for speaker, opens in ((ann, person), (bot, agent)):
             thread = await topic(speaker, ann)
             await ann.call("resolve_thread", thread=thread)
@@ -111,7 +111,7 @@ async def test_a_new_message_opens_a_resolved_thread_as_the_settings_say(
 @pytest.mark.behaviour("M-96")
 async def test_what_the_disk_refuses_opens_nothing_and_changes_at_once_are_all_kept() -> None:
     store = MoodyStore()
-    async with workplace(mods(), *PEOPLE, store=store, turns=True) as (_, ann, bot, _calc):
+    async with workspace(mods(), *PEOPLE, store=store, turns=True) as (_, ann, bot, _calc):
         thread = await topic(bot, ann)
         store.gate.clear()
         one = await ann.post("set_thread_title", thread=thread, title="Release")
@@ -138,7 +138,7 @@ async def test_what_the_disk_refuses_opens_nothing_and_changes_at_once_are_all_k
 
 @pytest.mark.behaviour("M-98")
 async def test_a_muted_thread_wakes_an_agent_only_when_it_is_mentioned_and_still_arrives() -> None:
-    async with workplace(mods(), *PEOPLE, turns=True) as (_, ann, bot, calc):
+    async with workspace(mods(), *PEOPLE, turns=True) as (_, ann, bot, calc):
         thread = await topic(bot, ann)
         assert (await ann.say(thread, "go on"))["queued"] == {"bot": 1}
         await bot.call("mute_thread", thread=thread)
@@ -165,7 +165,7 @@ async def test_a_muted_thread_wakes_an_agent_only_when_it_is_mentioned_and_still
 
 @pytest.mark.behaviour("M-98", "M-99")
 async def test_muting_a_channel_mutes_its_threads_except_those_that_are_followed() -> None:
-    async with workplace(mods(), *PEOPLE, turns=True) as (network, ann, bot, _):
+    async with workspace(mods(), *PEOPLE, turns=True) as (network, ann, bot, _):
         quiet, loud = [await topic(bot, ann, f"topic {n}") for n in (1, 2)]
         await bot.call("mute_thread", thread=DESK)
         told = await bot.call("follow_thread", thread=loud)
@@ -194,7 +194,7 @@ async def test_muting_a_channel_mutes_its_threads_except_those_that_are_followed
 @pytest.mark.behaviour("M-98")
 async def test_a_wake_that_a_mute_keeps_back_is_not_counted() -> None:
     people, few = (*PEOPLE, "dot"), {"wakes": 2}
-    async with workplace(mods(), *people, turns=True, budgets=few) as (_, ann, bot, calc, _dot):
+    async with workspace(mods(), *people, turns=True, budgets=few) as (_, ann, bot, calc, _dot):
         await calc.say("bot", "hello")
         await calc.call("mute_thread", thread="direct_bot")
         asked = (await ann.say("bot", "go"))["id"]
@@ -212,7 +212,7 @@ async def test_a_wake_that_a_mute_keeps_back_is_not_counted() -> None:
 @pytest.mark.behaviour("M-99")
 async def test_threads_are_listed_page_by_page_and_by_what_they_stand_in(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
-    async with workplace(mods(), *PEOPLE, store=store, turns=True) as (_, ann, bot, _calc):
+    async with workspace(mods(), *PEOPLE, store=store, turns=True) as (_, ann, bot, _calc):
         threads = [await topic(bot, ann, f"topic {n}") for n in range(5)]
         await ann.say(threads[0], "more")
         first = await ann.call("list_thread_info", limit=3)
@@ -241,7 +241,7 @@ async def test_threads_are_listed_page_by_page_and_by_what_they_stand_in(tmp_pat
         await ann.call("resolve_thread", thread=inner)
         await bot.call("mute_thread", thread=inner)
         before = await info(bot, inner)
-    async with workplace(mods(), *PEOPLE, store=store, turns=True) as (_, ann, bot, _calc):
+    async with workspace(mods(), *PEOPLE, store=store, turns=True) as (_, ann, bot, _calc):
         assert await info(bot, inner) == before
         assert (await ann.say(inner, "still?"))["not_woken"] == {"bot": "muted"}
 
@@ -253,7 +253,7 @@ TEXT = "The **sky** is [blue](https://example.com) today. " + "And so on. " * 60
 
 @pytest.mark.behaviour("M-100")
 async def test_words_that_stand_in_a_message_that_one_reads_are_quoted_and_no_others() -> None:
-    async with workplace(mods(excerpt=40), *PEOPLE, turns=True) as (_, ann, bot, calc):
+    async with workspace(mods(excerpt=40), *PEOPLE, turns=True) as (_, ann, bot, calc):
         id = await post(ann, "The sky is blue today, and the sea is green.")
         told = await post(bot, "so what", quote={"message_id": id})
         quote = (await ann.call("read_message", id=told))["quote"]
@@ -279,7 +279,7 @@ async def test_words_that_stand_in_a_message_that_one_reads_are_quoted_and_no_ot
 
 @pytest.mark.behaviour("M-100")
 async def test_what_was_edited_is_quoted_as_it_is_now_and_what_was_deleted_not_at_all() -> None:
-    async with workplace(mods(), *PEOPLE, turns=True) as (_, ann, bot, _calc):
+    async with workspace(mods(), *PEOPLE, turns=True) as (_, ann, bot, _calc):
         id = await post(ann, "old words")
         change = (await ann.call("edit_message", message_id=id, text="new words"))["id"]
         args = {"channel": "desk", "text": "look"}
@@ -299,7 +299,7 @@ async def test_a_quote_that_must_be_looked_up_keeps_its_place_and_is_said_once_w
     None
 ):
     store = MoodyStore()
-    async with workplace(mods(), "ann", "bot", "ann", store=store) as (network, ann, bot, other):
+    async with workspace(mods(), "ann", "bot", "ann", store=store) as (network, ann, bot, other):
         quote = {"quote": {"message_id": await post(ann, "words")}}
         refs = [
             await bot.post(

@@ -14,10 +14,10 @@ import pytest
 
 from hubbub.mods.webhooks.mod import WebhooksMod
 from hubbub.mods.webhooks.settings import WebhooksConfig
-from tests.interaction.mods.workplace import later, post, refused, refusing, workplace
+from tests.interaction.mods.workspace import later, post, refused, refusing, workspace
 from tests.interaction.peers import Frame, Peer, eventually, soon
 from tests.interaction.receiver import Receiver, receiving
-from tests.interaction.stop_rig import HandClock, begin, let_in
+from tests.interaction.stop_harness import HandClock, begin, let_in
 from tests.interaction.stores import MoodyStore
 
 SECRET = "correct horse battery"
@@ -40,7 +40,7 @@ async def hooked(*who: str, store: Any = "sqlite::memory:", **more: Any) -> Asyn
     clock = HandClock()
     async with (
         receiving() as there,
-        workplace([mod(there.url, **more)], *who, store=store, clock=clock) as (network, *peers),
+        workspace([mod(there.url, **more)], *who, store=store, clock=clock) as (network, *peers),
     ):
         yield (there, network, clock, *peers)
 
@@ -215,7 +215,7 @@ async def test_what_waits_is_sent_after_a_restart_and_what_the_disk_refused_is_n
     store = MoodyStore(f"sqlite:{tmp_path / 'x.db'}")
     async with receiving() as there:
         there.status = None
-        async with workplace([mod(there.url)], "olga", store=store) as (_, olga):
+        async with workspace([mod(there.url)], "olga", store=store) as (_, olga):
             store.failing = 1
             code = await refused(olga, "post_to_channel", channel="desk", text="lost")
             assert code == "store_unavailable"
@@ -223,7 +223,7 @@ async def test_what_waits_is_sent_after_a_restart_and_what_the_disk_refused_is_n
             await there.got(1)
         there.status = 200
         again = f"sqlite:{tmp_path / 'x.db'}"
-        async with workplace([mod(there.url)], "olga", store=again) as (_, olga):
+        async with workspace([mod(there.url)], "olga", store=again) as (_, olga):
             await until_state(olga, "sent", 3)
         told = [r.json()["data"]["id"] for r in there.requests]
         assert told == [sent[0], *sent]
@@ -235,7 +235,7 @@ async def test_a_dead_receiver_holds_nobody_up_and_its_queue_has_an_end() -> Non
     async with receiving() as gone:
         pass  # nobody listens there any more
     dead = mod(gone.url, most_waiting=3)
-    async with workplace([dead], "olga", clock=HandClock()) as (_, olga):
+    async with workspace([dead], "olga", clock=HandClock()) as (_, olga):
         for n in range(8):
             await post(olga, str(n))
         await until_state(olga, "dropped", 5)
@@ -268,7 +268,7 @@ async def test_a_receiver_that_is_silent_never_stops_or_leads_elsewhere_is_not_f
 async def test_only_owners_see_webhooks_and_no_secret_is_shown() -> None:
     async with receiving() as there:
         url = there.url.replace("http://", "http://ann:pw@") + "?key=abc"
-        async with workplace([mod(url)], auth="tokens") as (network,):
+        async with workspace([mod(url)], auth="tokens") as (network,):
             olga, bot = await let_in(network, "olga"), await let_in(network, "bot", "agent")
             [hook] = (await olga.call("list_webhooks"))["webhooks"]
             assert hook["url"].endswith("/hook?…")

@@ -17,9 +17,9 @@ from hubbub.errors import OperationError
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.mods.webhooks.settings import InboundConfig, sign
-from tests.interaction.mods.workplace import DESK, workplace
+from tests.interaction.mods.workspace import DESK, workspace
 from tests.interaction.peers import Frame, Network, Peer, soon
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 
 SECRET = "correct horse battery"
 
@@ -76,7 +76,7 @@ async def door(*endpoints: dict[str, Any], mods: Any = (), **settings: Any) -> A
     given = InboundConfig.model_validate(
         {"endpoints": [{**ci, **each} for each in endpoints or ({},)], **settings}
     )
-    async with workplace(mods, "ann", clock=clock) as (network, ann):
+    async with workspace(mods, "ann", clock=clock) as (network, ann):
         inside = inbound(given, network.local.transport(), host="127.0.0.1", port=0, clock=clock)
         async with inside as port, httpx2.AsyncClient(trust_env=False, timeout=20) as http:
             yield Door(port, clock, network, ann, http)
@@ -102,7 +102,7 @@ async def test_what_is_signed_is_posted_by_a_service_and_a_template_makes_the_te
             message = (await there.said())[-1]
             assert answer.json() == {"posted": True, "message_id": message["id"]}
             assert (message["sender_id"], message["sender_kind"]) == ("webhook", "service")
-            assert (message["content"], message["outside"]) == (text, True)
+            assert (message["content"], message["untrusted"]) == (text, True)
             assert message.get("mentions", []) == (["bob"] if "@bob" in text else [])
         # One may say nothing, and one that fails harms nobody.
         assert (await there.send({"state": "green"}, name="e5")).json() == {"posted": False}

@@ -15,10 +15,10 @@ from tests.unit.agents.builders import ME, event, message, pending, plan, ready
 THREAD = "dm.alice.bot"
 
 
-def edit(seq: int, of: int, content: str = "edited", *, outside: bool = False) -> Message:
+def edit(seq: int, of: int, content: str = "edited", *, untrusted: bool = False) -> Message:
     amends = Amendment(message_id=f"m{of}", kind="edited")
     made = message(seq, content=content)
-    return made.model_copy(update={"amends": amends, "outside": outside})
+    return made.model_copy(update={"amends": amends, "untrusted": untrusted})
 
 
 def deletion(seq: int, of: int) -> Message:
@@ -58,10 +58,10 @@ def test_a_thread_has_the_latest_text_and_no_place_for_edits() -> None:
     assert list(inbox.threads) == []
     inbox.note(message(2, ME, "mine", thread=THREAD, kind="agent"))
     assert shown(inbox) == [("better", "edited")]
-    inbox = begun(message(1), edit(2, 1, "from a page", outside=True), edit(3, 1, "my own words"))
+    inbox = begun(message(1), edit(2, 1, "from a page", untrusted=True), edit(3, 1, "my own words"))
     thread = inbox.thread(THREAD)
     assert thread is not None
-    assert thread.messages[0].outside
+    assert thread.messages[0].untrusted
 
 
 @pytest.mark.behaviour("M-91")

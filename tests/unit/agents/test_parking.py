@@ -79,5 +79,5 @@ class TestTaint:
         assert not TrustState(steps=[Step(n=1, notes=("fetch",))]).untrusted
         trust = TrustState(untrusted=True)
         assert trust.read(["fetch"]) == ()
-        other = message(2).model_copy(update={"outside": True})
+        other = message(2).model_copy(update={"untrusted": True})
         assert untrusted_ids([message(1), other]) == ["m2"]

@@ -242,7 +242,7 @@ def test_marks_of_a_message_are_attributes_and_most_have_none() -> None:
     task = RequestMark(id="", kind="task", deadline=deadline)
     failed = RequestMark(id="m2", kind="failed", outcome='t"<')
     marked = [
-        plain.model_copy(update={"seq": 2, "id": "m2", "outside": True, "spoken_by": "ann"}),
+        plain.model_copy(update={"seq": 2, "id": "m2", "untrusted": True, "sent_by": "ann"}),
         plain.model_copy(update={"seq": 3, "id": "m3", "request": task}),
         plain.model_copy(update={"seq": 4, "id": "m4", "request": failed}),
     ]
@@ -254,7 +254,7 @@ def test_marks_of_a_message_are_attributes_and_most_have_none() -> None:
     ]
     assert shown == [
         {},
-        {"spoken_by": "ann", "outside": "true"},
+        {"sent_by": "ann", "untrusted": "true"},
         {"request": "m3", "request_kind": "task", "deadline": "2025-01-01T10:00:00Z"},
         {"request": "m2", "request_kind": "failed", "outcome": 't"<'},
     ]

@@ -136,18 +136,18 @@ def test_what_the_decorator_is_given_is_carried() -> None:
     assert (word_count.permission, word_count.confirm) == ("read", False)
     assert (word_count.idempotent, word_count.timeout) == (False, None)
 
-    @tool(confirm="tainted", outside=False)
+    @tool(confirm="untrusted", untrusted=False)
     def publish(text: str) -> str:
         """Publish."""
         return text
 
-    assert (publish.confirm, publish.overrides.outside) == ("tainted", False)
-    assert word_count.overrides.outside is True
+    assert (publish.confirm, publish.overrides.untrusted) == ("untrusted", False)
+    assert word_count.overrides.untrusted is True
 
     def odd() -> None:
         """Odd."""
 
-    with pytest.raises(TypeError, match="odd: confirm is True, False or 'tainted'"):
+    with pytest.raises(TypeError, match="odd: confirm is True, False or 'untrusted'"):
         tool(confirm="always")(odd)  # type: ignore[call-overload]  # the mistake is the test
 
 

@@ -47,7 +47,7 @@ class Subject:
 subjects = st.builds(
     Subject,
     st.sampled_from(["read", "write", "admin"]),
-    st.sampled_from([False, True, "tainted"]),
+    st.sampled_from([False, True, "untrusted"]),
     st.booleans(),
 )
 
@@ -127,11 +127,11 @@ def test_the_mode_decides_by_what_a_tool_does_and_confirm_asks_in_every_mode() -
     assert isinstance(decision, NeedsApproval)
     assert "subject must be approved" in decision.reason
     more: list[tuple[Confirm, bool, bool]] = [
-        (False, False, False), (False, True, False), ("tainted", False, False),
-        ("tainted", True, True), (True, False, True), (True, True, True),
+        (False, False, False), (False, True, False), ("untrusted", False, False),
+        ("untrusted", True, True), (True, False, True), (True, True, True),
     ]  # fmt: skip
-    for confirm, outside, asks in more:
-        decision = decide(Subject("read", confirm), "full", untrusted=outside)
+    for confirm, untrusted, asks in more:
+        decision = decide(Subject("read", confirm), "full", untrusted=untrusted)
         assert isinstance(decision, NeedsApproval) is asks
 
 
@@ -141,10 +141,10 @@ def test_a_turn_that_has_read_something_from_outside_is_never_allowed_more(
     subject: Subject, mode: PermissionMode
 ) -> None:
     strictness = {Allow: 0, NeedsApproval: 1, Refuse: 2}
-    clean, tainted = (
-        strictness[type(decide(subject, mode, untrusted=outside))] for outside in (False, True)
+    clean, untrusted = (
+        strictness[type(decide(subject, mode, untrusted=untrusted))] for untrusted in (False, True)
     )
-    assert clean <= tainted
+    assert clean <= untrusted
 
 
 @given(subjects)
@@ -290,7 +290,7 @@ class TestParked:
 
     @pytest.mark.behaviour("H-80")
     def test_what_people_may_be_asked_about_is_on_record_before(self) -> None:
-        @tool(idempotent=True, confirm="tainted")
+        @tool(idempotent=True, confirm="untrusted")
         def settle() -> str:
             """Settle."""
             return ""
@@ -305,12 +305,12 @@ class TestParked:
 async def test_a_result_says_whether_it_is_from_outside_and_the_operator_has_the_last_word() -> (
     None
 ):
-    @tool(outside=False)
+    @tool(untrusted=False)
     def add() -> str:
         """Add."""
         return "2"
 
-    @tool(outside=False)
+    @tool(untrusted=False)
     def relay() -> str:
         """Hand on what may be from outside."""
         return UntrustedText("2")
@@ -323,7 +323,7 @@ async def test_a_result_says_whether_it_is_from_outside_and_the_operator_has_the
     box = Toolbox([look, add, relay, broken, Speech()])
     found = {n: (await call(box, n)).untrusted for n in ("look", "add", "relay", "broken", "say")}
     assert found == {"look": True, "add": False, "relay": True, "broken": True, "say": False}
-    overrides = {"look": ToolOverrides(outside=False), "say": ToolOverrides(outside=True)}
+    overrides = {"look": ToolOverrides(untrusted=False), "say": ToolOverrides(untrusted=True)}
     box = Toolbox([look, Speech()], ToolPolicy(overrides=overrides))
     assert [(await call(box, n)).untrusted for n in ("look", "say")] == [False, True]
     box = Toolbox(TOOLS, ToolPolicy(approver=Person(Denied("no"))))

@@ -64,9 +64,9 @@ async def test_a_model_is_shown_what_an_operation_takes_but_for_the_runtimes_par
     assert spec.description == "what post_to_channel does"
     assert "title" not in json.dumps(spec.parameters)
     assert shown(operation("write_file", "write", WriteFile)) == {"name", "text", "thread"}
-    schema: dict[str, JsonValue] = {"properties": {"mode": {}, "outside": {}, "cause": {}}}
+    schema: dict[str, JsonValue] = {"properties": {"mode": {}, "untrusted": {}, "cause": {}}}
     poll = OperationInfo(name="poll", description="", permission="write", input_schema=schema)
-    assert shown(poll) == {"mode", "outside"}, "what a mod calls so is its own"
+    assert shown(poll) == {"mode", "untrusted"}, "what a mod calls so is its own"
     phone = Telephone()
     for name in ("cid", "cause"):
         told = await failed(hub(phone), "post_to_channel", **SAY, **{name: "mine"})
@@ -83,29 +83,29 @@ async def test_a_write_says_whether_its_author_has_read_something_from_outside()
         record("post_to_channel", SAY, "a"), record("read_thread", LOOK, "b"),
         record("write_file", {"name": "x", "text": "y"}, "c"),
     ]  # fmt: skip
-    for outside, expected in ((False, None), (True, True)):
+    for untrusted, expected in ((False, None), (True, True)):
         phone = Telephone()
         box = hub(phone, POST, READ, operation("write_file", "write", WriteFile))
-        await box.run("bot-m1", 1, calls, calls, untrusted=outside)
-        said = {name: args.get("outside") for name, _, _, args in phone.asked}
+        await box.run("bot-m1", 1, calls, calls, untrusted=untrusted)
+        said = {name: args.get("untrusted") for name, _, _, args in phone.asked}
         assert said == {"post_to_channel": expected, "read_thread": None, "write_file": expected}
 
 
 @pytest.mark.behaviour("H-88", "M-125")
 async def test_who_reads_something_from_outside_has_read_it() -> None:
     cases: list[tuple[JsonValue, bool]] = [
-        ({"messages": [{"sender_id": "ann", "content": "x", "outside": True}]}, True),
-        ({"messages": [{"sender_id": "ann", "content": "x", "outside": False}]}, False),
-        ({"threads": [{"messages": [{"sender_id": "ann", "outside": True}]}]}, True),
-        ({"messages": [{"sender_id": "ann", "content": {"outside": True}}]}, False),
+        ({"messages": [{"sender_id": "ann", "content": "x", "untrusted": True}]}, True),
+        ({"messages": [{"sender_id": "ann", "content": "x", "untrusted": False}]}, False),
+        ({"threads": [{"messages": [{"sender_id": "ann", "untrusted": True}]}]}, True),
+        ({"messages": [{"sender_id": "ann", "content": {"untrusted": True}}]}, False),
         (None, False),
-        ({"text": "a file that says so of itself", "outside": True}, True),
-        ({"text": "x", "outside": False}, False),
-        ({"files": [{"id": "f1", "outside": True}]}, False),
+        ({"text": "a file that says so of itself", "untrusted": True}, True),
+        ({"text": "x", "untrusted": False}, False),
+        ({"files": [{"id": "f1", "untrusted": True}]}, False),
     ]
-    for value, outside in cases:
+    for value, untrusted in cases:
         result = await call(hub(Telephone(value)), "read_thread", LOOK)
-        assert result.untrusted is outside, value
+        assert result.untrusted is untrusted, value
 
 
 @pytest.mark.behaviour("T-2")
@@ -267,8 +267,8 @@ def test_whose_words_they_are_and_that_they_are_from_outside_stays() -> None:
         "sender_id": "clerk",
         "sender_kind": "agent",
         "content": "it is paid",
-        "spoken_by": "ann",
-        "outside": True,
+        "sent_by": "ann",
+        "untrusted": True,
         "request": {"id": "m2", "kind": "result", "outcome": "", "deadline": None},
     }
     assert compact_result(message, "bot") == {
@@ -276,7 +276,7 @@ def test_whose_words_they_are_and_that_they_are_from_outside_stays() -> None:
         "sender": "clerk",
         "kind": "agent",
         "content": "it is paid",
-        "spoken_by": "ann",
-        "outside": True,
+        "sent_by": "ann",
+        "untrusted": True,
         "request": {"id": "m2", "kind": "result"},
     }

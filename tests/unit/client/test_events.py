@@ -11,7 +11,7 @@ from hubbub.client import Backoff
 from hubbub.client.items import MAX_SIGNALS
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Cursor, Event, Signal
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 from tests.unit.client.peer import Answer, Connection, Consumer, Frame, Peer, soon
 
 

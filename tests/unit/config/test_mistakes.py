@@ -245,7 +245,7 @@ agents:
 ---
 agents: {calc: {tools: [remember], tool_settings: {remember: {confirm: true}}}}
 ---
-agents: {calc: {tools: [remember], tool_settings: {remember: {confirm: tainted}}}}
+agents: {calc: {tools: [remember], tool_settings: {remember: {confirm: untrusted}}}}
 ---
 network: {approvals: [x]}
 ---

@@ -9,7 +9,7 @@ import pytest
 from hubbub.mods import guard as guards
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.guard import MOST_LATE, WITHIN_S, Guard, HookTimeout
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 
 pytestmark = pytest.mark.behaviour("M-69")
 

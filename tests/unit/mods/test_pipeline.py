@@ -86,7 +86,7 @@ def test_what_forges_who_speaks_or_could_not_be_kept_is_no_replacement() -> None
                 ("thread_id", "broadcast"),
                 ("type", "broadcast"),
                 ("recipients", ("bob", "carol")),
-                ("outside", 1),
+                ("untrusted", 1),
             )
         ),
         ("a text", ""),
@@ -116,10 +116,10 @@ def test_what_forges_who_speaks_or_could_not_be_kept_is_no_replacement() -> None
 
 def test_a_mod_may_mark_a_message_as_from_outside_and_not_take_the_mark_away() -> None:
     failures: list[str] = []
-    marked = DRAFT.replace(outside=True)
+    marked = DRAFT.replace(untrusted=True)
 
     def verdict(draft: Draft) -> Verdict:
-        return Replace(draft.replace(outside=not draft.outside))
+        return Replace(draft.replace(untrusted=not draft.untrusted))
 
     pipeline = Pipeline([Hook(verdict)], lambda mod, hook, error: failures.append(hook))
     assert pipeline.run(DRAFT) == marked

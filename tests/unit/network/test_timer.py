@@ -9,7 +9,7 @@ import uvloop
 from hubbub.clock import SystemClock
 from hubbub.network.timer import AGAIN_S, Timer
 from tests.interaction.peers import soon
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 
 
 class Bell:

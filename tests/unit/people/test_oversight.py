@@ -281,14 +281,14 @@ def test_what_reaches_an_agent_that_one_speaks_for_is_shown_once() -> None:
 def test_messages_say_who_speaks_what_is_from_outside_and_what_is_asked() -> None:
     timeout = RequestMark(id="m7", kind="failed", outcome="timeout")
     cases: tuple[tuple[dict[str, object], str], ...] = (
-        ({"spoken_by": "ann"}, "12:01 m1 [ann as bob]: hi"),
-        ({"outside": True}, "12:01 m1 bob [outside]: hi"),
+        ({"sent_by": "ann"}, "12:01 m1 [ann as bob]: hi"),
+        ({"untrusted": True}, "12:01 m1 bob [untrusted]: hi"),
         ({"mode": "interrupt"}, "12:01 m1 bob [interrupt]: hi"),
         ({"request": RequestMark(id="", kind="task", deadline=NOON)},
          "12:01 m1 bob [task until 12:00]: hi"),
         ({"request": RequestMark(id="m7", kind="result")}, "12:01 m1 bob [result of m7]: hi"),
-        ({"request": timeout, "outside": True},
-         "12:01 m1 bob [outside] [m7 failed: timeout]: hi"),
+        ({"request": timeout, "untrusted": True},
+         "12:01 m1 bob [untrusted] [m7 failed: timeout]: hi"),
     )  # fmt: skip
     for marks, line in cases:
         message = said(1).model_copy(update=marks)

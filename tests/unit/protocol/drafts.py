@@ -152,8 +152,8 @@ def drafts(draw: st.DrawFn) -> Draft:
         mentions=tuple(draw(_MENTIONS)),
         attachments=tuple(draw(_ATTACHMENTS)),
         cause_id=draw(_CAUSES),
-        spoken_by=draw(_SPEAKERS),
-        outside=draw(st.booleans()),
+        sent_by=draw(_SPEAKERS),
+        untrusted=draw(st.booleans()),
         mode=draw(_MODES),
         purpose=draw(_PURPOSES),
     )

@@ -30,7 +30,7 @@ MODELS = Decoder({**INPUTS}, max_bytes=1 << 20, max_depth=32)
 words = st.one_of(hostile_text(), st.sampled_from(["ann", "m42", "a:b", "", "x" * 65, "x" * 1025]))
 values = st.one_of(words, json_values())
 arguments = st.dictionaries(
-    st.sampled_from(["to", "text", "cause", "channel", "mentions", "outside", "tex"]), values
+    st.sampled_from(["to", "text", "cause", "channel", "mentions", "untrusted", "tex"]), values
 )
 frames = st.one_of(
     st.fixed_dictionaries({"op": st.just("ack"), "seq": st.one_of(st.integers(), values)}),

@@ -119,7 +119,7 @@ class McpTool:
         self.spec: ToolSpec = spec_of(name, offered)
         self.permission: Permission = "read" if reads else "write"
         self.confirm: Confirm = False
-        self.overrides = ToolOverrides(outside=True)
+        self.overrides = ToolOverrides(untrusted=True)
         self.idempotent = reads or (hints is not None and hints.idempotent_hint is True)
         self.timeout: float | None = server.config.timeout
 

@@ -118,11 +118,11 @@ class BudgetAccounts:
         sender, person = opening["sender_id"], opening["sender_kind"] == "human"
         ledger = self._made(
             seq,
-            opening.get("timer_of") or opening.get("spoken_by") or sender,
+            opening.get("timer_of") or opening.get("sent_by") or sender,
             self._threads.ensure(opening["thread_id"]).no,
             self._moment(datetime.fromisoformat(opening["sent_at"]).timestamp()),
             [participant for (_, participant), wake in wakes.items() if wake.reply is not None],
-            person=person or opening.get("spoken_by") is not None or self._timed(opening),
+            person=person or opening.get("sent_by") is not None or self._timed(opening),
         )
         if row is not None:
             ledger.wakes += row.wakes

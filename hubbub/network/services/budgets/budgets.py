@@ -254,7 +254,7 @@ class BudgetService(Service, Gate):
             if judgement is not None:
                 self._settle(entry, judgement)
             if entry.interaction is None and (judgement is None or not judgement.moves):
-                by, person = entry.draft.spoken_by or entry.draft.sender_id, entry.by_person
+                by, person = entry.draft.sent_by or entry.draft.sender_id, entry.by_person
                 if entry.draft.purpose is not None:
                     by, person = self._opener(entry)
                 openings.append((entry.seq, by, person, entry.thread.no, now, entry.decisions))

@@ -112,7 +112,7 @@ class OpenQuestions:
                 )
             elif message.sender_kind == "system":
                 self._notice(message)
-            if message.spoken_by is not None:
+            if message.sent_by is not None:
                 self._drop([q for q in self._questions.values() if q.is_reached_by(message)])
             return None
         question = self._questions.get(interaction)

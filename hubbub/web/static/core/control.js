@@ -152,7 +152,7 @@ export class Control {
   /** Arguments to send with a message in a thread. */
   speechIn(thread) {
     const voice = this.voiceIn(thread);
-    if (voice) return { speak_as: voice };
+    if (voice) return { on_behalf_of: voice };
     const mode = this.modes.value.get(thread);
     return mode && this.workIn(thread).length ? { mode } : {};
   }

@@ -129,9 +129,9 @@ export class Thread {
 /** The message with its amended text, or without content if it was deleted, as the hub shows it. */
 function amended(message, amendment) {
   if (!amendment || message.amended === "deleted") return message;
-  const { amends: { kind }, content, text_representation = null, outside } = amendment;
+  const { amends: { kind }, content, text_representation = null, untrusted } = amendment;
   if (kind === "edited") {
-    return { ...message, content, text_representation, outside: message.outside || outside, amended: kind };
+    return { ...message, content, text_representation, untrusted: message.untrusted || untrusted, amended: kind };
   }
   return { ...message, content: "", text_representation: null, quote: null, attachments: [], amended: kind };
 }

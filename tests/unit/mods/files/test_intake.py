@@ -27,7 +27,7 @@ class Desk:
     def coming(self) -> OpenUpload:
         self.uploads += 1
         id = f"u{self.uploads}"
-        coming = OpenUpload(id, "ann", None, "x.md", len(DATA), None, None, outside=True)
+        coming = OpenUpload(id, "ann", None, "x.md", len(DATA), None, None, untrusted=True)
         self.vault.write(coming.id, 0, DATA)
         return coming
 

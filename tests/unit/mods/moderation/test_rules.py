@@ -162,8 +162,8 @@ def test_a_rule_concerns_those_that_it_names() -> None:
         assert (judge("darn", {**rule, **scope}) != PASS) == concerns, scope
     exempt = {**rule, "exempt": ["ann"]}
     speaks: Any = {"sender_kind": "agent"}
-    assert judge("darn", exempt, sender_id="bot", spoken_by="ann", **speaks) is PASS
-    assert judge("darn", exempt, sender_id="ann", spoken_by="bob", **speaks) != PASS
+    assert judge("darn", exempt, sender_id="bot", sent_by="ann", **speaks) is PASS
+    assert judge("darn", exempt, sender_id="ann", sent_by="bob", **speaks) != PASS
     assert judge("darn", rule, sender_kind="system") is PASS  # but by secrets
 
 

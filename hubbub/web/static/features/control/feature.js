@@ -128,7 +128,7 @@ function addToThreads(app) {
   app.add.work.add({ view: Work });
   app.add.marks.add({
     slot: "name",
-    view: ({ message }) => message.spoken_by && html`<${SpokenBy} by=${message.spoken_by} />`,
+    view: ({ message }) => message.sent_by && html`<${SpokenBy} by=${message.sent_by} />`,
   });
   app.add.marks.add({
     slot: "below", order: 5,
@@ -144,7 +144,7 @@ function isHeld(app, thread) {
 }
 
 function isMarked(app, message) {
-  if (message.outside || message.request) return true;
+  if (message.untrusted || message.request) return true;
   const { not_woken: asleep, queued } = app.receipts.value.get(message.id) ?? {};
   return Object.keys(asleep ?? {}).length > 0 || Object.values(queued ?? {}).some((n) => n > 1);
 }

@@ -11,17 +11,17 @@ const ICONS = { question: "help", reply: "reply", result: "check", failed: "warn
 
 /** Beside the sender's name. */
 export function SpokenBy({ by }) {
-  return html`<span class="chip voice" title=${words.spokenByHint(by)}>${words.spokenBy(by)}</span>`;
+  return html`<span class="chip voice" title=${words.sentByHint(by)}>${words.sentBy(by)}</span>`;
 }
 
 /** Below the message. `follows`: the previous message of the same sender's run, or null. */
 export function Marks({ app, message, follows }) {
   const { request } = message;
-  const outside = message.outside && !follows?.outside;
+  const untrusted = message.untrusted && !follows?.untrusted;
   return html`<div class="marks">
     ${request && html`<${Request} app=${app} request=${request} />`}
-    ${outside && html`<span class="chip" title=${words.outsideHint}>
-      <${Icon} name="link" size=${12} />${words.outside}</span>`}
+    ${untrusted && html`<span class="chip" title=${words.untrustedHint}>
+      <${Icon} name="link" size=${12} />${words.untrusted}</span>`}
     <${Kept} app=${app} message=${message} />
   </div>`;
 }

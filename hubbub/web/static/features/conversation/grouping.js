@@ -25,13 +25,13 @@ function continues(before, message) {
 }
 
 /** Whether a person sent it on the sender's behalf. */
-const isSpoken = ({ spoken_by: person }) => Boolean(person);
+const isSpoken = ({ sent_by: person }) => Boolean(person);
 
 /**
  * Whether a pending or partial message shows the sender's name; `before`: the previous message.
  */
 export function isNamed(before, entry, sender) {
-  const same = before?.sender_id === sender && isSpoken(before) === Boolean(entry.args?.speak_as);
+  const same = before?.sender_id === sender && isSpoken(before) === Boolean(entry.args?.on_behalf_of);
   const follows = same && entry.at - Date.parse(before.sent_at) < GROUP_MS;
   return !follows || Boolean(entry.args?.quote);
 }

@@ -101,7 +101,7 @@ export function Log({ app, thread, title, at, shown }) {
 function introTo({ message, entry, ghost, before, index, head, me }) {
   if (message) return introOf(before, message, index === 0);
   if (ghost) return { day: null, named: ghost.text === null || isNamed(before, ghost, ghost.sender) };
-  return entry && { day: null, named: index === head && isNamed(before, entry, entry.args.speak_as ?? me) };
+  return entry && { day: null, named: index === head && isNamed(before, entry, entry.args.on_behalf_of ?? me) };
 }
 
 /** The day of the topmost message while scrolling, unless its separator is visible. */

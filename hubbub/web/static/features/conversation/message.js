@@ -13,7 +13,7 @@ const LABEL_CHARACTERS = 120;
 
 export function Message({ app, thread, log, message, named, isFocused, isMarked, isActive }) {
   const { id, sender_id: sender, sender_kind: kind } = message;
-  const isMine = (message.spoken_by ?? sender) === app.state.me.value;
+  const isMine = (message.sent_by ?? sender) === app.state.me.value;
   const follows = named ? null : thread.at(thread.said(message.tseq - 1, -1));
   const mentionsMe = message.mentions.includes(app.state.me.value);
   return html`

@@ -74,7 +74,7 @@ const ICONS = { sending: "clock", waiting: "clock", held: "warning" };
 function Entry({ app, entry, named }) {
   const status = useComputed(() => app.status.value.state).value;
   const state = entry.state === "sending" ? (WAITING[status] ?? "sending") : entry.state;
-  const sender = entry.args.speak_as ?? app.state.me.value;
+  const sender = entry.args.on_behalf_of ?? app.state.me.value;
   const at = new Date(entry.at).toISOString();
   return html`
     <article class=${named ? "message named" : "message"} data-message=${entry.cid} data-state=${state}

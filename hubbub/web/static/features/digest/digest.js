@@ -91,10 +91,10 @@ function Thread({ app, thread: { thread_id: id, count, counted, speakers, mentio
   </article>`;
 }
 
-function Line({ app, thread, line: { id, by, at, text, outside }, title }) {
+function Line({ app, thread, line: { id, by, at, text, untrusted }, title }) {
   return html`<p class="digest-line"><span class="hidden-text">${title}</span><b>${by}</b>
     <a href=${app.router.href("thread", [thread, id])} dir="auto">${visible(text)}</a>
-    <span class="quiet small"><${Moment} at=${at} />${outside && `, ${words.outside}`}</span></p>`;
+    <span class="quiet small"><${Moment} at=${at} />${untrusted && `, ${words.untrusted}`}</span></p>`;
 }
 
 const nameOf = (app, thread) => {

@@ -18,7 +18,7 @@ export const words = {
   summary: "Summary by a model",
   begins: "Begins",
   ends: "Ends",
-  outside: "from outside",
+  untrusted: "untrusted",
   waiting: "Waiting for you",
   kinds: { approval: "Approval", request: "Request", question: "Question", other: "Open" },
   decided: "Decided since",

@@ -59,7 +59,7 @@ function addDeeds(app, editing, removing, history) {
   });
 }
 
-const isOwn = (app, { sender_id: sender, spoken_by: person }) =>
+const isOwn = (app, { sender_id: sender, sent_by: person }) =>
   [sender, person].includes(app.state.me.peek());
 
 /** The message is not deleted; records of requests and imported messages cannot be changed. */

@@ -36,7 +36,7 @@ export function HistoryDialog({ app, message: { id }, close }) {
 }
 
 function Version({ app, version }) {
-  const { kind, by, spoken_by: person, at } = version;
+  const { kind, by, sent_by: person, at } = version;
   return html`<li>
     <p class="quiet small"><b>${words.kinds[kind]}</b>, ${person ?? by}, <${Moment} at=${at} /></p>
     ${kind !== "deleted" && html`<${Prose} app=${app} text=${textOf(version)} />`}

@@ -28,13 +28,13 @@ export function List({ app, args: [thread = null], news }) {
   `;
 }
 
-function Item({ app, file: { id, name, size, thread, uploaded_by: by, at, outside } }) {
+function Item({ app, file: { id, name, size, thread, uploaded_by: by, at, untrusted } }) {
   return html`<li class="file-item">
     <${Icon} name="document" size=${18} />
     <button type="button" class="plain name" dir="auto" onClick=${() => app.open("file", id)}>${visible(name)}</button>
     <span class="quiet small about"><span>${sizeOf(size)}</span><span>${words.by(by)}, <${Moment} at=${at} /></span>
       ${thread && html`<a href=${app.router.href("thread", [thread])}>${app.state.titleOf(thread)}</a>`}
-      ${outside && html`<span>${words.outside}</span>`}</span>
+      ${untrusted && html`<span>${words.untrusted}</span>`}</span>
     <span class="get"><${Download} app=${app} id=${id} name=${name} /></span>
   </li>`;
 }

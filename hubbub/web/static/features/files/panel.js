@@ -35,7 +35,7 @@ export function FilePanel({ app, id, news, show }) {
 function Facts({ app, file }) {
   const { id, size, media_type: type, uploaded_by: by, at, thread, lines, no_text: noText, sha256 } = file;
   return html`<dl class="facts">
-    <dt>${words.facts.type}</dt><dd>${type}${file.outside && html` <span class="chip">${words.outside}</span>`}</dd>
+    <dt>${words.facts.type}</dt><dd>${type}${file.untrusted && html` <span class="chip">${words.untrusted}</span>`}</dd>
     <dt>${words.facts.size}</dt><dd>${sizeOf(size)}</dd>
     <dt>${words.facts.by}</dt><dd>${by}</dd>
     <dt>${words.facts.at}</dt><dd><${Moment} at=${at} /></dd>

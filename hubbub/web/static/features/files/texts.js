@@ -40,7 +40,7 @@ export const words = {
   },
   lines: (n) => `${n} ${n === 1 ? "line" : "lines"} that agents can read`,
   nowhere: "Not attached to a message yet: only you can read it.",
-  outside: "from outside",
+  untrusted: "untrusted",
   by: (who) => `by ${who}`,
   gonePanel: (who) => `${who} deleted it. Its content is gone.`,
   remove: "Delete",

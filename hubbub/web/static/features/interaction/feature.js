@@ -44,7 +44,7 @@ function AsDiagram({ app, thread }) {
 const FAR = 30; // messages that are searched
 
 /** Whether an agent sent it, and no agent sent more of the same interaction to this thread. */
-function isLastAnswer(thread, { sender_kind: kind, spoken_by: person, interaction_id: id, seq, tseq }) {
+function isLastAnswer(thread, { sender_kind: kind, sent_by: person, interaction_id: id, seq, tseq }) {
   if (kind !== "agent" || person || id === `i${seq}`) return false; // an unprompted message is not an answer
   thread.changed.value;
   for (let at = tseq + 1; at <= tseq + FAR; at++) {

@@ -23,7 +23,7 @@ export function NoAnswer({ app, message: { content, text_representation: text } 
   const isSilence = code === "silence";
   const isFailure = !isSilence && code !== "finished";
   const failed = isSilence ? Object.keys(outcomes).filter((id) => outcomes[id] !== "finished") : [];
-  const mine = asked && (asked.spoken_by ?? asked.sender_id) === app.state.me.value;
+  const mine = asked && (asked.sent_by ?? asked.sender_id) === app.state.me.value;
   const { control } = app.state;
   const hearing = agents.filter((id) => !isSilence || (asked && control.reads(id, asked.thread_id)));
   const records = Object.entries(turn ? { [agent]: turn } : turns);

@@ -30,8 +30,8 @@ function Facts({ app, message }) {
   const kind = t.conversation.kinds[message.sender_kind];
   const words = t.receipts;
   return html`<dl class="facts">
-    <dt>${words.from}</dt><dd>${app.state.nameOf(sender)}, ${kind}${message.spoken_by &&
-    html` <span class="chip">${later.marks.spokenBy(message.spoken_by)}</span>`}</dd>
+    <dt>${words.from}</dt><dd>${app.state.nameOf(sender)}, ${kind}${message.sent_by &&
+    html` <span class="chip">${later.marks.sentBy(message.sent_by)}</span>`}</dd>
     <dt>${words.at}</dt><dd><time datetime=${message.sent_at}>${fullTime(message.sent_at)}</time></dd>
     <dt>${words.in}</dt>
     <dd><a href=${app.router.href("thread", [thread, id])}>${app.state.titleOf(thread)}</a>
@@ -42,7 +42,7 @@ function Facts({ app, message }) {
       <span class="quiet"> ${words.hop(hop)}</span></dd>
     ${cause && html`<dt>${words.cause}</dt>
       <dd><${Cause} app=${app} message=${message} cause=${cause} /></dd>`}
-    ${message.outside && html`<dt>${later.marks.content}</dt><dd>${later.marks.outside}</dd>`}
+    ${message.untrusted && html`<dt>${later.marks.content}</dt><dd>${later.marks.untrusted}</dd>`}
     ${message.mentions.length > 0 && html`<dt>${words.mentions}</dt><dd>${message.mentions.join(", ")}</dd>`}
   </dl>`;
 }

@@ -108,7 +108,7 @@ function useFound(app, asked) {
 const ICONS = { messages: "message", documents: "document", files: "clip" };
 
 function Hit({ app, hit, query }) {
-  const { kind, by, at, snippet, title, outside, thread_id: thread } = hit;
+  const { kind, by, at, snippet, title, untrusted, thread_id: thread } = hit;
   const where = app.state.labels.value.get(thread)?.title ?? app.state.titleOf(thread);
   return html`<li><a class="row-item" href=${hrefOf(app, hit)}>
     <${Icon} name=${ICONS[kind]} size=${18} />
@@ -117,7 +117,7 @@ function Hit({ app, hit, query }) {
     <span class="snippet" dir="auto"><${Marked} text=${plain(snippet)} query=${query} /></span>
     <span class="quiet small about"><span dir="auto">${visible(where)}</span>
       ${title && html`<span>${by}</span>`}<${Moment} at=${at} />
-      ${outside && html`<span>${words.outside}</span>`}</span>
+      ${untrusted && html`<span>${words.untrusted}</span>`}</span>
   </a></li>`;
 }
 

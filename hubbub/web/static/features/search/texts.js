@@ -30,7 +30,7 @@ export const words = {
     text: "All words must match. Use “quotes” for a phrase, -word to exclude a word, and begin* for words that start with it.",
   },
   indexing: "Earlier messages are still being indexed and may be missing.",
-  outside: "from outside",
+  untrusted: "untrusted",
   results: "Results",
   more: "Show more",
 };

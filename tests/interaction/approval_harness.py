@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
-from tests.interaction.agent_rig import Rig, finish, says, send
+from tests.interaction.agent_harness import Harness, finish, says, send
 from tests.interaction.peers import Peer, soon
 
 __all__ = ["Shop", "asked", "noted", "parked", "replies", "script", "the_call"]
@@ -22,7 +22,7 @@ import asyncio
 from pathlib import Path
 
 from hubbub import tool
-from tests.interaction.approval_rig import noted
+from tests.interaction.approval_harness import noted
 
 
 def note(line: str) -> None:
@@ -51,7 +51,7 @@ async def dig(depth: int) -> str:
     return "never"
 
 
-@tool(permission="write", confirm="tainted", outside=False)
+@tool(permission="write", confirm="untrusted", untrusted=False)
 def publish(text: str) -> str:
     """Publish a text where everybody reads it."""
     note(f"published {text}")
@@ -64,7 +64,7 @@ def fetch(page: str) -> str:
     return f"the page {page}"
 
 
-@tool(outside=False)
+@tool(untrusted=False)
 def add(a: int, b: int) -> str:
     """Add two numbers."""
     return str(a + b)
@@ -83,7 +83,7 @@ def noted(folder: Path, line: str) -> None:
 class Shop:
     """An agent with these tools."""
 
-    def __init__(self, net: Rig, model: ModelServer, folder: Path, name: str = "bot"):
+    def __init__(self, net: Harness, model: ModelServer, folder: Path, name: str = "bot"):
         self.net, self.model, self.folder, self.name = net, model, folder, name
         self.dialect: str | None = None
         self.done: list[str] = []
@@ -146,7 +146,7 @@ async def asked(person: Peer, count: int = 1) -> list[dict[str, Any]]:
         await person.until(partial(_has_news, person, heard))
 
 
-async def parked(net: Rig, person: Peer, turn: str = "bot-m1", calls: int = 1) -> list[Any]:
+async def parked(net: Harness, person: Peer, turn: str = "bot-m1", calls: int = 1) -> list[Any]:
     """The approvals of a turn that has stopped to wait: its agent shows that it waits for them."""
     found = await asked(person, calls)
     await person.until(lambda: any(_waits(s, turn) for s in person.signals))

@@ -15,7 +15,7 @@ from hubbub.mods.files.mod import FilesMod
 from hubbub.mods.files.uploads import FilesConfig
 from hubbub.mods.loader import settings_of
 from hubbub.network.ports import Store
-from tests.interaction.mods.workplace import QUICK
+from tests.interaction.mods.workspace import QUICK
 from tests.interaction.peers import Frame, Network, Networks, Peer, config
 
 __all__ = [

@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import ScriptedAnswer
-from tests.interaction.agent_rig import call, says
+from tests.interaction.agent_harness import call, says
 
 __all__ = ["BOTH", "judge", "plan", "roles", "route"]
 

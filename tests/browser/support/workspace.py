@@ -1,4 +1,4 @@
-"""A workplace made of mods, and views of the page on it: for audits and screenshots."""
+"""A workspace made of mods, and views of the page on it: for audits and screenshots."""
 
 from __future__ import annotations
 
@@ -201,8 +201,8 @@ WORKPLACE_VIEWS = (
     View("tasks", ("tasks", THREAD), "Check all figures"),
     View("task", ("tasks", THREAD), "Diameters and masses", ("task", "{task}"), shot=False),
     View("boards", ("tasks",), "Jupiter story", shot=False),
-    View("workplace", ("thread", THREAD), "can you ask the observatory", then=_sees_picture),
-    View("workplace-before", None, "I have checked", then=_scrolls_up, shot=False),
+    View("workspace", ("thread", THREAD), "can you ask the observatory", then=_sees_picture),
+    View("workspace-before", None, "I have checked", then=_scrolls_up, shot=False),
     View("polls", ("polls",), "Which headline", shot=False),
     View("files", ("files",), "observations.csv", shot=False),
     View("search", ("search", "jupiter"), "Jupiter"),

@@ -25,16 +25,16 @@ from tests.interaction.peers import Frame, Network, Networks, Peer, eventually, 
 
 __all__ = [
     "Gate",
-    "Rig",
+    "Harness",
     "arrived",
     "call",
     "ended",
     "finish",
+    "harness",
     "heard",
     "held",
     "notice",
     "playing",
-    "rig",
     "said_to",
     "says",
     "send",
@@ -57,7 +57,7 @@ class Gate:
             await self.reached.wait()
 
 
-class Rig:
+class Harness:
     """A network with agents on it."""
 
     def __init__(self, network: Network):
@@ -74,7 +74,7 @@ class Rig:
             if any(isinstance(record, TurnEnded) for record in batch.records):
                 self._ends.set()
 
-        network.hub.store.append = noted  # type: ignore[method-assign]  # the store is the rig's
+        network.hub.store.append = noted  # type: ignore[method-assign]  # the store is the harness's
 
     # People and agents --------------------------------------------------------------------------
 
@@ -223,16 +223,16 @@ class Rig:
 
 
 @asynccontextmanager
-async def rig(
+async def harness(
     networks: Networks,
     file: NetworkFile | None = None,
     *,
     store: str = "sqlite::memory:",
     mods: Sequence[Mod] = (),
-) -> AsyncIterator[Rig]:
+) -> AsyncIterator[Harness]:
     """A network for the length of a test; its agents are ended with it."""
     async with networks.start(file, store=store, mods=mods) as network:
-        made = Rig(network)
+        made = Harness(network)
         try:
             yield made
         finally:
@@ -265,7 +265,7 @@ async def said_to(person: Peer) -> str:
     return str(event["message"]["content"])
 
 
-async def heard(net: Rig, person: Peer) -> list[str]:
+async def heard(net: Harness, person: Peer) -> list[str]:
     """What agents have said to a person by now."""
     await net.network.quiet()
     events = await person.sync()
@@ -274,7 +274,7 @@ async def heard(net: Rig, person: Peer) -> list[str]:
     return [e["message"]["content"] for e in events if e["message"]["sender_kind"] == "agent"]
 
 
-async def arrived(net: Rig, seq: int, agent: str = "bot") -> None:
+async def arrived(net: Harness, seq: int, agent: str = "bot") -> None:
     """The agent has a message in its hands."""
     client = net.clients[agent]
     await eventually(lambda: client.cursor is not None and client.cursor.seq >= seq)

@@ -15,10 +15,10 @@ from hubbub.errors import OperationError
 from hubbub.mods.api import Mod
 from hubbub.network.ports import Store
 from tests.interaction.peers import Network, Networks, Peer, config, soon
-from tests.interaction.stop_rig import HandClock
+from tests.interaction.stop_harness import HandClock
 
 __all__ = [
-    "DESK", "QUICK", "at_time", "later", "post", "refused", "refusing", "said_by_hub", "workplace",
+    "DESK", "QUICK", "at_time", "later", "post", "refused", "refusing", "said_by_hub", "workspace",
 ]  # fmt: skip
 
 DESK = "channel.desk"
@@ -35,7 +35,7 @@ FILE = config(
 
 
 @asynccontextmanager
-async def workplace(
+async def workspace(
     mods: Sequence[Mod],
     *who: str,
     store: str | Store = "sqlite::memory:",
