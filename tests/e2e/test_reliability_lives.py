@@ -127,11 +127,11 @@ async def test_an_agent_that_hangs_with_the_interpreters_lock_is_replaced_and_an
 async def test_who_waits_for_an_agent_that_cannot_live_is_told_and_who_writes_later_too(
     people: dict[str, Person],
 ) -> None:
-    absent = "stillborn does not run"
+    absent = "stillborn is not running"
     await people["dora"].hears("hub", lambda m: absent in m.text and "exit code 9" in m.text)
     eve = people["eve"]
     await eve.tells("stillborn", "anybody?")
-    await eve.hears("hub", lambda m: absent in m.text and "waits until" in m.text)
+    await eve.hears("hub", lambda m: absent in m.text and "stays queued" in m.text)
     listed = await eve.client.call("list_participants")
     present = Participants.model_validate(listed).participants
     assert [p.id for p in present if p.down] == ["stillborn"]
