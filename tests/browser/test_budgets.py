@@ -93,9 +93,9 @@ async def test_what_comes_from_outside_requests_their_ends_and_notices_are_marke
     async with at_work(desks, room) as (desk, clerk), worker(room, "scribe") as scribe:
         for text, marked in (("the page says", 1), ("and it says", 0)):
             await clerk.says("ann", text, untrusted=True)
-            await expect((await desk.sees(text)).get_by_text("from outside")).to_have_count(marked)
+            await expect((await desk.sees(text)).get_by_text("untrusted")).to_have_count(marked)
         await clerk.says("ann", "I say hello")
-        await expect(await desk.sees("I say hello")).not_to_contain_text("from outside")
+        await expect(await desk.sees("I say hello")).not_to_contain_text("untrusted")
         asked = SendResult.model_validate(
             await call(
                 clerk.client,

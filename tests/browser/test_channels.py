@@ -44,7 +44,7 @@ async def test_channels_are_made_found_joined_and_left(desks: Desks) -> None:
         item = dialog.get_by_role("listitem")
         await expect(item).to_have_count(4)
         await dialog.get_by_role("button", name="Join #board").click()
-        await desk.is_told("you are none")
+        await desk.is_told("you are not one")
         await desk.page.get_by_role("button", name="Browse channels").click()
         await dialog.get_by_label("Find a channel").fill("sing")
         await expect(item).to_have_count(1)

@@ -99,7 +99,7 @@ async def test_ones_own_is_picked_by_pointer_or_keyboard_marked_and_taken_back(
     await desk.act(look, "React")
     await desk.page.get_by_label("Another emoji").fill("word")
     await desk.page.keyboard.press("Enter")
-    await expect(look.get_by_role("alert")).to_contain_text("'word' is no emoji")
+    await expect(look.get_by_role("alert")).to_contain_text("'word' is not an emoji")
     for emoji in ("👍", "🎉", "🚀", "🔥", "💯", "👏", "💡", "🐛"):
         await reacts(bob, message, emoji)
     await expect(reaction(look, "agreed")).to_be_visible()

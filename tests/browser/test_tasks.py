@@ -117,7 +117,7 @@ async def test_the_board_follows_what_others_do_and_what_one_writes_stays(
     await call(bob, "update_task", task=third, labels=["fast"])
     await dialog.get_by_label("Title").fill("third, twice")
     await dialog.get_by_role("button", name="Save").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("by now")
+    await expect(dialog.get_by_role("alert")).to_contain_text("its version is 3, not 2")
     await expect(dialog.get_by_label("Title")).to_have_value("third, twice")
     await desk.page.keyboard.press("Escape")
     dialog = await chooses(desk, "third", "Cancel…")

@@ -141,7 +141,7 @@ export const t = {
     createHint: "name description …",
     joined: (name) => `You have joined #${name}.`,
     left: (name) => `You have left #${name}.`,
-    untrusted: (name) => `You are not in #${name}. Join to read and write here.`,
+    outside: (name) => `You are not in #${name}. Join to read and write here.`,
     unknown: (name) => `There is no channel #${name}.`,
   },
   inbox: {
@@ -340,7 +340,7 @@ export const t = {
     away: (id) => `${id} (away)`,
     andMore: (names, n) => `${names} and ${n} more`,
     unresolved: (names) => `No one here is called ${names.map((name) => `@${name}`).join(", ")}.`,
-    untrusted: (names) =>
+    outside: (names) =>
       `Not in this conversation, so not notified: ${names.map((name) => `@${name}`).join(", ")}.`,
     from: "From",
     at: "At",

@@ -198,7 +198,7 @@ VIEWS = (
     View("working", _EDITOR, "thinking", then=_has_editor_at_work),
     View("approvals", ("inbox", "approvals"), "delete_file", then=_is_asked),
     View("approval", _ARCHIVIST, "delete_file", then=_edits_arguments),
-    View("stop", _ARCHIVIST, "What archivist does", then=presses("Control+."), where="dialog"),
+    View("stop", _ARCHIVIST, "archivist's current turn", then=presses("Control+."), where="dialog"),
     View("takeover", None, "spoken by ann", then=_speaks_for_archivist),
     View("in-charge", ("control",), "at noon", then=_stops_the_desk),
 )  # fmt: skip
