@@ -38,7 +38,7 @@ class ToolConfig(Section):
     permission: Literal["read", "write", "admin"] | None = None
     """The permission it needs; `permission_mode` depends on it."""
     confirm: bool | Literal["untrusted"] | None = None
-    """Whether a person must approve each call; tainted: only in turns that have read data from
+    """Whether a person must approve each call; untrusted: only in turns that have read data from
     outside the network (tool results, files, messages that contain them)."""
     untrusted: bool | None = None
     """Whether its results come from outside the network and taint a turn that reads them. Default:

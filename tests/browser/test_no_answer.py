@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 from playwright.async_api import expect
 
@@ -39,16 +42,24 @@ SCRIPT = Script.model_validate(
 )
 
 
-@pytest.mark.behaviour("U-11", "U-12")
-async def test_where_no_answer_came_the_page_says_why_and_asks_once_more_by_one_click(
-    desks: Desks,
-) -> None:
+@asynccontextmanager
+async def _with_the_editor(desks: Desks) -> AsyncIterator[Desk]:
+    """Ann, in her thread with the editor of a newsroom that answers by `SCRIPT`."""
     async with (
         ModelServer(SCRIPT) as model,
         Room.open(plan=NEWSROOM, model=model) as room,
     ):
         desk = await desks.sit(room, "ann")
         await desk.talk_to("editor")
+        yield desk
+        await desks.leave()
+
+
+@pytest.mark.behaviour("U-11", "U-12")
+async def test_where_no_answer_came_the_page_says_why_and_asks_once_more_by_one_click(
+    desks: Desks,
+) -> None:
+    async with _with_the_editor(desks) as desk:
         await desk.says("Try the key")
         card = await desk.sees("editor got no answer from its model")
         await expect(card).to_contain_text("The model's server refused the API key.")
@@ -64,19 +75,13 @@ async def test_where_no_answer_came_the_page_says_why_and_asks_once_more_by_one_
         quiet = await desk.sees("editor read this and decided not to answer")
         await expect(quiet).to_contain_text("Not my beat.")
         await _is_asked_by_name(desk)
-        await desks.leave()
 
 
 @pytest.mark.behaviour("U-11", "U-12")
 async def test_where_what_was_passed_on_failed_the_page_says_why_and_asks_who_is_in_the_thread(
     desks: Desks,
 ) -> None:
-    async with (
-        ModelServer(SCRIPT) as model,
-        Room.open(plan=NEWSROOM, model=model) as room,
-    ):
-        desk = await desks.sit(room, "ann")
-        await desk.talk_to("editor")
+    async with _with_the_editor(desks) as desk:
         await desk.says("Please pass it on")
         card = await desk.sees("editor and researcher did not answer")
         await expect(card).to_contain_text("researcher got no answer from its model.")
@@ -88,7 +93,6 @@ async def test_where_what_was_passed_on_failed_the_page_says_why_and_asks_who_is
         await audit(desk.page)
         await card.get_by_role("button", name="Open researcher's turn").click()
         await expect(fact(desk.details, "Agent")).to_have_text("researcher")
-        await desks.leave()
 
 
 async def _is_asked_by_name(desk: Desk) -> None:

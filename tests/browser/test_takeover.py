@@ -46,7 +46,7 @@ async def test_what_reaches_the_agent_is_heard_and_answered_in_its_place_and_mar
         for each in (desk, bob):
             said = await each.sees("I am, since nine.")
             await expect(said).to_contain_text("clerk")
-            await expect(said).to_contain_text("spoken by ann")
+            await expect(said).to_contain_text("sent by ann")
         await bob.says("good to know")
         await desk.sees("good to know")  # live, though it is no thread of ann's
         # In a thread of both one chooses who speaks.

@@ -119,8 +119,8 @@ export const later = {
     },
   },
   marks: {
-    sentBy: (who) => `spoken by ${who}`,
-    sentByHint: (who) => `${who} spoke in the agent's place`,
+    sentBy: (who) => `sent by ${who}`,
+    sentByHint: (who) => `${who} sent this on behalf of the agent`,
     content: "Content",
     untrusted: "untrusted",
     untrustedHint: "It has content from outside the network, such as tool results or files, written by no participant.",

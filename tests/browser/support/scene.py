@@ -199,7 +199,7 @@ VIEWS = (
     View("approvals", ("inbox", "approvals"), "delete_file", then=_is_asked),
     View("approval", _ARCHIVIST, "delete_file", then=_edits_arguments),
     View("stop", _ARCHIVIST, "archivist's current turn", then=presses("Control+."), where="dialog"),
-    View("takeover", None, "spoken by ann", then=_speaks_for_archivist),
+    View("takeover", None, "sent by ann", then=_speaks_for_archivist),
     View("in-charge", ("control",), "at noon", then=_stops_the_desk),
 )  # fmt: skip
 """In an order in which each can follow the one before it; the first finds a new browser."""
