@@ -130,7 +130,7 @@ def _start_anew(session: PostgresSession) -> None:
     if session.execute("SELECT value FROM meta WHERE key = 'made'").fetchone() != (incarnation,):
         session.execute("DELETE FROM meta WHERE key IN ('made', 'epoch')")
         session.execute("DELETE FROM run")
-        rows = [("rows", incarnation), ("epoch", new_ulid())]
+        rows = [("made", incarnation), ("epoch", new_ulid())]
         session.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
 
 
