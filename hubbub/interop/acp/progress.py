@@ -32,6 +32,7 @@ from acp.schema import (
 from pydantic import BaseModel, JsonValue
 
 from hubbub.agents.prompt.escape import reveal
+from hubbub.agents.turn.driver import TrustState
 from hubbub.agents.turn.loop import CallResult
 from hubbub.agents.turn.steps import TurnClock, read_json, with_result
 from hubbub.protocol.turns import Step, ToolCallRecord
@@ -160,9 +161,10 @@ class Progress:
         root: Path,
         fit: Callable[[str], str],
         network: Collection[str] = (),
+        trust: TrustState | None = None,
     ):
         """`first` is the number of the first step, `root` the workspace; `fit` cuts a result to
-        its budget."""
+        its budget. `trust` is the turn's."""
         self.clock = clock
         self.touched: dict[str, None] = {}
         """Changed files, by their path in the workspace."""
@@ -170,8 +172,7 @@ class Progress:
         """The session's cost so far, in US dollars, if the program reports it."""
         self.used = 0
         """Tokens in the program's context window."""
-        self.untrusted_reads: list[str] = []
-        """Names of completed calls; `AcpTurn` empties it when it records them."""
+        self._trust = trust or TrustState()
         self._root, self._fit, self._network = root, fit, frozenset(network)
         self._network_ids: set[str] = set()  # the program's ids for calls of network tools
         self._ended: set[str] = set()  # ids of calls in earlier steps
@@ -233,10 +234,11 @@ class Progress:
         self._open.notes.append(text)
         self._changed = True
 
-    def add_untrusted(self, names: tuple[str, ...]) -> None:
-        """Record that the turn read these for the first time, from outside the network."""
-        self._open.untrusted = (*self._open.untrusted, *names)
-        self._changed = True
+    def read_untrusted(self, name: str) -> None:
+        """Note that a call of `name` returned untrusted content. The turn's first is recorded."""
+        if names := self._trust.read([name]):
+            self._open.untrusted = names
+            self._changed = True
 
     # The network's tools ------------------------------------------------------------------------
 
@@ -330,7 +332,7 @@ class Progress:
         self._update(call, update)
         if update.status in ("completed", "failed") and call.record.result is None:
             self._end(call, call.output_text, FAILED if update.status == "failed" else None)
-            self.untrusted_reads.append(call.record.name)
+            self.read_untrusted(call.record.name)
 
     def _update(self, call: _ToolProgress, update: ToolCallStart | ToolCallProgress) -> None:
         call.title, call.kind = update.title or call.title, update.kind or call.kind

@@ -202,7 +202,7 @@ class Prompting:
             result = CallResult(id, "the turn has ended", "cancelled")
         self.progress.network_result(step.n, result)
         if result.untrusted:
-            self.progress.untrusted_reads.append(name)
+            self.progress.read_untrusted(name)
         self.changed.set()
         return result
 

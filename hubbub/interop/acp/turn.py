@@ -217,7 +217,8 @@ class AcpTurn:
         texts += [_RESUMED] if self.steps else []
         texts += [self._conversation, *(steering.text for steering in query.steering)]
         names = [tool.spec.name for tool in shared.network.offered]
-        progress = Progress(calls.recorder.clock, query.n, shared.workspace, self._fit, names)
+        clock, trust = calls.recorder.clock, calls.trust
+        progress = Progress(clock, query.n, shared.workspace, self._fit, names, trust)
         progress.cost = saved.cost
         await shared.sessions.save(key, saved.model_copy(update={"told": digest}))
         mode = shared.config.permission_mode
@@ -260,9 +261,6 @@ class AcpTurn:
     def _record(self) -> None:
         prompting = self._prompting
         assert prompting is not None, "the prompt has begun"
-        names, prompting.progress.untrusted_reads = prompting.progress.untrusted_reads, []
-        if untrusted := self._calls.trust.read(names):
-            prompting.progress.add_untrusted(untrusted)
         for step in prompting.progress.changed_steps():
             self._replace_step(step)
             self._calls.recorder.step(step)
