@@ -160,7 +160,7 @@ async def test_an_owner_that_is_cut_off_from_postgres_leaves_its_clients_to_the_
             await ledger.more_acks(50)
             cable.cut()
             await other.event("up")
-            await owner.ends_with("is out of reach; start it again")
+            await owner.ends_with("is out of reach; restart it with")
             await ledger.more_acks(20)
 
 
