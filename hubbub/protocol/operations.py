@@ -78,6 +78,7 @@ __all__ = [
     "Turns",
     "Untrusted",
     "WakeExplanation",
+    "WakeResponse",
 ]
 
 
@@ -296,6 +297,9 @@ class ReadReceipts(Input):
     """The message's id, for example m42."""
 
 
+WakeResponse = Literal["answered", "elsewhere", "declined", "silent"]
+
+
 class Receipt(Model):
     """What happened to a message for one reader of its thread."""
 
@@ -317,8 +321,9 @@ class Receipt(Model):
     """For a wake: pending, running or ended."""
     step: int | None = None
     """The first step of the turn whose prompt has it; left out if there is none yet."""
-    answer: Literal["answered", "declined", "silent"] | None = None
-    """The response of an agent whose turn has ended or sent something. Declined: it used the tool
+    answer: WakeResponse | None = None
+    """The response of an agent whose turn has ended or sent something. Elsewhere: none of its
+    messages reached the sender of this one, as it only asked others; declined: it used the tool
     `decline`; silent: it ended without sending anything."""
     outcome: str | None = None
     """How that turn ended."""

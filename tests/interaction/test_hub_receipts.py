@@ -101,6 +101,21 @@ async def test_receipts_tell_whom_a_message_woke_and_why(network: Network) -> No
     assert (told["ann"]["reason"], told["busy"]["reason"]) == ("system", "system")
 
 
+async def test_an_agent_that_only_asked_another_agent_has_not_answered_the_sender(
+    network: Network,
+) -> None:
+    ann = await network.join("ann")
+    clerk, _billing = await network.join("clerk", "agent"), await network.join("billing", "agent")
+    asked = await ann.say("clerk", "What do I owe?")
+    turn = f"clerk-{asked['id']}"
+    start = {"id": turn, "thread_id": asked["thread_id"], "messages": [asked["id"]]}
+    await clerk.call("begin_turn", start=start)
+    await clerk.say("billing", "What does ann owe?", cause=turn)
+    assert (await receipts(ann, asked))["clerk"]["answer"] == "elsewhere"
+    await clerk.say("ann", "I am asking billing.", cause=turn)
+    assert (await receipts(ann, asked))["clerk"]["answer"] == "answered"
+
+
 async def test_receipts_and_the_explanation_of_a_wake_say_the_same(network: Network) -> None:
     ann, _bob = await network.join("ann"), await network.join("bob")
     for name in ("one", "two"):

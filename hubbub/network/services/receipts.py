@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from hubbub.errors import OperationError
 from hubbub.ids import parse_interaction_id
@@ -22,6 +22,7 @@ from hubbub.network.routing import unknown_interaction
 from hubbub.network.service import Service
 from hubbub.network.services.messages import find_message
 from hubbub.network.services.requests import RequestService
+from hubbub.network.services.turns.notices import reaches
 from hubbub.network.services.turns.turns import TurnService
 from hubbub.network.state import ParticipantState
 from hubbub.network.stored import StoredTurn, StoredWake
@@ -39,6 +40,7 @@ from hubbub.protocol.operations import (
     Receipt,
     Receipts,
     WakeExplanation,
+    WakeResponse,
 )
 from hubbub.protocol.turns import Step, TurnEnd, TurnStart
 
@@ -108,14 +110,15 @@ class ReceiptService(Service):
         shown = readers[:MAX_RECEIPTS]
         wakes = await self.store.read(WakesAt([message.seq]))
         turns = sorted({wake.taken for wake in wakes.values() if wake.taken})
-        begun = {turn.id: turn for turn in await self.store.read(TurnsById(turns))} if turns else {}
+        begun = await self.store.read(TurnsById(turns)) if turns else ()
+        answers = {turn.id: await self._answer_to(message, turn) for turn in begun}
         reached = await self._reached(thread, shown, message)
         return Receipts(
             message_id=message.id,
             thread_id=message.thread_id,
             receipts=tuple(
                 self._receipt(
-                    call, who, message, wakes.get((message.seq, who.id)), begun, who.id in reached
+                    call, who, message, wakes.get((message.seq, who.id)), answers, who.id in reached
                 )
                 for who in shown
             ),
@@ -134,13 +137,26 @@ class ReceiptService(Service):
             return names
         return await self.store.read(MembersAt(scope, message.seq))
 
+    async def _answer_to(self, message: Message, turn: StoredTurn) -> WakeAnswer:
+        """How the turn responded, and whether that reached the message's sender."""
+        answer = answer_to(message.seq, turn)
+        if answer.answer != "answered":
+            return answer
+        for seq in turn.sent:
+            body = await self.store.message(seq) if answer.step == 1 or seq > message.seq else None
+            if body is not None and reaches(
+                Message.model_validate_json(body), message.thread_id, message.sender_id
+            ):
+                return answer
+        return answer._replace(answer="elsewhere")
+
     def _receipt(
         self,
         call: Caller,
         who: ParticipantState,
         message: Message,
         stored: StoredWake | None,
-        begun: Mapping[str, StoredTurn],
+        answers: Mapping[str, WakeAnswer],
         received: bool,
     ) -> Receipt:
         state = self.state
@@ -149,8 +165,7 @@ class ReceiptService(Service):
         if who.kind == "human":
             thread = state.threads.ensure(message.thread_id)
             read = received and state.marks.get(who.id, thread.no) >= message.tseq
-        turn = begun.get(stored.taken or "") if stored else None
-        done = answer_to(message.seq, turn) if turn else WakeAnswer()
+        done = answers.get(stored.taken or "", WakeAnswer()) if stored else WakeAnswer()
         return Receipt(
             participant=who.id,
             kind=who.kind,
@@ -264,7 +279,7 @@ class WakeAnswer(NamedTuple):
     """The fields of `Receipt` that come from the turn."""
 
     step: int | None = None
-    answer: Literal["answered", "declined", "silent"] | None = None
+    answer: WakeResponse | None = None
     outcome: str | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
@@ -274,8 +289,8 @@ class WakeAnswer(NamedTuple):
 def answer_to(seq: int, turn: StoredTurn) -> WakeAnswer:
     """How the turn responded to the message at `seq`.
 
-    Any message it sends once the message was in its prompt counts as an answer, whoever receives
-    it: an agent that delegates the work has not been silent.
+    Any message it sends once the message was in its prompt counts as an answer, even to others: an
+    agent that delegates the work was not silent.
     """
     steps = [Step.model_validate_json(step) for step in turn.steps]
     end = TurnEnd.model_validate_json(turn.end) if turn.end is not None else None
@@ -284,7 +299,7 @@ def answer_to(seq: int, turn: StoredTurn) -> WakeAnswer:
         return WakeAnswer(outcome=end.outcome if end else None)
     # The waking messages are in the prompt before the turn sends anything, even late ones.
     spoken = bool(turn.sent) if shown == 1 else max(turn.sent, default=0) > seq
-    answer: Literal["answered", "declined", "silent"] | None = None
+    answer: WakeResponse | None = None
     if any(_declines(step) for step in steps if step.n >= shown):
         answer = "declined"
     elif spoken:

@@ -28,6 +28,7 @@ MOST = 200
 """Columns of a message's text."""
 _ANSWERS = {
     "answered": "it answered",
+    "elsewhere": "it wrote only to others",
     "declined": "it declined to answer",
     "silent": "it ended without an answer",
 }

@@ -202,7 +202,10 @@ export const later = {
   receipts: {
     inPrompt: (step) => `in the prompt from step ${step} on`,
     notInPrompt: "in no prompt yet",
-    answers: { answered: "Answered", declined: "Declined", silent: "Silent" },
+    answers: {
+      answered: "Answered", elsewhere: "Wrote only to others", declined: "Declined",
+      silent: "Silent",
+    },
   },
   budget: {
     title: "Budget",

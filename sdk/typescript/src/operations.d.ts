@@ -1935,8 +1935,8 @@ export interface Receipt {
   state?: string | null;
   /** The first step of the turn whose prompt has it; left out if there is none yet. */
   step?: number | null;
-  /** The response of an agent whose turn has ended or sent something. Declined: it used the tool `decline`; silent: it ended without sending anything. */
-  answer?: "answered" | "declined" | "silent" | null;
+  /** The response of an agent whose turn has ended or sent something. Elsewhere: none of its messages reached the sender of this one, as it only asked others; declined: it used the tool `decline`; silent: it ended without sending anything. */
+  answer?: "answered" | "elsewhere" | "declined" | "silent" | null;
   /** How that turn ended. */
   outcome?: string | null;
   /** Tokens that the turn's model has read so far; left out if none. */
