@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tests, one part after the other: scripts/test.sh PYTHON JOBS PART...
-# PART is fast, slow, page, npm, bridges, postgres, gateways, cluster or frameworks; the times are those of two cores with nothing beside:
+# PART is all (fast, slow and page together), fast, slow, page, npm, bridges, postgres, gateways, cluster or frameworks; the times are those of two cores with nothing beside:
 # of a desktop, and of a small machine in a data centre.
 set -eu
 python=$1 jobs=$2
@@ -13,6 +13,9 @@ for name; do
     unset HUBBUB_TEST_GATEWAY HUBBUB_TEST_POSTGRES
     profile=fast prepare= warnings=error where=tests workers=$((jobs + 1)) # each waits for threads and processes half its time
     case $name in
+    all) markers="not npm and not frameworks and not bridges and not postgres and not cluster" time="4 to 12 minutes" \
+        what="within one process, with processes, and the page in Chromium" profile=full \
+        prepare="tests.interaction.nginx tests.browser.support.chromium" ;;
     fast) markers="not slow and not browser and not frameworks and not bridges and not postgres and not cluster" what="what runs within one process" time="1 to 3 minutes" ;;
     slow) markers="(slow or hypothesis) and not browser and not npm and not postgres and not cluster" what="processes, and properties at length" time="3 to 8 minutes" \
         profile=full prepare=tests.interaction.nginx ;;
@@ -31,7 +34,7 @@ for name; do
         prepare=tests.postgres_server ;;
     frameworks) markers=frameworks what="agents of other frameworks" time="half a minute" workers=$jobs \
         warnings=ignore where=tests/frameworks ;; # theirs; not all that other tests import is there
-    *) echo "no such part: $name (fast, slow, page, npm, bridges, postgres, gateways, cluster, frameworks)" >&2 && exit 2 ;;
+    *) echo "no such part: $name (all, fast, slow, page, npm, bridges, postgres, gateways, cluster, frameworks)" >&2 && exit 2 ;;
     esac
     printf '\nPart %s of %s, %s: %s (about %s)\n' "$part" "$parts" "$name" "$what" "$time"
     for each in $prepare; do "$python" -m "$each"; done # says what is missing, and how to get it

@@ -257,5 +257,5 @@ async def test_a_network_of_sqlite_goes_on_in_postgres_after_an_interrupted_copy
         await write(store, TurnBegun("bob-m2", "bob", 5.5, "{}", (2,)))
         turns = await store.read(LatestTurns(None, 9))
         assert [turn.id for turn in turns] == ["bob-m2", "bob-m1"]
-    with pytest.raises(UserError, match="has a network already"):
+    with pytest.raises(UserError, match="already has a network"):
         await asyncio.to_thread(transfer, file, url, interrupt)
