@@ -182,7 +182,7 @@ async def test_sockets_outlive_the_owner_and_nothing_is_lost_or_done_twice(
                 if fault is signal.SIGSTOP:
                     await asyncio.sleep(max(0.0, LEASES_S - took[-1]))
                     owner.process.send_signal(signal.SIGCONT)
-                    await owner.ends_with("start it again")
+                    await owner.ends_with("restart it with")
                 elif fault is signal.SIGTERM:
                     _, err = await owner.process.communicate()
                     assert owner.process.returncode == 0, err.decode()
@@ -236,7 +236,7 @@ async def owner_without_postgres(cluster: Cluster) -> AsyncIterator[None]:
     cut_off = cluster.owner
     cut_off.to_store.cut()
     yield
-    await cut_off.ends_with("is out of reach; start it again")
+    await cut_off.ends_with("is out of reach; restart it with")
     cut_off.to_store.mend()
 
 
