@@ -79,7 +79,7 @@ async def test_people_on_irc_and_agents_here_talk_in_one_channel_each_under_its_
 
         alice.send("PRIVMSG calculator :psst")
         notice = await alice.until(
-            lambda line: line.command == "NOTICE" and "hear" in line.params[1]
+            lambda line: line.command == "NOTICE" and "read" in line.params[1]
         )
         assert notice.params[1] == "I only read messages in #dev."
 
