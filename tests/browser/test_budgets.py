@@ -74,7 +74,7 @@ async def test_a_message_says_what_becomes_of_it_with_an_agent_that_is_busy_or_s
         at_work(desks, room) as (desk, clerk),
     ):
         await desk.visit("thread", THREAD, opened=("message", "m1"))
-        await expect(desk.details).to_contain_text("in the prompt from step 1 on")
+        await expect(desk.details).to_contain_text("in its prompt since step 1")
         await desk.says("another one")
         await expect(desk.message("another one")).to_contain_text("clerk gets to it after 1 other.")
         await clerk.spends(10, 10, 0.1)

@@ -25,7 +25,7 @@ async def takes_over(desk: Desk, agent: str) -> None:
     await desk.person(agent).click()
     await desk.details.get_by_role("button", name="Take over").click()
     panel = desk.banner(f"You speak for {agent}", desk.details)
-    await expect(panel).to_contain_text(f"You speak for {agent} for 15 min more")
+    await expect(panel).to_contain_text(f"You speak for {agent} (15 min left)")
 
 
 async def test_what_reaches_the_agent_is_heard_and_answered_in_its_place_and_marked(
@@ -86,11 +86,11 @@ async def test_an_agent_is_taken_over_by_a_line_renewed_and_handed_back_to_be_wo
         ann = await room.join("ann")
         await ann.client.call("take_over", agent="clerk", minutes=1)
         await desk.visit("thread", "dm.ann.clerk")
-        await expect(held(desk)).to_contain_text(" s more")
+        await expect(held(desk)).to_contain_text(" s left")
         await held(desk).get_by_role("button", name="Renew").click()
-        await expect(held(desk)).to_contain_text("15 min more")
+        await expect(held(desk)).to_contain_text("15 min left")
         await desk.page.reload()
-        await expect(held(desk)).to_contain_text("min more")
+        await expect(held(desk)).to_contain_text("min left")
         await held(desk).get_by_role("button", name="Hand back").click()
         await expect(held(desk)).to_have_count(0)
         await desks.leave()

@@ -312,9 +312,7 @@ class Asker(RequestClient):
         why = sent.not_woken.get(agent)
         if why is not None and why != "taken_over":
             status = 429 if why.startswith(("budget", "daily", "loop", "breaker")) else 503
-            raise QuestionFailed(
-                status, why, f"{agent} is not woken by this: {why.replace('_', ' ')}"
-            )
+            raise QuestionFailed(status, why, f"{agent} was not woken: {why.replace('_', ' ')}")
         if agent in sent.absent:
             participant = next((each for each in await self.agents() if each.id == agent), None)
             if participant is not None and participant.down is not None:

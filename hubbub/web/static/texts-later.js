@@ -95,7 +95,7 @@ export const later = {
     take: "Take over",
     mine: (agent) => `You speak for ${agent}`,
     others: (agent, by) => `${by} speaks for ${agent}`,
-    left: (left) => `for ${left} more`,
+    left: (left) => `(${left} left)`,
     renew: "Renew",
     handBack: "Hand back",
     handedBack: (agent) => `${agent} speaks for itself again.`,
@@ -200,7 +200,7 @@ export const later = {
     details: "Details",
   },
   receipts: {
-    inPrompt: (step) => `in the prompt from step ${step} on`,
+    inPrompt: (step) => `in its prompt since step ${step}`,
     notInPrompt: "in no prompt yet",
     answers: {
       answered: "Answered", elsewhere: "Wrote only to others", declined: "Declined",

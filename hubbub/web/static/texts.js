@@ -353,7 +353,7 @@ export const t = {
     mentions: "Mentions",
     nobody: "No one else reads this thread.",
     outcome: ({ present, delivered, read }) =>
-      read ? "has read it" : delivered ? "has received it" : present ? "is receiving it" : "is away and will get it later",
+      read ? "read" : delivered ? "received" : present ? "not received yet" : "away, will receive it later",
     raw: "As JSON",
   },
   lazy: {

@@ -37,7 +37,7 @@ _AFTER: dict[LimitName, str] = {
 _REMEDIES: dict[Reason, str] = {
     Reason.STOPPED: "Write again once it is resumed.",
     Reason.BREAKER_OPEN: "Write again once an owner has released the breaker.",
-    Reason.TAKEN_OVER: "That person has your message.",
+    Reason.TAKEN_OVER: "The person can read your message and answer it.",
     Reason.DAILY_AGENT: "Write again tomorrow, or raise the agent's `daily`.",
     Reason.DAILY_THREAD: "Write again tomorrow, or raise `network.daily.thread`.",
     Reason.DAILY_NETWORK: "Write again tomorrow, or raise `network.daily.network`.",
@@ -120,7 +120,7 @@ class BudgetNotices:
         replied to the reason they do not."""
         if not owed:
             return
-        texts = [f"{who} is not woken by this: {_why(reason)}" for who, reason in owed.items()]
+        texts = [f"{who} was not woken: {_why(reason)}" for who, reason in owed.items()]
         details: dict[str, JsonValue] = {
             "code": next(iter(owed.values())).value,
             "message": message_id(seq),
