@@ -21,7 +21,7 @@ class Slow(Mod):
 
 
 class Measured:
-    """A guard with a clock that a test moves, and what it reports."""
+    """A guard on a manual clock, with its reports."""
 
     def __init__(self, clock: HandClock):
         self.clock, self.mod = clock, Slow(ModConfig())
@@ -43,7 +43,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Measured:
     return Measured(clock)
 
 
-def test_a_slow_hook_keeps_its_answer_and_is_switched_off_at_the_third_time(
+def test_a_slow_hook_returns_its_result_and_is_disabled_the_third_time(
     measured: Measured,
 ) -> None:
     assert measured.run("on_join", 1, lambda: 7) == 7
@@ -63,7 +63,7 @@ def test_a_slow_hook_keeps_its_answer_and_is_switched_off_at_the_third_time(
     assert (measured.reports[3:], measured.guard.off) == ([("on_join", False)], set())
 
 
-def test_a_hook_that_is_slow_seldom_or_that_hides_what_was_deleted_stays_on(
+def test_a_rarely_slow_hook_and_the_hook_that_hides_deletions_stay_enabled(
     measured: Measured,
 ) -> None:
     for _ in range(2 * MOST_LATE):
@@ -74,7 +74,7 @@ def test_a_hook_that_is_slow_seldom_or_that_hides_what_was_deleted_stays_on(
     assert not measured.guard.off
 
 
-def test_a_slow_hook_within_another_is_not_the_other_ones_fault(measured: Measured) -> None:
+def test_time_in_a_nested_hook_does_not_count_for_the_outer_hook(measured: Measured) -> None:
     def inner() -> None:
         measured.run("on_message", 60)
 
@@ -84,7 +84,7 @@ def test_a_slow_hook_within_another_is_not_the_other_ones_fault(measured: Measur
     assert [hook for hook, _ in measured.reports[1:]] == ["on_message", "on_timer"]
 
 
-async def test_each_step_of_a_coroutine_is_measured_and_waiting_is_not(
+async def test_a_coroutine_is_timed_per_step_and_not_while_it_waits(
     measured: Measured,
 ) -> None:
     async def work() -> str:
@@ -100,8 +100,8 @@ async def test_each_step_of_a_coroutine_is_measured_and_waiting_is_not(
     assert measured.reports == [("narrow", False)]
 
 
-async def test_a_coroutine_is_cancelled_and_told_of_failures_as_if_nobody_measured() -> None:
-    ready, seen = asyncio.Event(), list[str]()
+async def test_a_timed_coroutine_still_receives_failures_and_cancellation() -> None:
+    ready, raised = asyncio.Event(), list[str]()
     guard, mod = Guard(lambda mod, hook, late: None), Slow(ModConfig())
 
     async def work(waiting: asyncio.Future[None]) -> None:
@@ -109,7 +109,7 @@ async def test_a_coroutine_is_cancelled_and_told_of_failures_as_if_nobody_measur
             ready.set()
             await waiting
         except BaseException as error:
-            seen.append(type(error).__name__)
+            raised.append(type(error).__name__)
             raise
 
     loop = asyncio.get_running_loop()
@@ -123,40 +123,40 @@ async def test_a_coroutine_is_cancelled_and_told_of_failures_as_if_nobody_measur
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert seen == ["KeyError", "CancelledError"]
+    assert raised == ["KeyError", "CancelledError"]
 
 
-def test_while_a_hook_holds_up_the_loop_the_log_says_in_which_function(
+def test_the_log_names_the_function_in_which_a_hook_blocks_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    written, seen = list[dict[str, object]](), threading.Event()
+    records, reported = list[dict[str, object]](), threading.Event()
 
     class Log:
         def error(self, text: str, **fields: object) -> None:
-            written.append({"text": text, **fields})
-            seen.set()
+            records.append({"text": text, **fields})
+            reported.set()
 
-    def stuck_in_here() -> bool:
-        return seen.wait(60)
+    def blocking() -> bool:
+        return reported.wait(60)
 
     monkeypatch.setattr(guards, "log", Log())
     monkeypatch.setattr(guards, "CHECK_INTERVAL_S", 0.001)
     guard, mod = Guard(lambda mod, hook, late: None), Slow(ModConfig())
     guard.start()
     try:
-        assert guard.run(0.001, mod, "on_join", stuck_in_here)
+        assert guard.run(0.001, mod, "on_join", blocking)
     finally:
         guard.stop()
-    [line] = written
+    [line] = records
     assert (line["text"], line["mod"], line["hook"]) == (
         "a mod blocks the hub",
         "slow",
         "on_join",
     )
-    assert "in stuck_in_here" in str(line["stack"])
+    assert "in blocking" in str(line["stack"])
 
 
-def test_a_report_says_how_long_it_took_and_what_follows() -> None:
+def test_a_timeout_reports_its_duration_and_consequence() -> None:
     assert str(HookTimeout(2.345, 1.0, off=False)) == "took 2.3 s, longer than 1 s"
     assert str(HookTimeout(12.0, 1.0, off=True)) == (
         "took 12 s, longer than 1 s, for the third time; it is disabled until the mod gets new "

@@ -15,13 +15,13 @@ from hubbub.mods.moderation.mod import Moderation
 Entry = str | dict[str, dict[str, JsonValue] | None]
 
 
-def test_the_built_in_mods_are_known_by_name() -> None:
+def test_built_in_mods_are_registered_by_name() -> None:
     assert find_mod("moderation").kind is Moderation
     for name in known_mods():
         assert find_mod(name).kind.name == name
 
 
-def test_a_mod_is_named_alone_or_with_its_settings() -> None:
+def test_a_mod_is_listed_by_name_or_with_settings() -> None:
     entries: list[Entry] = ["moderation", {"moderation": None}, {"moderation": {"max_length": 9}}]
     for entry, length in zip(entries, (None, None, 9), strict=True):
         (mod,) = load_mods([entry])
@@ -30,7 +30,7 @@ def test_a_mod_is_named_alone_or_with_its_settings() -> None:
 
 
 @pytest.mark.behaviour("L-3")
-def test_a_wrong_list_is_told_in_a_sentence_with_the_place() -> None:
+def test_an_invalid_list_of_mods_is_reported_with_the_position() -> None:
     wrong: list[tuple[list[Entry], str]] = [
         (["moderatoin"], "mods: there is no mod 'moderatoin'; did you mean moderation?"),
         (["zzz"], "available: "),
@@ -41,10 +41,10 @@ def test_a_wrong_list_is_told_in_a_sentence_with_the_place() -> None:
         ([{"moderation": {"on_word": "shout"}}], "mods.moderation.on_word"),
         ([{"moderation": {"words": [""]}}], "mods.moderation.words.0"),
     ]
-    for entries, says in wrong:
+    for entries, message in wrong:
         with pytest.raises(UserError) as caught:
             load_mods(entries)
-        assert says in str(caught.value)
+        assert message in str(caught.value)
 
 
 # Files ------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ from hubbub.protocol.operations import Done, Input
 
 
 class Nothing(Input):
-    """Nothing to say."""
+    """No arguments."""
 
 
 class Waves(Mod):
@@ -65,12 +65,12 @@ class Waves(Mod):
 
     @operation()
     def wave(self, call: Calling, args: Nothing) -> Done:
-        """Wave at somebody."""
+        """Wave."""
         return Done()
 
 
 class Loud(Mod):
-    """Has a name that no mod can have."""
+    """Has an invalid name."""
 
     name = "Loud!"
 
@@ -85,17 +85,17 @@ value = 5
 
 @pytest.fixture
 def file(tmp_path: Path) -> str:
-    """A file with mods, and what is none."""
+    """A file with mods and other objects."""
     path = tmp_path / "own.py"
     path.write_text(FILE, encoding="utf-8")
     return str(path)
 
 
 @pytest.mark.behaviour("M-35")
-def test_a_mod_is_found_in_a_file_and_what_is_none_is_told(file: str) -> None:
-    found = find_mod(f"{file}:Waves")
-    assert (found.kind.name, found.origin) == ("waves", file)
-    for name, says in (
+def test_a_mod_is_loaded_from_a_file_and_anything_else_is_refused(file: str) -> None:
+    waves = find_mod(f"{file}:Waves")
+    assert (waves.kind.name, waves.origin) == ("waves", file)
+    for name, message in (
         ("Wave", "there is no 'Wave' in it; did you mean Waves?"),
         ("NoMod", "is not a subclass of hubbub's Mod"),
         ("value", "is not a subclass of hubbub's Mod"),
@@ -103,14 +103,15 @@ def test_a_mod_is_found_in_a_file_and_what_is_none_is_told(file: str) -> None:
     ):
         with pytest.raises(UserError) as caught:
             find_mod(f"{file}:{name}")
-        assert says in str(caught.value)
+        assert message in str(caught.value)
+    broken = Path(file).with_name("broken.py")
     for text in ("import no_such_module", "1 / 0", "class Waves(", "raise SystemExit"):
-        Path(file).with_name("broken.py").write_text(f"{text}\n", encoding="utf-8")
+        broken.write_text(f"{text}\n", encoding="utf-8")
         with pytest.raises(UserError, match=r"broken\.py"):
-            find_mod(f"{Path(file).with_name('broken.py')}:Waves")
+            find_mod(f"{broken}:Waves")
 
 
-def test_only_allowed_mods_are_imported_and_built_in_ones_are_always_allowed(file: str) -> None:
+def test_only_built_in_and_allowed_mods_are_imported(file: str) -> None:
     Path(file).write_text("raise RuntimeError('imported')", encoding="utf-8")
     with pytest.raises(UserError, match=r"is not in network\.allow_mods.*add 'Waves' there"):
         find_mod(f"{file}:Waves", allowed=[])
@@ -123,32 +124,32 @@ def test_only_allowed_mods_are_imported_and_built_in_ones_are_always_allowed(fil
 
 
 class Base(Mod):
-    """Stands first."""
+    """Required by another mod."""
 
     name = "base"
 
 
 class Needs(Mod):
-    """Needs another."""
+    """Requires another mod."""
 
     name = "needs"
     requires = ("base",)
 
 
 class Against(Mod):
-    """Cannot be with another."""
+    """Conflicts with another mod."""
 
     name = "against"
     conflicts = ("base",)
 
 
 class Under(Mod):
-    """Its tables could be another's."""
+    """Shares a prefix of table names with another mod."""
 
     name = "base_more"
 
 
-def test_what_a_mod_needs_stands_before_it_and_some_cannot_be_in_one_network() -> None:
+def test_required_mods_come_first_and_conflicting_mods_are_refused() -> None:
     check_compatible(Needs, [Base])
     with pytest.raises(UserError, match="'needs' needs 'base', which must be listed before it"):
         check_compatible(Needs, [])
@@ -157,7 +158,7 @@ def test_what_a_mod_needs_stands_before_it_and_some_cannot_be_in_one_network() -
             check_compatible(one, [other])
 
 
-def test_permissions_are_given_to_operations_that_there_are(file: str) -> None:
+def test_permissions_apply_only_to_existing_operations(file: str) -> None:
     settings: dict[str, JsonValue] = {"permissions": {"wave": "admin"}}
     network = NetworkFile(mods=[{f"{file}:Waves": settings}])
     assert [(op.name, op.permission) for op in operations_of(network)] == [("wave", "admin")]

@@ -21,7 +21,7 @@ from hubbub.mods.files.media_types import (
 
 
 @pytest.mark.behaviour("M-116")
-def test_names_that_people_give_are_kept() -> None:
+def test_ordinary_file_names_are_accepted() -> None:
     for name in (
         "plan.md", "Übersicht 2025 (final).docx", "résumé.pdf", "報告.txt", "👩\u200d🔬.png",
         ".gitignore", "a..b", "console.log", "x" * LONGEST,
@@ -30,7 +30,7 @@ def test_names_that_people_give_are_kept() -> None:
 
 
 @pytest.mark.behaviour("M-116")
-def test_names_that_lead_elsewhere_or_deceive_are_refused() -> None:
+def test_unsafe_or_deceptive_file_names_are_refused() -> None:
     for name in (
         "../x", "../../etc/passwd", "/etc/passwd", "a/b", "a/", "..", ".", " ", "...", ". .",
         "..\\x", "\\\\host\\share", "C:\\x", "C:x", "x:stream",
@@ -45,24 +45,24 @@ def test_names_that_lead_elsewhere_or_deceive_are_refused() -> None:
         with pytest.raises(OperationError, match="name: ") as caught:
             checked_name(name)
         assert caught.value.code == "bad_request"
-        told = caught.value.message
-        assert all(unicodedata.category(c) not in ("Cc", "Cf", "Cs") for c in told), name
+        message = caught.value.message
+        assert all(unicodedata.category(c) not in ("Cc", "Cf", "Cs") for c in message), name
 
 
 @given(st.text(max_size=300))
 @pytest.mark.behaviour("M-116")
-def test_whatever_is_kept_stays_in_its_folder(name: str) -> None:
+def test_an_accepted_name_stays_in_its_folder(name: str) -> None:
     try:
-        kept = checked_name(name)
+        accepted = checked_name(name)
     except OperationError:
         return
-    assert kept == checked_name(kept)
-    assert not {"/", "\\", ":", "\0"} & {*kept, *unicodedata.normalize("NFKC", kept)}
-    assert kept.strip(". ")
-    assert len(kept.encode()) <= LONGEST * 3
+    assert accepted == checked_name(accepted)
+    assert not {"/", "\\", ":", "\0"} & {*accepted, *unicodedata.normalize("NFKC", accepted)}
+    assert accepted.strip(". ")
+    assert len(accepted.encode()) <= LONGEST * 3
 
 
-def test_the_suffix_is_what_follows_the_last_dot() -> None:
+def test_a_suffix_starts_at_the_last_dot() -> None:
     names = ("a.MD", "a.tar.gz", "README", ".gitignore", "a.")
     assert [suffix_of(name) for name in names] == [".md", ".gz", "", "", "."]
 
@@ -77,7 +77,7 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
 
 @pytest.mark.behaviour("M-117")
-def test_the_content_says_what_a_file_is() -> None:
+def test_the_content_decides_the_media_type() -> None:
     for name, claimed, head, expected in (
         ("a.png", None, PNG, "image/png"),
         ("a.png", "text/html", PNG, "image/png"),
@@ -107,7 +107,7 @@ def test_the_content_says_what_a_file_is() -> None:
 
 
 @pytest.mark.behaviour("M-117")
-def test_what_hides_a_program_or_a_text_is_refused() -> None:
+def test_content_that_contradicts_its_name_is_refused() -> None:
     for name, claimed, head in (
         ("a.png", None, ELF),
         ("a.png", None, EXE),
@@ -126,13 +126,13 @@ def test_what_hides_a_program_or_a_text_is_refused() -> None:
 
 
 @given(st.sampled_from(["a.png", "a.md", "a.docx", "a", "a.exe"]), st.binary(max_size=300))
-def test_whatever_comes_has_a_type_or_is_refused(name: str, head: bytes) -> None:
+def test_any_content_has_a_media_type_or_is_refused(name: str, head: bytes) -> None:
     with suppress(OperationError):
         assert "/" in true_type(name, None, head)
 
 
 @pytest.mark.behaviour("M-117")
-def test_a_network_takes_what_its_settings_name() -> None:
+def test_only_the_configured_types_of_files_are_accepted() -> None:
     rules: list[tuple[list[str], str, str, bool]] = [
         ([], "a.exe", OCTETS, True),
         (["image/*"], "a.png", "image/png", True),
@@ -143,5 +143,5 @@ def test_a_network_takes_what_its_settings_name() -> None:
         ([".own"], "a.own", OCTETS, True),
         (["text/markdown"], "a.markdown", "text/markdown", True),
     ]
-    for types, name, media_type, taken in rules:
-        assert is_accepted(types, name, media_type) is taken, (types, name)
+    for types, name, media_type, accepted in rules:
+        assert is_accepted(types, name, media_type) is accepted, (types, name)

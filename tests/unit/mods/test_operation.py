@@ -12,7 +12,7 @@ from hubbub.protocol.operations import Done, Input, SendResult
 
 
 class Args(Input):
-    """No field is needed."""
+    """Has no required field."""
 
     size: int = 1
     """How large."""
@@ -43,35 +43,35 @@ class Findings(BaseModel):
     all: tuple[Finding, ...]
 
 
-def test_what_comes_with_hubbub_is_described_without_making_a_schema(
+def test_core_operations_are_described_without_building_a_schema(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def make(*args: object, **more: object) -> None:
-        raise AssertionError("it is made")
+    def build(*args: object, **more: object) -> None:
+        raise AssertionError("schema built")
 
-    monkeypatch.setattr(BaseModel, "model_json_schema", make)
+    monkeypatch.setattr(BaseModel, "model_json_schema", build)
     for each in CORE_OPERATIONS:
         assert each.info().input_schema["type"] == "object"
 
     class Own(Args):
-        """That of another mod."""
+        """Belongs to another mod."""
 
-    with pytest.raises(AssertionError, match="it is made"):
+    with pytest.raises(AssertionError, match="schema built"):
         replace(measure, input=Own).info()
 
 
-def test_fields_that_an_answer_may_leave_out_are_not_told_as_required() -> None:
+def test_optional_fields_of_an_output_are_not_required_by_its_schema() -> None:
     @operation()
     def look(call: Calling, args: Args) -> Findings:
         """Look for something."""
         return Findings(first=None, all=())
 
-    told = look.info().output_schema
-    assert told["required"] == ["all"]
-    assert told["$defs"]["Finding"]["required"] == ["place"]  # type: ignore[index,call-overload]
+    schema = look.info().output_schema
+    assert schema["required"] == ["all"]
+    assert schema["$defs"]["Finding"]["required"] == ["place"]  # type: ignore[index,call-overload]
 
 
-def test_what_is_said_explicitly_counts() -> None:
+def test_explicit_arguments_override_the_defaults() -> None:
     assert (_speak.name, _speak.permission, _speak.output) == ("speak", "write", SendResult)
     assert (_speak.is_async, measure.is_async) == (True, False)
     assert (_speak.tool, _speak.idempotent) == (False, True)
@@ -101,7 +101,7 @@ def test_a_handler_without_an_input_or_an_output_is_refused_at_import() -> None:
 
 
 @pytest.mark.behaviour("P-23")
-def test_the_core_has_the_operations_of_the_protocol_and_describes_them_to_models() -> None:
+def test_core_operations_cover_the_protocol_and_describe_themselves_to_models() -> None:
     names = {declared.name for declared in CORE_OPERATIONS}
     assert len(names) == len(CORE_OPERATIONS)
     assert names >= {
@@ -117,6 +117,6 @@ def test_the_core_has_the_operations_of_the_protocol_and_describes_them_to_model
         assert info.input_schema["type"] == info.output_schema["type"] == "object"
 
 
-def test_programs_operations_are_not_offered_to_models() -> None:
+def test_operations_for_programs_are_not_offered_to_models() -> None:
     tools = {declared.name for declared in CORE_OPERATIONS if declared.tool}
     assert not tools & {"begin_turn", "record_step", "end_turn", "add_token", "revoke_tokens"}

@@ -16,7 +16,7 @@ DRAFT = Draft("ann", "human", "dm.ann.bob", "direct", "hello", recipients=("bob"
 
 
 class Hook(Mod):
-    """A mod whose hook a test gives."""
+    """A mod with the given hook."""
 
     name = "hook"
 
@@ -38,35 +38,35 @@ def shout(draft: Draft) -> Verdict:
     return Replace(draft.replace(content=f"{draft.content}!"))
 
 
-def test_without_mods_a_draft_goes_through_untouched() -> None:
+def test_a_draft_passes_unchanged_without_hooks() -> None:
     assert Pipeline().run(DRAFT) is DRAFT
     assert Pipeline([Silent(ModConfig())]).run(DRAFT) is DRAFT
 
 
-def test_each_mod_sees_what_the_one_before_made_of_it() -> None:
+def test_each_mod_receives_the_draft_of_the_mod_before() -> None:
     mods = [Hook(shout), Hook(lambda draft: PASS), Hook(shout)]
     assert Pipeline(mods).run(DRAFT).content == "hello!!"
     assert [mod.seen[0].content for mod in mods] == ["hello", "hello!", "hello!"]
 
 
 class Watcher(Hook):
-    """Looks only at what mentions somebody."""
+    """Watches only drafts with mentions."""
 
     def watches(self, draft: Draft) -> bool:
         return len(draft.mentions) > 0
 
 
-def test_a_mod_that_does_not_watch_a_message_is_not_asked_about_it() -> None:
+def test_a_mod_receives_only_drafts_that_it_watches() -> None:
     failures: list[str] = []
     mod, broken = Watcher(shout), Hook(shout)
-    broken.watches = None  # type: ignore[assignment,method-assign]  # as code of others may be
+    broken.watches = None  # type: ignore[assignment,method-assign]  # as third-party code can do
     pipeline = Pipeline([mod, broken], lambda mod, hook, error: failures.append(hook))
     assert pipeline.run(DRAFT).content == "hello!"
     assert (mod.seen, failures) == ([], ["watches"])
     assert pipeline.run(DRAFT.replace(mentions=("bob",))).content == "hello!!"
 
 
-def test_a_rejected_message_goes_no_further_and_the_reason_is_told() -> None:
+def test_a_rejection_skips_later_mods_and_reports_its_reason() -> None:
     after = Hook(shout)
     with pytest.raises(OperationError) as caught:
         Pipeline([Hook(lambda draft: Reject("not today")), after]).run(DRAFT)
@@ -76,7 +76,7 @@ def test_a_rejected_message_goes_no_further_and_the_reason_is_told() -> None:
     assert after.seen == []
 
 
-def test_what_forges_who_speaks_or_could_not_be_kept_is_no_replacement() -> None:
+def test_a_replacement_with_a_forged_sender_or_invalid_content_is_ignored() -> None:
     changes: list[tuple[object, str]] = [
         *(
             (DRAFT.replace(**{name: value}), "sender, thread or recipients")
@@ -103,18 +103,18 @@ def test_what_forges_who_speaks_or_could_not_be_kept_is_no_replacement() -> None
             )
         ),
     ]
-    for forged, says in changes:
+    for forged, reason in changes:
         failures: list[tuple[str, str]] = []
         pipeline = Pipeline(
             [Hook(lambda draft, forged=forged: Replace(forged))],  # type: ignore[misc]
-            lambda mod, hook, error, told=failures: told.append((hook, str(error))),  # type: ignore[misc]
+            lambda mod, hook, error, to=failures: to.append((hook, str(error))),  # type: ignore[misc]
         )
         assert pipeline.run(DRAFT) is DRAFT
-        [(hook, why)] = failures
-        assert (hook, says in why) == ("on_message", True), forged
+        [(hook, error)] = failures
+        assert (hook, reason in error) == ("on_message", True), forged
 
 
-def test_a_mod_may_mark_a_message_as_from_outside_and_not_take_the_mark_away() -> None:
+def test_a_mod_can_mark_a_draft_untrusted_but_not_remove_the_mark() -> None:
     failures: list[str] = []
     marked = DRAFT.replace(untrusted=True)
 
@@ -128,7 +128,7 @@ def test_a_mod_may_mark_a_message_as_from_outside_and_not_take_the_mark_away() -
     assert failures == ["on_message"]
 
 
-def test_a_mod_that_passes_has_no_operations_by_default() -> None:
+def test_a_mod_passes_drafts_and_has_no_operations_by_default() -> None:
     mod = Silent(ModConfig())
     assert mod.on_message(DRAFT) is PASS
     assert list(mod.operations()) == []

@@ -11,7 +11,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import Done
 
 
-async def test_one_at_a_time_for_each_key_in_the_order_of_arrival() -> None:
+async def test_changes_of_one_key_run_one_at_a_time_in_order_of_arrival() -> None:
     queues, order = KeyedQueues(), list[str]()
 
     async def change(document: int, name: str) -> None:
@@ -27,29 +27,29 @@ async def test_one_at_a_time_for_each_key_in_the_order_of_arrival() -> None:
     assert not len(queues)
 
 
-async def test_who_gives_up_waiting_holds_nobody_up_and_is_forgotten() -> None:
-    queues, over = KeyedQueues(), asyncio.Event()
+async def test_a_cancelled_waiter_blocks_no_other_and_is_removed() -> None:
+    queues, finish = KeyedQueues(), asyncio.Event()
 
     async def change() -> None:
         async with queues.turn(1):
-            await over.wait()
+            await finish.wait()
 
     _, impatient, patient = changes = [asyncio.create_task(change()) for _ in range(3)]
     await asyncio.sleep(0)
     impatient.cancel()
     assert len(queues) == 1
-    over.set()
+    finish.set()
     await patient
     assert isinstance((await asyncio.gather(*changes, return_exceptions=True))[1], BaseException)
     assert not len(queues)
 
 
-async def test_a_change_keeps_its_turn_until_it_is_durable_or_refused() -> None:
+async def test_a_change_holds_its_turn_until_it_is_durable_or_refused() -> None:
     queues = KeyedQueues()
 
     async def change() -> Commit:
-        async with queues.turn(1) as until:
-            return until(Commit((), Done()))
+        async with queues.turn(1) as hold:
+            return hold(Commit((), Done()))
 
     commit = await change()
     next_one = asyncio.create_task(change())

@@ -1,4 +1,4 @@
-"""When reminders come, and how they go on."""
+"""Times and recurrence of reminders."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NOW = at("2026-01-30T08:00:00+00:00")  # a Friday
 
 
 @pytest.mark.behaviour("M-201")
-def test_people_say_when_in_many_ways() -> None:
-    for said, first in (
+def test_each_notation_of_a_time_is_understood() -> None:
+    for text, first in (
         ("2026-01-31T09:00", "2026-01-31T09:00+01:00"),
         ("2026-01-31 09:00", "2026-01-31T09:00+01:00"),
         ("2026-01-31T09:00+05:00", "2026-01-31T09:00+05:00"),
@@ -38,12 +38,12 @@ def test_people_say_when_in_many_ways() -> None:
         ("0 9 * * 1-5", "2026-02-02T09:00+01:00"),
         ("*/15 * * * *", "2026-01-30T08:15+00:00"),
     ):
-        assert parse_when(said, BERLIN, NOW).next(NOW) == at(first), said
+        assert parse_when(text, BERLIN, NOW).next(NOW) == at(first), text
 
 
 @pytest.mark.behaviour("M-201")
-def test_what_is_no_time_is_told_with_what_would_be_one() -> None:
-    for said, why in (
+def test_an_invalid_time_or_zone_is_refused_with_the_reason() -> None:
+    for text, reason in (
         ("soon", "is not a time; use"),
         ("", "is not a time"),
         ("in 0s", "between one second"),
@@ -56,8 +56,8 @@ def test_what_is_no_time_is_told_with_what_would_be_one() -> None:
         ("* * * * * *", "is not a time"),
         ("25:00", "is not a time"),
     ):
-        with pytest.raises(ValueError, match=why):
-            parse_when(said, BERLIN, NOW)
+        with pytest.raises(ValueError, match=reason):
+            parse_when(text, BERLIN, NOW)
     for name in ("", "Europe", "Europe/Nope", "../../etc/passwd", "/etc/passwd"):
         with pytest.raises(ValueError, match="there is no time zone"):
             zone_of(name)
@@ -65,27 +65,27 @@ def test_what_is_no_time_is_told_with_what_would_be_one() -> None:
 
 
 @pytest.mark.behaviour("M-209")
-def test_a_time_that_the_clocks_leave_out_comes_once_all_the_same() -> None:
-    rule, found = Cron("30 2 * * *", BERLIN), list[float]()
-    after = at("2026-03-28T12:00+01:00")  # the clocks go from 2 to 3 on the 29th
+def test_a_local_time_skipped_by_a_clock_change_still_occurs_once() -> None:
+    rule, occurrences = Cron("30 2 * * *", BERLIN), list[float]()
+    after = at("2026-03-28T12:00+01:00")  # clocks go from 2 to 3 on the 29th
     for _ in range(3):
         after = rule.next(after) or 0.0
-        found.append(after)
-    assert found == [
+        occurrences.append(after)
+    assert occurrences == [
         at("2026-03-29T03:00+02:00"), at("2026-03-30T02:30+02:00"), at("2026-03-31T02:30+02:00"),
     ]  # fmt: skip
 
 
 @pytest.mark.behaviour("M-209")
-def test_a_time_that_exists_twice_comes_once() -> None:
-    rule, found = Cron("30 2 * * *", BERLIN), list[float]()
-    after = at("2026-10-24T12:00+02:00")  # the clocks go back from 3 to 2 on the 25th
+def test_a_local_time_repeated_by_a_clock_change_occurs_once() -> None:
+    rule, occurrences = Cron("30 2 * * *", BERLIN), list[float]()
+    after = at("2026-10-24T12:00+02:00")  # clocks go back from 3 to 2 on the 25th
     for _ in range(2):
         after = rule.next(after) or 0.0
-        found.append(after)
-    assert found[1] == at("2026-10-26T02:30+01:00")
-    between = at("2026-10-25T02:45+02:00")  # asked anew within the hour that comes twice
-    assert rule.next(between) == found[1]
+        occurrences.append(after)
+    assert occurrences[1] == at("2026-10-26T02:30+01:00")
+    between = at("2026-10-25T02:45+02:00")  # within the repeated hour
+    assert rule.next(between) == occurrences[1]
 
 
 MOMENTS = st.floats(NOW, NOW + 4e8)
@@ -93,7 +93,7 @@ MOMENTS = st.floats(NOW, NOW + 4e8)
 
 @pytest.mark.behaviour("M-209")
 @given(MOMENTS, st.integers(1, 10**6))
-def test_every_so_often_means_it(after: float, seconds: int) -> None:
+def test_an_interval_recurs_at_whole_multiples(after: float, seconds: int) -> None:
     rule = Every(NOW, float(seconds))
     following = rule.next(after)
     assert following is not None
@@ -106,7 +106,7 @@ FIELDS = [st.sampled_from(("*", "*/7", "0", "30", "5,45")), st.sampled_from(("*"
 
 @pytest.mark.behaviour("M-209")
 @given(MOMENTS, *FIELDS, st.sampled_from(("*", "1-5", "0")))
-def test_cron_goes_on_for_ever_and_only_forward(
+def test_a_cron_rule_recurs_forever_and_only_forward(
     after: float, minute: str, hour: str, day: str
 ) -> None:
     rule = Cron(f"{minute} {hour} * * {day}", BERLIN)
@@ -119,9 +119,9 @@ def test_cron_goes_on_for_ever_and_only_forward(
 
 @pytest.mark.behaviour("M-201")
 @given(st.text(max_size=100) | st.text("0123456789*/-,#LW: in every smhd", max_size=100))
-def test_no_text_breaks_it(said: str) -> None:
+def test_any_text_is_a_future_time_or_refused(text: str) -> None:
     try:
-        rule = parse_when(said, BERLIN, NOW)
+        rule = parse_when(text, BERLIN, NOW)
     except ValueError:
         return
     assert isinstance(rule, Once | Every | Cron)
@@ -129,7 +129,7 @@ def test_no_text_breaks_it(said: str) -> None:
 
 
 @pytest.mark.behaviour("M-210")
-def test_a_rare_time_is_looked_for_no_further_than_a_year_or_so() -> None:
+def test_the_search_for_a_rare_time_is_bounded() -> None:
     for rare in ("0 0 29 2 */7", "59 23 29 2 */8", "0 0 */31 */12 7"):
         assert parse_when(rare, BERLIN, NOW).shortest(NOW) >= 86400
 
@@ -143,52 +143,52 @@ WAITS = st.lists(st.floats(0, 5e6), min_size=1, max_size=15)
 
 
 def row(when: str, zone: str, times: int | None, until: float | None) -> ReminderRow:
-    made = ReminderRow(
+    new = ReminderRow(
         1, "ann", "", "channel.desk", "x", ("ann",), when, zone, START, 0.0, until, times
     )
-    due = made.rule.next(START)
+    due = new.rule.next(START)
     assert due is not None
-    return made._replace(due=due)
+    return new._replace(due=due)
 
 
 @pytest.mark.behaviour("M-202", "M-203", "M-209")
 @given(WHENS, ZONES, st.none() | st.integers(1, 5), st.none() | st.floats(0, 1e7), WAITS)
-def test_each_occurrence_is_a_later_one_and_none_is_in_the_past(
+def test_occurrences_increase_and_are_never_in_the_past(
     when: str, zone: str, times: int | None, until: float | None, waits: list[float]
 ) -> None:
     reminder: ReminderRow | None = row(when, zone, times, None if until is None else START + until)
-    said, now = list[float](), START
+    occurrences, now = list[float](), START
     for wait in waits:
         if reminder is None:
             break
-        now = max(now, reminder.due) + wait  # the hub may be down for long
-        said.append(reminder.due)
+        now = max(now, reminder.due) + wait  # the hub can be down for long
+        occurrences.append(reminder.due)
         reminder = after_occurrence(reminder, reminder, now)
         if reminder is not None:
             assert reminder.due > now
             assert reminder.due == reminder.rule.next(now)
             assert reschedule(reminder, now) == reminder
-    assert said == sorted(set(said))
-    assert times is None or len(said) <= times
-    assert all(until is None or due <= START + until for due in said[1:])
+    assert occurrences == sorted(set(occurrences))
+    assert times is None or len(occurrences) <= times
+    assert all(until is None or due <= START + until for due in occurrences[1:])
 
 
 @pytest.mark.behaviour("M-209")
 @given(WHENS, ZONES, st.floats(0, 1e7), st.floats(0, 1e7))
-def test_a_clock_that_was_set_back_brings_the_next_one_nearer_and_never_an_earlier_one(
+def test_a_clock_set_back_brings_the_next_occurrence_nearer_but_not_into_the_past(
     when: str, zone: str, ahead: float, back: float
 ) -> None:
     reminder = row(when, zone, None, None)
-    gone_on = after_occurrence(reminder, reminder, reminder.due + ahead)
-    if gone_on is None:
+    advanced = after_occurrence(reminder, reminder, reminder.due + ahead)
+    if advanced is None:
         return
     now = max(START, reminder.due + ahead - back)
-    seen = reschedule(gone_on, now)
-    assert now < seen.due <= gone_on.due
+    rescheduled = reschedule(advanced, now)
+    assert now < rescheduled.due <= advanced.due
 
 
 @pytest.mark.behaviour("M-209")
-def test_a_time_zone_that_is_not_known_any_more_pauses_with_the_reason() -> None:
+def test_a_time_zone_that_no_longer_exists_pauses_its_reminder() -> None:
     old = row("0 9 * * *", "UTC", None, None)._replace(zone="Mars/Base")
     assert reschedule(old, START) == old
     after = after_occurrence(old, old, START)

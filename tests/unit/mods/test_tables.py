@@ -1,4 +1,4 @@
-"""The numbered scripts of a mod's tables."""
+"""The numbered migrations of a mod's tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def put(folder: Path, *names: str) -> None:
         (folder / name).write_text(f"-- {name}", encoding="utf-8")
 
 
-def test_scripts_are_found_by_their_numbers(tmp_path: Path) -> None:
+def test_migrations_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     put(tmp_path, "0002_votes.sql", "0001_polls.sql", "README.md", "__init__.py")
     assert list(scripts_of(mod(tmp_path)).items()) == [
         (1, "-- 0001_polls.sql"),
@@ -36,7 +36,7 @@ def test_scripts_are_found_by_their_numbers(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_is_looked_for_beside_the_module_of_the_class() -> None:
+def test_a_missing_migrations_folder_is_reported_relative_to_the_mod() -> None:
     with pytest.raises(UserError) as caught:
         scripts_of(mod("no_such_tables"))
     missing = Path(__file__).parent / "no_such_tables"
@@ -46,7 +46,7 @@ def test_a_folder_is_looked_for_beside_the_module_of_the_class() -> None:
     )
 
 
-def test_numbers_begin_at_1_and_have_no_gaps(tmp_path: Path) -> None:
+def test_migrations_are_numbered_from_1_without_gaps(tmp_path: Path) -> None:
     for n, names in enumerate(
         (
             (),
@@ -64,6 +64,6 @@ def test_numbers_begin_at_1_and_have_no_gaps(tmp_path: Path) -> None:
             scripts_of(mod(folder))
 
 
-def test_all_names_of_a_mods_tables_begin_with_its_own() -> None:
+def test_the_tables_of_a_mod_are_prefixed_with_its_name() -> None:
     assert scripts_of(Mod) == {}
     assert [table_prefix(name) for name in ("polls", "to-do")] == ["polls_", "to_do_"]

@@ -1,8 +1,9 @@
-"""What people type into a search field."""
+"""Queries as people type them into a search field."""
 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing, suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,14 @@ from hubbub.mods.text_search import indexable, words_of
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=80)
 
 
-def test_a_query_becomes_words() -> None:
+def matches(text: str, query: str) -> bool:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='unicode61 remove_diacritics 2')")
+        db.execute("INSERT INTO t VALUES (?)", (indexable(text),))
+        return bool(db.execute("SELECT 1 FROM t WHERE t MATCH ?", (query,)).fetchall())
+
+
+def test_a_query_is_translated_to_a_match_expression() -> None:
     for query, match in (
         ("a b", '"a" AND "b"'),
         ('"a b" c', '"a b" AND "c"'),
@@ -30,36 +38,24 @@ def test_a_query_becomes_words() -> None:
 
 
 @given(query=TEXT, text=TEXT)
-def test_no_query_is_a_mistake_in_the_language_of_the_table(query: str, text: str) -> None:
-    with sqlite3.connect(":memory:") as db:
-        db.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='unicode61 remove_diacritics 2')")
-        db.execute("INSERT INTO t VALUES (?)", (indexable(text),))
-        try:
-            match = words_of(query).match
-        except OperationError:
-            return
-        db.execute("SELECT * FROM t WHERE t MATCH ?", (match,)).fetchall()
-    db.close()
+def test_no_query_is_a_syntax_error_in_sqlite(query: str, text: str) -> None:
+    with suppress(OperationError):
+        matches(text, words_of(query).match)
 
 
 @given(TEXT)
-def test_the_words_of_a_text_find_it(text: str) -> None:
+def test_a_text_matches_itself_as_a_query(text: str) -> None:
     try:
         words = words_of(f'"{text}"')
     except OperationError:
         return
     if len(words.wanted) > 1 or words.excluded:
-        return  # it has quotes of its own
-    with sqlite3.connect(":memory:") as db:
-        db.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='unicode61 remove_diacritics 2')")
-        db.execute("INSERT INTO t VALUES (?)", (indexable(text),))
-        found = db.execute("SELECT 1 FROM t WHERE t MATCH ?", (words.match,)).fetchall()
-    db.close()
-    assert found
+        return  # the text contains quotes
+    assert matches(text, words.match)
 
 
 @given(TEXT.filter(str.strip), st.text(max_size=2000))
-def test_a_snippet_is_short_and_in_one_line(query: str, text: str) -> None:
+def test_a_snippet_is_one_short_line(query: str, text: str) -> None:
     try:
         words = words_of(query)
     except OperationError:

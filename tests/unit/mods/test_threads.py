@@ -1,4 +1,4 @@
-"""Titles that threads have of themselves, and words that are held against a message."""
+"""Default titles of threads, and quotes compared with their message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hubbub.mods.threads.mod import MAX_TITLE, excerpt_of, is_quoted_from, title
 
 
 @pytest.mark.behaviour("M-95")
-def test_a_title_is_the_first_sentence_without_its_marks() -> None:
+def test_a_title_is_the_first_sentence_without_markup() -> None:
     for text, title in (
         ("Shall we ship it? I think so.", "Shall we ship it?"),
         ("# Plan for **Monday**\n\nFirst", "Plan for Monday"),
@@ -35,14 +35,14 @@ def test_a_title_is_one_short_line_or_none(text: str) -> None:
 
 @pytest.mark.behaviour("M-100")
 @given(st.text(max_size=400), st.integers(1, 100))
-def test_an_excerpt_stands_in_what_it_is_of(text: str, longest: int) -> None:
+def test_an_excerpt_is_quoted_from_its_text(text: str, longest: int) -> None:
     excerpt = excerpt_of(text, longest)
     assert len(excerpt) <= longest
     assert not excerpt or is_quoted_from(excerpt, text)
 
 
 @pytest.mark.behaviour("M-100")
-def test_words_count_and_marks_do_not() -> None:
+def test_a_quote_matches_by_its_words_without_markup() -> None:
     text = "I tell [you](https://example.com): *do not* do it."
     for quote in ("do not do it", "do **not** do it", "you: do not", "do it", "not"):
         assert is_quoted_from(quote, text), quote

@@ -22,16 +22,13 @@ from hubbub.mods.webhooks.settings import (
     verify,
 )
 
-HOOK: dict[str, JsonValue] = {
-    "name": "audit",
-    "url": "https://example.org/x",
-    "secret": "correct horse battery",
-}
-DOOR: dict[str, JsonValue] = {"name": "ci", "to": "channel_desk", "secret": "correct horse battery"}
+SECRET = "correct horse battery"
+HOOK: dict[str, JsonValue] = {"name": "audit", "url": "https://example.org/x", "secret": SECRET}
+ENDPOINT: dict[str, JsonValue] = {"name": "ci", "to": "channel_desk", "secret": SECRET}
 
 
 @pytest.mark.behaviour("M-256")
-def test_wrong_settings_are_told_with_their_place() -> None:
+def test_invalid_settings_are_reported_with_their_position() -> None:
     wrong: list[tuple[dict[str, JsonValue], str]] = [
         ({"hooks": [{**HOOK, "url": "ftp://x"}]}, "mods.webhooks.hooks.0.url: expected an address"),
         ({"hooks": [{**HOOK, "url": "https://"}]}, "hooks.0.url: expected an address"),
@@ -41,28 +38,31 @@ def test_wrong_settings_are_told_with_their_place() -> None:
         ({"hooks": [{**HOOK, "events": ["massage"]}]}, "hooks.0.events.0: "),
         ({"hooks": [{**HOOK, "threads": ["desk"]}]}, "hooks.0.threads.0: 'desk' is not a thread"),
         ({"hooks": [HOOK, HOOK]}, "mods.webhooks: 'audit' is listed twice"),
-        ({"inbound": {"endpoints": [DOOR, DOOR]}}, "inbound.endpoints: 'ci' is listed twice"),
+        (
+            {"inbound": {"endpoints": [ENDPOINT, ENDPOINT]}},
+            "inbound.endpoints: 'ci' is listed twice",
+        ),
         ({"inbound": {"listen": "here"}}, "inbound.listen: 'here' is not a valid address"),
         (
-            {"inbound": {"endpoints": [{**DOOR, "template": "a\n{{ body."}]}},
+            {"inbound": {"endpoints": [{**ENDPOINT, "template": "a\n{{ body."}]}},
             "inbound.endpoints.0.template: the template does not parse: line 2",
         ),
     ]
-    for settings, told in wrong:
+    for settings, message in wrong:
         with pytest.raises(UserError) as caught:
             settings_of(WebhooksMod, settings)
-        assert told in str(caught.value)
-        assert "correct horse" not in str(caught.value)
+        assert message in str(caught.value)
+        assert SECRET not in str(caught.value)
 
 
 @pytest.mark.behaviour("M-256")
-def test_secrets_are_not_shown_with_the_settings() -> None:
-    config = WebhooksConfig.model_validate({"hooks": [HOOK], "inbound": {"endpoints": [DOOR]}})
-    assert "correct horse" not in f"{config!r} {config.model_dump_json()}"
+def test_secrets_are_hidden_in_the_settings() -> None:
+    config = WebhooksConfig.model_validate({"hooks": [HOOK], "inbound": {"endpoints": [ENDPOINT]}})
+    assert SECRET not in f"{config!r} {config.model_dump_json()}"
 
 
 @pytest.mark.behaviour("M-256")
-def test_a_template_cannot_leave_its_sandbox() -> None:
+def test_a_template_cannot_escape_its_sandbox() -> None:
     for template in (
         "{{ ''.__class__.__mro__ }}",
         "{{ body.append(1) }}",
@@ -77,23 +77,20 @@ def test_a_template_cannot_leave_its_sandbox() -> None:
 
 
 @pytest.mark.behaviour("M-256")
-def test_a_long_text_is_cut() -> None:
-    given: dict[str, Any] = {"body": {"text": "x" * 10**6}}
-    assert len(render(None, given)) == MAX_CHARACTERS
-
-
-SECRET = "correct horse battery"
+def test_a_long_rendered_text_is_truncated() -> None:
+    context: dict[str, Any] = {"body": {"text": "x" * 10**6}}
+    assert len(render(None, context)) == MAX_CHARACTERS
 
 
 @pytest.mark.behaviour("M-250")
-def test_signatures_are_those_of_the_specification() -> None:
-    made = sign(
+def test_a_signature_matches_the_example_of_the_specification() -> None:
+    headers = sign(
         "whsec_plJ3nmyCDGBKInavdOK15jsl",
         "msg_loFOjxBNrRLzqYUf",
         1731705121.9,
         b'{"event_type":"ping","data":{"success":true}}',
     )
-    assert made == {
+    assert headers == {
         "webhook-id": "msg_loFOjxBNrRLzqYUf",
         "webhook-timestamp": "1731705121",
         "webhook-signature": "v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=",
@@ -102,7 +99,9 @@ def test_signatures_are_those_of_the_specification() -> None:
 
 @pytest.mark.behaviour("M-258")
 @given(st.text(min_size=1), st.binary(), st.integers(0, 2**40))
-def test_what_is_signed_is_verified(secret: str, body: bytes, now: int) -> None:
+def test_a_signature_is_valid_only_for_its_secret_body_and_time(
+    secret: str, body: bytes, now: int
+) -> None:
     try:
         secret.encode()
     except UnicodeEncodeError:
@@ -118,6 +117,6 @@ def test_what_is_signed_is_verified(secret: str, body: bytes, now: int) -> None:
 
 
 @pytest.mark.behaviour("M-258")
-def test_an_id_has_no_full_stop_lest_a_part_is_moved_into_another() -> None:
+def test_an_id_with_a_full_stop_is_refused_as_ambiguous() -> None:
     with pytest.raises(BadSignature, match="webhook-id"):
         verify(SECRET, sign(SECRET, "a.1", 5, b"x"), b"x", 5, 60)

@@ -1,4 +1,4 @@
-"""The page that says how to write a mod, done as it says."""
+"""The page on writing a mod, followed step by step."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def run(command: str, folder: Path) -> str:
 
 
 @pytest.mark.behaviour("M-31", "M-34")
-def test_who_does_what_the_page_says_has_a_mod_that_works(tmp_path: Path) -> None:
-    shown: dict[str, str] = {}
+def test_following_the_page_yields_a_working_mod(tmp_path: Path) -> None:
+    outputs: dict[str, str] = {}
     for block in blocks(PAGE):
         if block.name is not None:
             (tmp_path / block.name).write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
-            shown.update((line, run(line, tmp_path)) for line in block.text.splitlines())
-    assert "2 passed" in shown["pytest mods"]
-    about = shown["hubbub mods show mods/thanks.py:Thanks"]
+            outputs.update((line, run(line, tmp_path)) for line in block.text.splitlines())
+    assert "2 passed" in outputs["pytest mods"]
+    about = outputs["hubbub mods show mods/thanks.py:Thanks"]
     assert "Counts how often each participant is thanked." in about
     assert "thanks_count" in about
     assert "The word to count." in about
-    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 120, "it is one page"
+    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 120

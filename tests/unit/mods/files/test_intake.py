@@ -1,4 +1,4 @@
-"""Contents that come and go at the same time."""
+"""File contents that are uploaded and released at the same time."""
 
 from __future__ import annotations
 
@@ -12,45 +12,44 @@ from hubbub.mods.files.uploads import ContentManager, FilesConfig, OpenUpload
 DATA = b"the same bytes"
 
 
-class Desk:
-    """An intake with nothing around it."""
+class Contents:
+    """A content manager with its store and the hashes in use by files."""
 
     def __init__(self, folder: Path):
-        self.vault, self.files = ContentStore(folder), set[str]()
+        self.store, self.in_use = ContentStore(folder), set[str]()
         self.uploads = 0
-        self.vault.prepare(())
-        self.intake = ContentManager(self.vault, self.has)
+        self.store.prepare(())
+        self.manager = ContentManager(self.store, self.is_in_use)
 
-    def there(self, place: str = "objects") -> set[str]:
-        return {path.name for path in (self.vault.folder / place).iterdir()}
+    def stored(self, folder: str = "objects") -> set[str]:
+        return {path.name for path in (self.store.folder / folder).iterdir()}
 
-    def coming(self) -> OpenUpload:
+    def upload(self) -> OpenUpload:
         self.uploads += 1
         id = f"u{self.uploads}"
-        coming = OpenUpload(id, "ann", None, "x.md", len(DATA), None, None, untrusted=True)
-        self.vault.write(coming.id, 0, DATA)
-        return coming
+        self.store.write(id, 0, DATA)
+        return OpenUpload(id, "ann", None, "x.md", len(DATA), None, None, untrusted=True)
 
-    async def has(self, sha256: str) -> bool:
-        return sha256 in self.files
+    async def is_in_use(self, sha256: str) -> bool:
+        return sha256 in self.in_use
 
 
 @pytest.mark.behaviour("M-112")
-async def test_a_content_that_is_being_brought_stays_though_its_last_file_goes(
+async def test_a_content_being_uploaded_survives_the_release_of_its_last_file(
     tmp_path: Path,
 ) -> None:
-    desk = Desk(tmp_path)
-    sha256 = (await desk.intake.take(desk.coming(), FilesConfig())).sha256
-    await desk.intake.release(sha256)
-    assert desk.there() == {sha256}
-    again = await desk.intake.take(desk.coming(), FilesConfig())
-    await desk.intake.release(again.sha256, held=True)
-    assert desk.there() == {sha256}, "the first one still holds it"
-    desk.files.add(sha256)
-    desk.intake.unhold(sha256)
-    await desk.intake.release(sha256)
-    assert desk.there() == {sha256}, "a file has it"
-    desk.files.remove(sha256)
-    await desk.intake.release(sha256)
-    assert desk.there() == set()
-    assert desk.there("uploads") == set()
+    contents = Contents(tmp_path)
+    sha256 = (await contents.manager.take(contents.upload(), FilesConfig())).sha256
+    await contents.manager.release(sha256)
+    assert contents.stored() == {sha256}
+    again = await contents.manager.take(contents.upload(), FilesConfig())
+    await contents.manager.release(again.sha256, held=True)
+    assert contents.stored() == {sha256}, "the first upload still holds it"
+    contents.in_use.add(sha256)
+    contents.manager.unhold(sha256)
+    await contents.manager.release(sha256)
+    assert contents.stored() == {sha256}, "a file uses it"
+    contents.in_use.remove(sha256)
+    await contents.manager.release(sha256)
+    assert contents.stored() == set()
+    assert contents.stored("uploads") == set()

@@ -20,11 +20,11 @@ def mod(*rules: dict[str, Any], **settings: Any) -> Moderation:
     return Moderation(ModerationConfig.model_validate({"rules": rules, **settings}))
 
 
-def judge(content: JsonValue, *rules: dict[str, Any], **draft: Any) -> Verdict:
+def moderate(content: JsonValue, *rules: dict[str, Any], **draft: Any) -> Verdict:
     return mod(*rules).on_message(DRAFT.replace(content=content, **draft))
 
 
-def said(verdict: Verdict) -> JsonValue:
+def replaced_content(verdict: Verdict) -> JsonValue:
     assert isinstance(verdict, Replace), verdict
     return verdict.draft.content
 
@@ -33,23 +33,25 @@ def said(verdict: Verdict) -> JsonValue:
 
 
 @pytest.mark.behaviour("M-243")
-def test_what_a_pattern_matches_is_refused_or_masked() -> None:
+def test_text_matching_a_pattern_is_rejected_or_masked() -> None:
     rule = {"regex": r"\d{3}-\d{4}", "name": "phone"}
-    assert judge("call 555-1234", rule) == Reject("the text violates the rule 'phone'")
-    assert judge("call me", rule) is PASS
-    assert said(judge("call 555-1234!", {**rule, "action": "mask"})) == "call ********!"
+    assert moderate("call 555-1234", rule) == Reject("the text violates the rule 'phone'")
+    assert moderate("call me", rule) is PASS
+    assert (
+        replaced_content(moderate("call 555-1234!", {**rule, "action": "mask"})) == "call ********!"
+    )
     masked = {**rule, "action": "mask", "replacement": "[number]"}
-    assert said(judge(["555-1234", {"a": "555\u200b-1234"}], masked)) == [
+    assert replaced_content(moderate(["555-1234", {"a": "555\u200b-1234"}], masked)) == [
         "[number]",
         {"a": "[number]"},
     ]
-    assert judge("555-1234", {**rule, "reason": "no numbers"}) == Reject("no numbers")
+    assert moderate("555-1234", {**rule, "reason": "no numbers"}) == Reject("no numbers")
 
 
 @pytest.mark.behaviour("M-243")
-def test_quotes_and_names_of_attachments_are_judged_too() -> None:
+def test_rules_also_apply_to_quotes_and_attachment_names() -> None:
     rule = {"regex": "(?i)darn", "action": "mask"}
-    verdict = judge(
+    verdict = moderate(
         "fine", rule,
         quote=Quote(message_id="m1", text="Darn"),
         attachments=(Attachment(name="darn.txt", uri="file:1"),),
@@ -60,7 +62,7 @@ def test_quotes_and_names_of_attachments_are_judged_too() -> None:
 
 
 @pytest.mark.behaviour("M-244")
-def test_a_pattern_without_end_is_given_up_and_the_message_refused() -> None:
+def test_a_message_is_rejected_when_its_pattern_exceeds_the_time_limit() -> None:
     text = "y" + "a" * 60_000 + "!"
     for pattern, action in (
         (r"^y(\w+\s?)*$", "mask"),
@@ -75,20 +77,20 @@ def test_a_pattern_without_end_is_given_up_and_the_message_refused() -> None:
 
 
 @pytest.mark.behaviour("M-244", "M-398")
-def test_a_pattern_that_cannot_be_used_is_refused_with_its_place() -> None:
-    counted = (  # repetitions within each other are seen through blanks and comments
+def test_an_unusable_pattern_is_refused_with_its_position() -> None:
+    nested = (  # counted repetitions within each other, also across blanks and comments
         "(a{50}){50}{50}",
         "(((a{50}){50}){50}){50}",
         "(?:(?:a{70}){70}){70}",
         "(?x)(?:(?:a {70}) {70}) {70}",
-        "(?x)(?:(?:a{70}) # so often\n{70}) # and so often\n {70}",
+        "(?x)(?:(?:a{70}) # once\n{70}) # again\n {70}",
         r"(?x)[#](?:(?:\ {70}) {70}) {70}",
     )
-    for pattern in ("(", "[a", "(?P<1>x)", "a*", "(" * 450, "x" * 501, *counted):
+    for pattern in ("(", "[a", "(?P<1>x)", "a*", "(" * 450, "x" * 501, *nested):
         settings: dict[str, JsonValue] = {"rules": [{"words": ["x"]}, {"regex": pattern}]}
         with pytest.raises(UserError, match=r"^mods\.moderation\.rules\.1\.regex: ") as caught:
             settings_of(Moderation, settings)
-        assert pattern not in counted or "counted repetitions" in str(caught.value), pattern
+        assert pattern not in nested or "counted repetitions" in str(caught.value), pattern
     for pattern in (
         r"\d{4}-\d{4}-\d{4}-\d{4}",
         r"[\w.]{1,255}@[\w.]{1,255}",
@@ -107,46 +109,48 @@ def test_a_pattern_that_cannot_be_used_is_refused_with_its_place() -> None:
 
 
 @pytest.mark.behaviour("M-241")
-def test_links_lead_only_where_they_may() -> None:
+def test_a_link_outside_the_allowed_domains_is_rejected_or_masked() -> None:
     rule: dict[str, Any] = {"links": {"allow": ["example.org", "Bücher.example"]}}
-    for fine in (
+    for allowed in (
         "https://docs.example.org/x",
         "see example.org:443",
         "http://BÜCHER.example",
         "hi",
     ):
-        assert judge(fine, rule) is PASS, fine
+        assert moderate(allowed, rule) is PASS, allowed
     for wrong in ("https://evilexample.org", "https://example.org@evil.com", "https://examp1e.org"):
-        assert judge(wrong, rule) == Reject("a link leads to a domain that is not allowed")
+        assert moderate(wrong, rule) == Reject("a link leads to a domain that is not allowed")
     masked = {**rule, "action": "mask"}
-    assert said(judge("see https://evil.com/x?y.", masked)) == "see [link removed]."
-    assert judge("hi", rule, attachments=(Attachment(name="x", uri="https://evil.com"),)) != PASS
-    assert judge("hi", rule, attachments=(Attachment(name="x", uri="file:abc"),)) is PASS
+    assert replaced_content(moderate("see https://evil.com/x?y.", masked)) == "see [link removed]."
+    assert moderate("hi", rule, attachments=(Attachment(name="x", uri="https://evil.com"),)) != PASS
+    assert moderate("hi", rule, attachments=(Attachment(name="x", uri="file:abc"),)) is PASS
 
 
 @pytest.mark.behaviour("M-241")
-def test_links_to_denied_domains_are_refused() -> None:
+def test_a_link_to_a_denied_domain_is_rejected() -> None:
     rule = {"links": {"deny": ["evil.com", "127.0.0.1"]}}
-    assert judge("https://good.com", rule) is PASS
-    assert judge("https://a.EVIL.com.", rule) != PASS
-    assert judge("http://2130706433/", rule) != PASS
-    assert judge("any example.org", {"links": {"allow": []}}) != PASS
+    assert moderate("https://good.com", rule) is PASS
+    assert moderate("https://a.EVIL.com.", rule) != PASS
+    assert moderate("http://2130706433/", rule) != PASS
+    assert moderate("any example.org", {"links": {"allow": []}}) != PASS
 
 
 # Length, scope ----------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("M-240")
-def test_all_strings_of_content_count_for_its_length() -> None:
+def test_every_string_in_the_content_counts_towards_the_length_limit() -> None:
     rule = {"max_length": 5}
-    assert judge({"ab": ["cd", "e", 12345678]}, rule) is PASS
-    assert judge({"ab": ["cd", "ef"]}, rule) == Reject("the text has 6 characters; the limit is 5")
-    assert judge({"ab": 1}, rule, text_representation="12345") is PASS
-    assert judge({"ab": 1}, rule, text_representation="123456") != PASS
+    assert moderate({"ab": ["cd", "e", 12345678]}, rule) is PASS
+    assert moderate({"ab": ["cd", "ef"]}, rule) == Reject(
+        "the text has 6 characters; the limit is 5"
+    )
+    assert moderate({"ab": 1}, rule, text_representation="12345") is PASS
+    assert moderate({"ab": 1}, rule, text_representation="123456") != PASS
 
 
 @pytest.mark.behaviour("M-245")
-def test_a_rule_concerns_those_that_it_names() -> None:
+def test_a_rule_applies_only_within_its_threads_senders_and_exemptions() -> None:
     rule = {"words": ["darn"]}
     scopes: list[tuple[dict[str, Any], bool]] = [
         ({}, True),
@@ -158,17 +162,17 @@ def test_a_rule_concerns_those_that_it_names() -> None:
         ({"exempt": ["bob"]}, True),
         ({"exempt": ["ann"]}, False),
     ]
-    for scope, concerns in scopes:
-        assert (judge("darn", {**rule, **scope}) != PASS) == concerns, scope
+    for scope, applies in scopes:
+        assert (moderate("darn", {**rule, **scope}) != PASS) == applies, scope
     exempt = {**rule, "exempt": ["ann"]}
-    speaks: Any = {"sender_kind": "agent"}
-    assert judge("darn", exempt, sender_id="bot", sent_by="ann", **speaks) is PASS
-    assert judge("darn", exempt, sender_id="ann", sent_by="bob", **speaks) != PASS
-    assert judge("darn", rule, sender_kind="system") is PASS  # but by secrets
+    by_agent: Any = {"sender_kind": "agent"}
+    assert moderate("darn", exempt, sender_id="bot", sent_by="ann", **by_agent) is PASS
+    assert moderate("darn", exempt, sender_id="ann", sent_by="bob", **by_agent) != PASS
+    assert moderate("darn", rule, sender_kind="system") is PASS  # only secrets apply to it
 
 
 @pytest.mark.behaviour("M-245")
-def test_wrong_settings_are_told_with_their_place() -> None:
+def test_an_invalid_rule_is_reported_with_its_position() -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({}, "rules.0: a rule has exactly one of"),
         ({"words": ["x"], "max_length": 3}, "this one has words and max_length"),
@@ -194,7 +198,7 @@ def test_wrong_settings_are_told_with_their_place() -> None:
 
 
 @pytest.mark.behaviour("M-246")
-def test_the_window_slides() -> None:
+def test_the_rate_window_slides_and_forgets_silent_senders() -> None:
     window = RateWindow(2, 10.0)
     for now in (0.0, 4.0):
         assert window.wait("ann", now) == 0
@@ -205,7 +209,7 @@ def test_the_window_slides() -> None:
     window.count("ann", 10.0)
     assert window.wait("ann", 13.0) == 1.0
     assert window.wait("ann", -1000.0) == 10.0
-    window = RateWindow(2, 10.0)  # who is silent is forgotten
+    window = RateWindow(2, 10.0)
     for n in range(SWEEP):
         window.count(f"p{n}", 0.0)
     window.count("ann", 11.0)

@@ -21,12 +21,12 @@ from tests.unit.protocol.drafts import hostile_text
 pytestmark = pytest.mark.behaviour("M-242")
 
 DRAFT = Draft("ann", "human", "broadcast", "broadcast", "hello")
-# Made up, and put together here so that no scanner of repositories takes them for real ones.
+# Invented, and concatenated so that scanners of repositories do not report them as leaked.
 X = "9fK2" * 20
 AWS = "AKIA" + "Q3EGRTZ5XN7WPL2M"
 KEY = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nabc=\n-----END RSA " + "PRIVATE KEY-----"
 
-KNOWN = {
+EXAMPLES = {
     "aws key": AWS,
     "aws secret": "aws_secret_access_key = " + X[:40],
     "github token": "ghp_" + X[:36],
@@ -54,29 +54,29 @@ KNOWN = {
 }
 
 
-def kept(draft: Draft) -> Draft:
+def redacted(draft: Draft) -> Draft:
     verdict = Moderation(ModerationConfig()).on_message(draft)
     assert isinstance(verdict, Replace)
     return verdict.draft
 
 
-def test_a_secret_is_replaced_by_its_kind() -> None:
-    for kind, secret in KNOWN.items():
-        made = kept(DRAFT.replace(content=f"look: {secret}\nthanks"))
-        text = str(made.content)
+def test_each_kind_of_secret_is_redacted() -> None:
+    for kind, secret in EXAMPLES.items():
+        draft = redacted(DRAFT.replace(content=f"look: {secret}\nthanks"))
+        text = str(draft.content)
         assert f"[redacted: {kind}]" in text, kind
         assert (text[:6], text[-7:]) == ("look: ", "\nthanks")
         for part in (X[:20], "hunter2", "MIIEow", "0a1b0a1b", AWS, "YW5u", "a81Kd92"):
             assert part not in text, kind
-        assert kind in made.notes[0]
-    made = kept(DRAFT.replace(content=KNOWN["password"]))
-    assert made.content == "postgres://ann:[redacted: password]@db.example.org/x"
-    made = kept(DRAFT.replace(content=f"é {AWS[:9]}\u200b{AWS[9:]}."))
-    assert made.content == "é [redacted: aws key].", "though invisible characters are in it"
-    assert kept(DRAFT.replace(content=f"a {KEY[:-20]}")).content == "a [redacted: private key]"
+        assert kind in draft.notes[0]
+    draft = redacted(DRAFT.replace(content=EXAMPLES["password"]))
+    assert draft.content == "postgres://ann:[redacted: password]@db.example.org/x"
+    draft = redacted(DRAFT.replace(content=f"é {AWS[:9]}\u200b{AWS[9:]}."))
+    assert draft.content == "é [redacted: aws key].", "across an invisible character"
+    assert redacted(DRAFT.replace(content=f"a {KEY[:-20]}")).content == "a [redacted: private key]"
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_text_without_a_secret_passes_unchanged() -> None:
     for text in (
         "the token is in the vault, see section-4-of-the-docs",
         "token=<your-token> password=${DB_PASSWORD} secret: ********",
@@ -95,14 +95,14 @@ def test_what_is_no_secret_stays() -> None:
         assert Moderation(ModerationConfig()).on_message(DRAFT.replace(content=text)) is PASS, text
 
 
-def test_secrets_go_from_all_texts_of_a_message_and_who_is_mentioned_stays() -> None:
+def test_every_text_of_a_message_is_redacted_and_its_mentions_stay() -> None:
     content: JsonValue = {
         "deep": [{AWS: 1}, [AWS]],
         "password": "hunter2hunter2X",
         "user": "hunter2hunter2X",
         "n": 5,
     }
-    made = kept(
+    draft = redacted(
         DRAFT.replace(
             content=content,
             text_representation=f"see {AWS}",
@@ -111,30 +111,30 @@ def test_secrets_go_from_all_texts_of_a_message_and_who_is_mentioned_stays() -> 
             mentions=("bob",),
         )
     )
-    gone = "[redacted: aws key]"
-    assert made.content == {
-        "deep": [{gone: 1}, [gone]],
+    placeholder = "[redacted: aws key]"
+    assert draft.content == {
+        "deep": [{placeholder: 1}, [placeholder]],
         "password": "[redacted: secret]",
         "user": "hunter2hunter2X",
         "n": 5,
     }
-    assert made.text_representation == f"see {gone}"
-    assert made.quote == Quote(message_id="m1", text=gone)
-    [attachment] = made.attachments
+    assert draft.text_representation == f"see {placeholder}"
+    assert draft.quote == Quote(message_id="m1", text=placeholder)
+    [attachment] = draft.attachments
     assert (attachment.name, attachment.uri, attachment.size) == (
-        f"{gone}.txt", f"https://x.org/?k={gone}", 3,
+        f"{placeholder}.txt", f"https://x.org/?k={placeholder}", 3,
     )  # fmt: skip
-    assert made.mentions == ("bob",)
+    assert draft.mentions == ("bob",)
 
 
-def test_fields_that_become_the_same_are_all_kept() -> None:
-    made = kept(DRAFT.replace(content={AWS: 1, AWS[:-1] + "X": 2}))
-    assert made.content == {"[redacted: aws key]": 1, "[redacted: aws key] (2)": 2}
+def test_keys_that_become_equal_by_redaction_are_all_retained() -> None:
+    draft = redacted(DRAFT.replace(content={AWS: 1, AWS[:-1] + "X": 2}))
+    assert draft.content == {"[redacted: aws key]": 1, "[redacted: aws key] (2)": 2}
 
 
-def test_secrets_of_the_hub_itself_go_too_and_can_be_refused_or_let_through() -> None:
+def test_messages_of_the_hub_follow_the_setting_for_secrets() -> None:
     draft = DRAFT.replace(sender_kind="system", content=AWS)
-    assert kept(draft).content == "[redacted: aws key]"
+    assert redacted(draft).content == "[redacted: aws key]"
     verdict = Moderation(ModerationConfig(secrets="reject")).on_message(draft)
     assert isinstance(verdict, Reject)
     assert AWS not in verdict.reason
@@ -142,16 +142,16 @@ def test_secrets_of_the_hub_itself_go_too_and_can_be_refused_or_let_through() ->
 
 
 @given(hostile_text())
-def test_secrets_lie_apart_within_any_text(text: str) -> None:
-    spoken = f"{text} {AWS} {text}"
-    found = secrets_in(spoken)
-    assert found
-    ends = [0, *(each.span[1] for each in found)]
-    assert all(end <= each.span[0] < each.span[1] for end, each in zip(ends, found, strict=False))
-    assert AWS not in str(kept(DRAFT.replace(content=spoken)).content)
+def test_detected_secrets_never_overlap(text: str) -> None:
+    message = f"{text} {AWS} {text}"
+    spans = [each.span for each in secrets_in(message)]
+    assert spans
+    ends = [0, *(end for _, end in spans)]
+    assert all(before <= start < end for before, (start, end) in zip(ends, spans, strict=False))
+    assert AWS not in str(redacted(DRAFT.replace(content=message)).content)
 
 
-# Forms in one piece, which take too long to look for in a long text as they stand.
+# The full patterns, too slow for a long text.
 WHOLE = {
     "aws secret": re.compile(
         r"aws[\w.\s-]{0,24}(?:secret|key)[\w.\s-]{0,24}[\"']?\s*[:=]{1,2}>?\s*[\"']?"
@@ -169,15 +169,15 @@ WHOLE = {
     ),
 }
 PIECES = [
-    *KNOWN.values(), *(hint for kind in secrets._KINDS for hint in kind.hints),
+    *EXAMPLES.values(), *(hint for kind in secrets._KINDS for hint in kind.hints),
     "secret", "token", "passwd", "pwd", "credential", "aws", "key", "is", "eyJ", X[:11],
     X[:40], "a81Kd92-0fLq77", " ", "\t\t", ":", "=", "=>", '"', "'", ".", "-", "_", "a", "é", "\n",
 ]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_no_text_with_a_secret_is_ruled_out_beforehand(text: str) -> None:
-    """What is looked for only where there is a hint of it is what a search everywhere finds."""
+def test_a_search_by_hints_misses_no_secret_that_a_full_search_detects(text: str) -> None:
+
     expected = {(kind.name, span) for kind in secrets._KINDS for span in kind.find(text)}
     expected |= {("secret", span) for span in secrets._guessed(text)}
     for name, pattern in WHOLE.items():
@@ -188,39 +188,30 @@ def test_no_text_with_a_secret_is_ruled_out_beforehand(text: str) -> None:
     assert covered >= {place for _, span in expected for place in range(*span)}
 
 
-def test_no_hint_is_left_out_of_the_look_that_all_messages_get() -> None:
+def test_the_quick_check_recognizes_every_hint() -> None:
     words = ("api-key", "access_key", "secret", "token", "passwd", "password", "passphrase", "pwd")
     for hint in (*chain(*secrets.HINTS.values()), *(f"{word} 1" for word in words)):
         assert may_have_secret(f"so {hint} it is: /"), hint
     assert not may_have_secret("so it is, Ann: the task of 9:30 in New York is done - by bob_2")
 
 
-@pytest.mark.slow  # it compares times
-def test_no_text_takes_much_longer_than_it_is_long() -> None:
+@pytest.mark.slow  # compares CPU times
+def test_the_search_for_secrets_takes_linear_time() -> None:
     def used(unit: str, size: int) -> float:
         text = unit * (size // len(unit))
-        found = []
+        durations = []
         for _ in range(3):
-            began = time.thread_time()
+            start = time.thread_time()
             secrets_in(text)
-            found.append(time.thread_time() - began)
-        return min(found)
+            durations.append(time.thread_time() - start)
+        return min(durations)
 
-    units = (
-        "-eyJ",
-        "aws key" + " " * 90,
-        "a_token_",
-        "token=abcd1234 ",
-        "a://b:",
-        "é",
-        "\u200b",
-        "sk-aa",
-    )
-    for unit in units:  # eight times the text; by its square it would be 64 times as long
+    units = ("-eyJ", "aws key" + " " * 90, "a_token_", "token=abcd1234 ", "a://b:", "é", "\u200b")
+    for unit in (*units, "sk-aa"):  # eight times the text: quadratic would be 64 times the time
         assert used(unit, 64_000) < 20 * used(unit, 8_000), unit
 
 
-def test_a_long_message_is_judged_beside_the_others() -> None:
+def test_a_message_takes_long_when_one_text_exceeds_the_threshold() -> None:
     mod = Moderation(ModerationConfig())
     assert not mod.takes_long(DRAFT.replace(content="x" * LONG))
     assert mod.takes_long(DRAFT.replace(content="x" * (LONG + 1)))

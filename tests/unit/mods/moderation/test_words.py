@@ -1,4 +1,4 @@
-"""Words and links, found whatever they are disguised as."""
+"""Disguised words and links."""
 
 from __future__ import annotations
 
@@ -26,52 +26,52 @@ from tests.unit.protocol.drafts import hostile_text
 DRAFT = Draft("ann", "human", "dm.ann.bob", "direct", "hello", recipients=("bob",))
 
 
-def judge(text: str, *words: str, **settings: Any) -> Any:
+def moderate(text: str, *words: str, **settings: Any) -> Any:
     config = ModerationConfig(words=words, **settings)
     return Moderation(config).on_message(DRAFT.replace(content=text))
 
 
 def masked(text: str, *words: str) -> str:
-    verdict = judge(text, *words, on_word="mask")
+    verdict = moderate(text, *words, on_word="mask")
     assert isinstance(verdict, Replace)
     return str(verdict.draft.content)
 
 
 @pytest.mark.behaviour("M-2")
-def test_a_text_may_be_as_long_as_the_limit() -> None:
-    assert judge("x" * 10**5) is PASS
+def test_a_text_longer_than_the_limit_is_rejected() -> None:
+    assert moderate("x" * 10**5) is PASS
     for length in (4, 5):
-        assert judge("x" * length, max_length=5) is PASS
+        assert moderate("x" * length, max_length=5) is PASS
     long = Reject("the text has 6 characters; the limit is 5")
-    assert judge("x" * 6, max_length=5) == long
+    assert moderate("x" * 6, max_length=5) == long
 
 
 @pytest.mark.behaviour("M-2", "M-240")
-def test_a_word_is_found_whatever_it_is_disguised_as_and_not_inside_others() -> None:
+def test_a_disguised_word_is_detected_but_not_inside_another_word() -> None:
     words = ("darn", "c++", "cop", "का", "hobo")
     for text in (
         *("darn", "Darn it", "oh, DARN!", "(darn)", "x\ndarn", "c++ rules"),
-        "da\u200brn",  # a space without width
+        "da\u200brn",  # zero-width space
         "d\u00ada\u2060r\ufeffn",
         "ｄａｒｎ",  # full width
         "𝓭𝓪𝓻𝓷",  # styled
         "d̶a̶r̶n̶",  # struck through
-        "dаrn",  # with a Cyrillic а
-        "DАRN",  # and a large one
+        "dаrn",  # Cyrillic а
+        "DАRN",  # Cyrillic capital А
         "say dаrn. да",
     ):
-        assert isinstance(judge(text, *words), Reject), text
+        assert isinstance(moderate(text, *words), Reject), text
     for text in (
         *("darning", "undarn", "da rn", "c+", "dArné"),
         *("сор в избе", "dárn", "ново да", "की", "darnе-ё"),
     ):
-        assert judge(text, *words) is PASS, text
-    assert judge("какой СОР в избе", "сор") is not PASS
-    assert judge("E\u0301TE\u0301 2024", "été") is not PASS
+        assert moderate(text, *words) is PASS, text
+    assert moderate("какой СОР в избе", "сор") is not PASS
+    assert moderate("E\u0301TE\u0301 2024", "été") is not PASS
 
 
 @pytest.mark.behaviour("M-2", "M-240")
-def test_a_mask_covers_the_word_and_its_disguise_in_all_texts_and_nothing_else() -> None:
+def test_a_mask_covers_exactly_the_disguised_word_in_every_text() -> None:
     assert masked("Darn, a darned DARN", "darn") == "****, a darned ****"
     assert masked("darn it all", "darn", "darn it") == "******* all"
     assert masked("é da\u200brn! ｄａｒｎ", "darn") == "é *****! ****"
@@ -86,10 +86,10 @@ def test_a_mask_covers_the_word_and_its_disguise_in_all_texts_and_nothing_else()
 @pytest.mark.behaviour("M-2", "M-240")
 @given(hostile_text())
 def test_masking_keeps_the_length_and_removes_the_word(text: str) -> None:
-    spoken = f"{text} darn {text}"
-    kept = masked(spoken, "darn")
-    assert len(kept) == len(spoken)
-    assert judge(kept, "darn") is PASS
+    message = f"{text} darn {text}"
+    masked_text = masked(message, "darn")
+    assert len(masked_text) == len(message)
+    assert moderate(masked_text, "darn") is PASS
     for form in (plain(text), caseless(plain(text)), folded(caseless(plain(text)))):
         assert len(form.origins) == len(form.text) + 1
         assert list(form.origins) == sorted(form.origins)
@@ -98,7 +98,7 @@ def test_masking_keeps_the_length_and_removes_the_word(text: str) -> None:
         assert 0 <= start < end <= len(text)
 
 
-def test_places_that_overlap_are_one() -> None:
+def test_overlapping_spans_are_merged() -> None:
     assert merge_spans([(4, 6), (0, 2), (1, 3), (3, 4), (5, 5)]) == [(0, 3), (3, 4), (4, 6)]
     assert replace_spans("abcdef", [(4, 6), (1, 3), (2, 3)], "-") == "a-d-"
 
@@ -111,7 +111,7 @@ def hosts(text: str) -> list[str]:
 
 
 @pytest.mark.behaviour("M-241")
-def test_a_link_is_found_whatever_it_is_disguised_as() -> None:
+def test_a_disguised_link_is_detected() -> None:
     for text in (
         "https://evil.com",
         "see HTTPS://EVIL.COM/path?x#y.",
@@ -140,12 +140,12 @@ def test_a_link_is_found_whatever_it_is_disguised_as() -> None:
         "12:30",
     ):  # fmt: skip
         assert hosts(text) == [], text
-    assert hosts("https://gооgle.com") == ["xn--ggle-55da.com"], "of another script"
+    assert hosts("https://gооgle.com") == ["xn--ggle-55da.com"], "Cyrillic о"
     assert hosts("https://bücher.example") == ["xn--bcher-kva.example"]
 
 
 @pytest.mark.behaviour("M-241")
-def test_an_address_is_known_in_all_its_forms() -> None:
+def test_a_host_is_recognized_in_every_notation() -> None:
     for link in ("http://2130706433/", "http://0x7f.1", "http://127.1:80", "//127.0.0.1"):
         assert host_of(link) == "127.0.0.1", link
     for link in ("https://evil.org%2f.good.com", "https://[::zz]", "https://" + "a" * 70 + ".com"):
