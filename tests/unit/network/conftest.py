@@ -1,4 +1,4 @@
-"""What tests of the store's parts share."""
+"""The database that tests of the store share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hubbub.network.store.migrate import migrate
 
 @pytest.fixture
 def db() -> Iterator[sqlite3.Connection]:
-    """A new database in memory, with all tables."""
+    """A new in-memory database with all tables."""
     db = sqlite3.connect(":memory:", isolation_level=None)
     migrate(db, "a test's database")
     yield db

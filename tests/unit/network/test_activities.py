@@ -1,4 +1,4 @@
-"""What agents are doing at the moment is what they said last."""
+"""The current activities of agents, from their latest signals."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pydantic import JsonValue
 from hubbub.network.notifications import MAX_BYTES, MAX_THREADS, Activities
 
 
-def told(activities: Activities) -> dict[tuple[str, str], JsonValue]:
+def shown(activities: Activities) -> dict[tuple[str, str], JsonValue]:
     return {(each.agent, each.thread_id): each.data for each in activities}
 
 
-def test_who_names_no_state_is_idle_and_any_other_data_is_work() -> None:
+def test_data_without_a_state_means_idle_and_any_other_data_means_working() -> None:
     idle: list[JsonValue] = [None, False, "", "idle", {}, {"state": None}, {"state": "idle"}]
     work: list[JsonValue] = [True, 7, ["a"], "typing away", {"state": 3}]
     for data in (*idle, *work):
@@ -21,15 +21,15 @@ def test_who_names_no_state_is_idle_and_any_other_data_is_work() -> None:
         activities.note("bot", "two", "busy", 1.0)
         activities.note("bot", "one", data, 1.0)
         expected = {("bot", "one"): data} if data in work else {}
-        assert told(activities) == {("bot", "two"): "busy", **expected}
+        assert shown(activities) == {("bot", "two"): "busy", **expected}
 
 
-def test_what_is_remembered_is_short_and_of_the_latest_threads() -> None:
+def test_stored_activities_are_bounded_in_size_and_threads() -> None:
     activities = Activities()
     activities.note("bot", "one", {"state": "thinking", "of": "x" * MAX_BYTES}, 1.0)
-    assert told(activities) == {("bot", "one"): {"state": "thinking"}}
+    assert shown(activities) == {("bot", "one"): {"state": "thinking"}}
     activities.note("bot", "one", "y" * (2 * MAX_BYTES), 1.0)
-    assert told(activities) == {("bot", "one"): {"state": "y" * MAX_BYTES}}
+    assert shown(activities) == {("bot", "one"): {"state": "y" * MAX_BYTES}}
     activities = Activities()
     for n in range(MAX_THREADS + 5):
         activities.note("bot", f"t{n}", "busy", float(n))
@@ -37,19 +37,19 @@ def test_what_is_remembered_is_short_and_of_the_latest_threads() -> None:
     assert list(activities.working()) == [("bot", 0.0)]
 
 
-says = st.tuples(
+SIGNALS = st.tuples(
     st.sampled_from(("ann", "bob")),
     st.sampled_from(("one", "two", None)),
     st.sampled_from(("thinking", "idle")),
 )
 
 
-@given(st.lists(says, max_size=30))
-def test_the_changes_alternate_and_agree_with_what_is_remembered(
-    said: list[tuple[str, str | None, str]],
+@given(st.lists(SIGNALS, max_size=30))
+def test_changes_alternate_and_agree_with_the_stored_activities(
+    signals: list[tuple[str, str | None, str]],
 ) -> None:
     activities, working = Activities(), set[str]()
-    for at, (agent, thread, state) in enumerate(said):
+    for at, (agent, thread, state) in enumerate(signals):
         if thread is None:
             change = activities.clear(agent)
         else:

@@ -1,4 +1,4 @@
-"""What an agent did about a message, as the record of its turn tells it."""
+"""An agent's answer to a message, derived from the record of its turn."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ import pytest
 
 from hubbub.network.services.receipts import WakeAnswer, answer_to
 from hubbub.network.stored import StoredTurn
-from hubbub.protocol.turns import (
-    Outcome,
-    Steering,
-    Step,
-    ToolCallRecord,
-    TurnEnd,
-    TurnStart,
-)
+from hubbub.protocol.turns import Outcome, Steering, Step, ToolCallRecord, TurnEnd, TurnStart
 
 pytestmark = pytest.mark.behaviour("H-102")
 
@@ -47,17 +40,17 @@ def called(n: int, name: str, *, result: str | None = "ok", error: str | None = 
     return Step(n=n, calls=(call,))
 
 
-def test_what_woke_a_turn_stands_in_its_first_prompt() -> None:
+def test_a_waking_message_is_in_the_first_prompt_of_its_turn() -> None:
     assert answer_to(4, turn()) == WakeAnswer(1, None, None)
     assert answer_to(4, turn(sent=(9,))) == WakeAnswer(1, "answered", None)
     assert answer_to(4, turn(sent=(9,), end="finished")) == WakeAnswer(1, "answered", "finished")
 
 
-def test_a_turn_that_ends_without_a_word_was_silent() -> None:
+def test_a_turn_that_ends_without_a_message_was_silent() -> None:
     assert answer_to(4, turn(Step(n=1), end="max_steps")) == WakeAnswer(1, "silent", "max_steps")
 
 
-def test_a_message_that_was_let_in_is_answered_by_what_is_said_after_it() -> None:
+def test_a_steering_message_is_answered_by_a_later_message() -> None:
     steps = (Step(n=1), steered(2, 6, 7), Step(n=3))
     assert answer_to(6, turn(*steps, sent=(5,))) == WakeAnswer(2, None, None)
     assert answer_to(6, turn(*steps, sent=(5,), end="finished")) == WakeAnswer(
@@ -66,13 +59,13 @@ def test_a_message_that_was_let_in_is_answered_by_what_is_said_after_it() -> Non
     assert answer_to(7, turn(*steps, sent=(5, 8))) == WakeAnswer(2, "answered", None)
 
 
-def test_a_message_that_no_prompt_has_shown_yet_has_no_answer() -> None:
+def test_a_message_that_is_in_no_prompt_yet_has_no_answer() -> None:
     assert answer_to(6, turn(Step(n=1), sent=(9,))) == WakeAnswer()
     ended = turn(Step(n=1), sent=(9,), end="cancelled")
     assert answer_to(6, ended) == WakeAnswer(None, None, "cancelled")
 
 
-def test_declining_is_more_than_an_answer() -> None:
+def test_a_successful_decline_takes_precedence_over_an_answer() -> None:
     done = turn(Step(n=1), called(2, "decline"), sent=(5,), end="finished")
     assert answer_to(4, done) == WakeAnswer(1, "declined", "finished")
     failed = turn(called(1, "decline", error="invalid_arguments"), end="finished")
@@ -81,7 +74,7 @@ def test_declining_is_more_than_an_answer() -> None:
     assert answer_to(4, undone) == WakeAnswer(1, None, None)
 
 
-def test_declining_something_earlier_is_not_declining_what_came_later() -> None:
+def test_a_decline_does_not_apply_to_a_later_steering_message() -> None:
     steps = (called(1, "decline"), steered(2, 6))
     assert answer_to(6, turn(*steps, sent=(5, 9), end="finished")).answer == "answered"
     assert answer_to(4, turn(*steps, sent=(5, 9), end="finished")).answer == "declined"

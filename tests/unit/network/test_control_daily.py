@@ -1,4 +1,4 @@
-"""The accounts of a day."""
+"""Daily budget accounts."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def daily(**budgets: DailyBudget) -> Daily:
 
 
 @pytest.mark.behaviour("H-6")
-def test_a_network_without_limits_counts_nothing() -> None:
+def test_without_daily_limits_nothing_is_counted() -> None:
     none = daily()
     none.wake("a", 1, 1000)
     assert (none.limited, none.refuses("a", 1), none.used("a", 1)) == (False, None, [])
 
 
 @pytest.mark.behaviour("H-6")
-def test_a_limit_is_of_the_network_each_thread_or_each_agent() -> None:
+def test_a_daily_limit_applies_to_the_network_each_thread_or_each_agent() -> None:
     cases: list[tuple[str, tuple[str, int] | None]] = [
         ("network", None),
         ("thread", ("a", 2)),
         ("agent", ("b", 1)),
     ]
-    for whose, spared in cases:
+    for whose, unaffected in cases:
         accounts = daily(**{whose: DailyBudget(wakes=2)})
         accounts.wake("a", 1)
         assert accounts.refuses("a", 1) is None
@@ -41,14 +41,14 @@ def test_a_limit_is_of_the_network_each_thread_or_each_agent() -> None:
         assert reached is not None
         assert (reached.whose, reached.limit, reached.used, reached.of) == (whose, "wakes", 2, 2)
         assert reached.reason == Reason(f"daily_{whose}")
-        if spared is not None:
-            assert accounts.refuses(*spared) is None
+        if unaffected is not None:
+            assert accounts.refuses(*unaffected) is None
         accounts.wake("a", 1, -1)
         assert accounts.refuses("a", 1) is None
 
 
 @pytest.mark.behaviour("H-6")
-def test_an_agents_own_limits_replace_the_common_ones() -> None:
+def test_an_agents_own_daily_limits_replace_the_common_ones() -> None:
     common = DailyBudgets(agent=DailyBudget(tokens=10))
     accounts = Daily(common, {"a": DailyBudget(usd=1.0)}, NOON)
     for agent in ("a", "b"):
@@ -62,7 +62,7 @@ def test_an_agents_own_limits_replace_the_common_ones() -> None:
 
 
 @pytest.mark.behaviour("H-6")
-def test_a_new_day_begins_with_what_is_still_reserved() -> None:
+def test_a_new_day_starts_with_only_the_open_reservations() -> None:
     accounts = daily(network=DailyBudget(tokens=100))
     accounts.spend("a", 1, Cost(60, 0))
     accounts.reserve("a", 1, 30, 0.0)
@@ -76,7 +76,7 @@ def test_a_new_day_begins_with_what_is_still_reserved() -> None:
 
 
 @pytest.mark.behaviour("H-9")
-def test_what_the_store_has_of_today_is_counted() -> None:
+def test_spending_stored_today_is_counted_after_a_restart() -> None:
     accounts = daily(thread=DailyBudget(wakes=5, tokens=100))
     rows = [
         StoredSpending(day_of(NOON), "a", 1, 2, 1, 30, 10, 0.0),
@@ -89,7 +89,7 @@ def test_what_the_store_has_of_today_is_counted() -> None:
 
 
 @pytest.mark.behaviour("H-7")
-def test_a_question_must_fit_into_all_of_them() -> None:
+def test_an_estimate_is_checked_against_every_daily_limit() -> None:
     cases: list[tuple[int, list[str]]] = [(70, []), (71, ["agent"]), (91, ["network", "agent"])]
     for tokens, whose in cases:
         accounts = daily(network=DailyBudget(tokens=120), agent=DailyBudget(tokens=100))

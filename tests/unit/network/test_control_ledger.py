@@ -1,4 +1,4 @@
-"""An interaction's account: limits, what is used, what is reserved."""
+"""The budget account of an interaction: limits, usage and reservations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def account(*, halved: bool = False, **budgets: float | None) -> BudgetAccount:
 
 
 @pytest.mark.behaviour("H-3")
-def test_half_of_a_limit_is_at_least_one() -> None:
+def test_a_halved_limit_is_at_least_one() -> None:
     budgets = Budgets(hops=1, wakes=1, fan_out=3, agents=None, wall_clock=1.0, tokens=1, usd=0.5)
     assert budgets.halved() == Budgets(
         hops=1, wakes=1, fan_out=1, agents=None, wall_clock=0.5, tokens=1, usd=0.25
@@ -23,7 +23,7 @@ def test_half_of_a_limit_is_at_least_one() -> None:
 
 
 @pytest.mark.behaviour("H-1", "H-10")
-def test_wakes_and_agents_are_counted_and_a_wake_taken_back_leaves_nothing() -> None:
+def test_wakes_and_agents_are_counted_and_unwake_reverts_a_wake() -> None:
     ledger = account(wakes=2)
     for refused in (None, None, "wakes", "wakes"):
         assert ledger.refuses("bot") == refused
@@ -41,7 +41,7 @@ def test_wakes_and_agents_are_counted_and_a_wake_taken_back_leaves_nothing() -> 
 
 
 @pytest.mark.behaviour("H-1", "H-7")
-def test_time_tokens_and_money_are_barriers_with_what_is_reserved() -> None:
+def test_time_tokens_and_money_are_barriers_that_include_reservations() -> None:
     for now, barrier in ((1059, None), (1060, None), (1060.1, "wall_clock")):
         assert account(wall_clock=60).barrier(now) == barrier
     for reserved in (0, 30):
@@ -50,21 +50,21 @@ def test_time_tokens_and_money_are_barriers_with_what_is_reserved() -> None:
             ledger.spend(Cost(tokens - reserved, 0))
             ledger.reserved_tokens = reserved
             assert ledger.barrier(1000) == barrier
-    for estimate, broken in ((9, ()), (10, ()), (11, ("tokens",))):
+    for estimate, exceeded in ((9, ()), (10, ()), (11, ("tokens",))):
         ledger = account(tokens=100)
         ledger.spend(Cost(40, 50))
-        assert ledger.exceeded_by(estimate, 5.0) == broken
+        assert ledger.exceeded_by(estimate, 5.0) == exceeded
     ledger = account(usd=0.3)
     ledger.spend(Cost(0, 0, 0.1))
     ledger.reserved_usd = 0.1
-    assert ledger.exceeded_by(0, 0.1) == (), "0.1 + 0.1 + 0.1 is a little more than 0.3"
+    assert ledger.exceeded_by(0, 0.1) == (), "the rounding error of 0.1 + 0.1 + 0.1 does not count"
     assert ledger.exceeded_by(0, 0.1001) == ("usd",)
     ledger.reserved_usd = 0.2
     assert ledger.barrier(1000) == "usd"
 
 
 @pytest.mark.behaviour("H-11")
-def test_what_is_used_is_told_of_the_limits_that_there_are() -> None:
+def test_usage_is_reported_for_configured_limits_only() -> None:
     ledger = account(wakes=None, tokens=100, agents=4)
     ledger.wake("one")
     ledger.spend(Cost(3, 4, 0.5))

@@ -1,4 +1,4 @@
-"""What the hub says when a limit stands in the way."""
+"""Notices of the hub about reached limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hubbub.network.services.budgets.notices import BudgetNotices, Notice, reach
 from hubbub.network.threads import Threads
 from hubbub.protocol.spending import LIMITS, LimitName, Whose
 
-TOLD: list[tuple[LimitName, float, float, str]] = [
+NOTICES: list[tuple[LimitName, float, float, str]] = [
     ("hops", 8, 8, "gone through 8 messages in a row, its limit"),
     ("wakes", 64, 64, "started 64 turns, its limit"),
     ("wall_clock", 1801, 1800, "run for 30 minutes, its limit"),
@@ -23,17 +23,17 @@ TOLD: list[tuple[LimitName, float, float, str]] = [
 
 
 @pytest.mark.behaviour("H-2")
-def test_a_notice_names_the_limit_and_the_remedy() -> None:
-    for limit, used, of, said in TOLD:
+def test_a_budget_notice_names_the_limit_and_the_remedy() -> None:
+    for limit, used, of, phrase in NOTICES:
         for person in (True, False):
             text = reached_text(limit, used, of, person=person)
-            assert said in text
+            assert phrase in text
             assert text.endswith(f"or raise network.budgets.{limit}.")
             assert ("Write again to continue" in text) == person
 
 
 @pytest.mark.behaviour("H-2", "H-3")
-def test_every_limit_has_its_notice_where_it_stood_in_the_way(snapshot: SnapshotAssertion) -> None:
+def test_each_limit_posts_its_notice(snapshot: SnapshotAssertion) -> None:
     posted: list[Notice] = []
     threads = Threads()
     thread = threads.ensure("channel.dev")

@@ -7,22 +7,17 @@ from websockets.frames import Frame, Opcode
 from hubbub.network.connection import FrameSplitter
 
 MAX = 70_000
-Seen = list[tuple[str, bytes]]
+Calls = list[tuple[str, bytes]]
 
 
-def splitter() -> tuple[FrameSplitter, Seen]:
-    seen: Seen = []
-
-    def text(payload: bytes) -> None:
-        seen.append(("text", payload))
-
-    def other(data: bytes) -> None:
-        seen.append(("other", data))
-
-    def not_text() -> None:
-        seen.append(("not text", b""))
-
-    return FrameSplitter(text, other, not_text, MAX), seen
+def splitter() -> tuple[FrameSplitter, Calls]:
+    calls: Calls = []
+    return FrameSplitter(
+        text=lambda payload: calls.append(("text", payload)),
+        other=lambda data: calls.append(("other", data)),
+        not_text=lambda: calls.append(("not text", b"")),
+        max_bytes=MAX,
+    ), calls
 
 
 def wire(opcode: Opcode, payload: bytes, *, fin: bool = True, mask: bool = True) -> bytes:
@@ -43,10 +38,10 @@ FRAMES = st.lists(
 
 
 @given(FRAMES, st.data())
-def test_however_the_stream_is_cut_the_same_frames_come_out(
+def test_frames_do_not_depend_on_how_the_stream_is_chunked(
     frames: list[tuple[Opcode, bytes, bool]], data: st.DataObject
 ) -> None:
-    stream, expected = b"", Seen()
+    stream, expected = b"", Calls()
     for opcode, payload, fin in frames:
         if opcode in (Opcode.PING, Opcode.CLOSE):
             payload, fin = payload[:125], True
@@ -59,52 +54,47 @@ def test_however_the_stream_is_cut_the_same_frames_come_out(
         else:
             expected.append(("not text", b""))
     cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=12), label="cuts")
-    under_test, seen = splitter()
+    under_test, calls = splitter()
     start = 0
     for cut in [*sorted(cuts), len(stream)]:
         under_test.feed(stream[start:cut])
         start = cut
-    assert seen == expected
+    assert calls == expected
     assert not under_test.giving_up
 
 
 @given(st.integers(1, 200))
-def test_byte_by_byte_nothing_is_handed_over_too_early(size: int) -> None:
-    under_test, seen = splitter()
+def test_a_frame_is_passed_on_only_with_its_last_byte(size: int) -> None:
+    under_test, calls = splitter()
     encoded = wire(Opcode.TEXT, b"y" * size)
     for byte in encoded[:-1]:
         under_test.feed(bytes([byte]))
-        assert seen == []
+        assert calls == []
     under_test.feed(encoded[-1:])
-    assert seen == [("text", b"y" * size)]
+    assert calls == [("text", b"y" * size)]
 
 
-def test_from_a_frame_that_is_too_large_on_the_library_reads_by_itself() -> None:
-    under_test, seen = splitter()
+def test_the_library_takes_over_from_the_first_oversized_frame() -> None:
+    under_test, calls = splitter()
     large, after = wire(Opcode.TEXT, b"z" * (MAX + 1)), wire(Opcode.TEXT, b"after")
     under_test.feed(wire(Opcode.TEXT, b"before") + large[:100])
     under_test.feed(large[100:] + after)
-    assert seen[0] == ("text", b"before")
-    assert b"".join(data for _, data in seen[1:]) == large + after
+    assert calls[0] == ("text", b"before")
+    assert b"".join(data for _, data in calls[1:]) == large + after
     assert under_test.giving_up
 
 
-def test_from_a_frame_without_a_mask_on_the_library_reads_by_itself() -> None:
-    under_test, seen = splitter()
-    under_test.feed(wire(Opcode.TEXT, b"bare", mask=False))
-    assert under_test.giving_up
-    assert seen == [("other", wire(Opcode.TEXT, b"bare", mask=False))]
-
-
-def test_a_length_that_lies_is_left_to_the_library() -> None:
-    under_test, seen = splitter()
-    under_test.feed(b"\x81\xff" + b"\xff" * 8 + b"maskdata")
-    assert under_test.giving_up
-    assert seen == [("other", b"\x81\xff" + b"\xff" * 8 + b"maskdata")]
+def test_the_library_takes_over_from_an_unmasked_or_invalid_frame() -> None:
+    invalid_length = b"\x81\xff" + b"\xff" * 8 + b"maskdata"
+    for data in (wire(Opcode.TEXT, b"bare", mask=False), invalid_length):
+        under_test, calls = splitter()
+        under_test.feed(data)
+        assert under_test.giving_up
+        assert calls == [("other", data)]
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20))
-def test_any_bytes_are_kept_or_handed_on_and_never_an_error(chunks: list[bytes]) -> None:
-    under_test, _seen = splitter()
+def test_no_bytes_raise_an_error(chunks: list[bytes]) -> None:
+    under_test, _ = splitter()
     for chunk in chunks:
         under_test.feed(chunk)

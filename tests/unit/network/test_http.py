@@ -13,13 +13,13 @@ pytestmark = pytest.mark.behaviour("D-7")
 
 
 def headers(*pairs: tuple[str, str]) -> Headers:
-    found = Headers()
+    headers = Headers()
     for name, value in pairs:
-        found[name] = value
-    return found
+        headers[name] = value
+    return headers
 
 
-def test_addresses_localhost_and_the_hubs_own_name_are_fine() -> None:
+def test_addresses_localhost_and_the_hubs_own_name_are_accepted_hosts() -> None:
     for host in (
         "127.0.0.1:4820",
         "127.0.0.1",
@@ -33,7 +33,7 @@ def test_addresses_localhost_and_the_hubs_own_name_are_fine() -> None:
         assert refusal(headers(("Host", host)), "hub.lan") is None
 
 
-def test_a_name_that_somebody_else_may_own_is_refused() -> None:
+def test_a_foreign_host_name_is_refused() -> None:
     for host in (
         "example.org",
         "example.org:4820",
@@ -52,7 +52,7 @@ def test_a_name_that_somebody_else_may_own_is_refused() -> None:
     assert refusal(headers(("Host", "localhost"), ("Host", "localhost")), "hub.lan") is not None
 
 
-def test_pages_from_elsewhere_are_refused() -> None:
+def test_a_foreign_origin_is_refused() -> None:
     for origin in (
         "null",
         "",
@@ -66,10 +66,10 @@ def test_pages_from_elsewhere_are_refused() -> None:
         "localhost:4820",
         "//localhost:4820",
     ):
-        found = refusal(headers(("Host", "localhost:4820"), ("Origin", origin)), "localhost")
-        assert found is not None
-        assert found.startswith("Origin")
-        assert repr(origin) in found
+        reason = refusal(headers(("Host", "localhost:4820"), ("Origin", origin)), "localhost")
+        assert reason is not None
+        assert reason.startswith("Origin")
+        assert repr(origin) in reason
     host, origin_of_hub = ("Host", "localhost:4820"), ("Origin", "http://localhost:4820")
     assert refusal(headers(host), "localhost") is None, "programs send no origin"
     assert refusal(headers(host, origin_of_hub), "localhost") is None
@@ -79,14 +79,14 @@ def test_pages_from_elsewhere_are_refused() -> None:
 NAMED = ("newsroom.example.org", "other.example.org:8443")
 
 
-def test_a_configured_name_is_the_hubs_own_directly_and_behind_a_proxy() -> None:
+def test_a_configured_name_is_accepted_directly_and_behind_a_proxy() -> None:
     cases: list[tuple[str, str]] = [
         ("newsroom.example.org", "https://newsroom.example.org"),
         ("Newsroom.Example.org:4820", "http://newsroom.example.org:4820"),
         ("newsroom.example.org:443", "https://newsroom.example.org"),
         ("newsroom.example.org", "http://newsroom.example.org:80"),
         ("other.example.org", "https://other.example.org:8443"),
-        # A proxy that names the hub by the hub's own address.
+        # A proxy that forwards the hub's address as the host.
         ("127.0.0.1:4820", "https://newsroom.example.org"),
         ("127.0.0.1:4820", "https://other.example.org:8443"),
     ]
@@ -95,7 +95,7 @@ def test_a_configured_name_is_the_hubs_own_directly_and_behind_a_proxy() -> None
         assert refusal(headers(("Host", host), ("Origin", origin)), "0.0.0.0", NAMED) is None
 
 
-def test_a_configured_name_opens_no_other_port_or_site() -> None:
+def test_a_configured_name_allows_no_other_port_or_site() -> None:
     cases: list[tuple[str, str]] = [
         ("127.0.0.1:4820", "https://newsroom.example.org:8443"),
         ("127.0.0.1:4820", "https://other.example.org"),
@@ -105,38 +105,38 @@ def test_a_configured_name_opens_no_other_port_or_site() -> None:
         ("newsroom.example.org", "ftp://newsroom.example.org"),
     ]
     for host, origin in cases:
-        found = refusal(headers(("Host", host), ("Origin", origin)), "0.0.0.0", NAMED)
-        assert found is not None
-        assert "network.hosts" in found
+        reason = refusal(headers(("Host", host), ("Origin", origin)), "0.0.0.0", NAMED)
+        assert reason is not None
+        assert "network.hosts" in reason
 
 
 @dataclass(frozen=True)
-class Found:
+class PageFile:
     status: int
     headers: Mapping[str, str]
     body: bytes
 
 
 class OnePage:
-    """A page at `/` that says what the browser accepts."""
+    """A page at `/` that returns the accepted encoding."""
 
-    def find(self, path: str, headers: Mapping[str, str]) -> Found | None:
+    def find(self, path: str, headers: Mapping[str, str]) -> PageFile | None:
         if path != "/":
             return None
         accepted = headers.get("Accept-Encoding", "nothing")
-        return Found(200, {"Cache-Control": "no-cache", "X-Asked": accepted}, b"<h1>join</h1>")
+        return PageFile(200, {"Cache-Control": "no-cache", "X-Asked": accepted}, b"<h1>join</h1>")
 
 
 async def respond(
     path: str, *, trouble: str = "", method: str = "GET", upgrade: str = "", origin: str = ""
 ) -> Response | None:
-    async def told() -> str:
+    async def current_trouble() -> str:
         return trouble
 
     side = HttpSide(
         host="127.0.0.1",
         pages=OnePage(),
-        trouble=told,
+        trouble=current_trouble,
         metrics=lambda: b"hubbub_sessions 0\n",
     )
     sent = headers(("Host", "127.0.0.1:4820"))
@@ -146,7 +146,7 @@ async def respond(
     return await side.respond(Request(path, sent, method))
 
 
-async def test_few_paths_are_answered_and_nothing_else() -> None:
+async def test_only_the_public_paths_are_answered() -> None:
     cases: list[tuple[str, str, int, bytes]] = [
         ("/", "", 200, b"<h1>join</h1>"),
         ("/?from=mail", "", 200, b"<h1>join</h1>"),
@@ -168,13 +168,13 @@ async def test_few_paths_are_answered_and_nothing_else() -> None:
         page = path.partition("?")[0] == "/"
         assert response.headers["Cache-Control"] == ("no-cache" if page else "no-store")
         policy = response.headers.get("Content-Security-Policy")
-        assert policy == (None if page else "default-src 'none'"), "a page brings its own"
-        asked = await respond(path, trouble=trouble, method="HEAD")
-        assert asked is not None
-        assert (asked.status_code, asked.headers, asked.body) == (status, response.headers, b"")
+        assert policy == (None if page else "default-src 'none'"), "a page sets its own"
+        head = await respond(path, trouble=trouble, method="HEAD")
+        assert head is not None
+        assert (head.status_code, head.headers, head.body) == (status, response.headers, b"")
 
 
-async def test_only_reading_and_handshakes_of_this_hubs_pages_are_taken() -> None:
+async def test_only_reads_and_handshakes_from_the_hubs_own_pages_are_accepted() -> None:
     response = await respond("/", method="POST")
     assert response is not None
     assert (response.status_code, response.headers["Allow"]) == (405, "GET, HEAD")

@@ -1,4 +1,4 @@
-"""The log writes in groups: who is likely to come is waited for, who is alone is not."""
+"""The log writes in batches that wait briefly for expected entries."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hubbub.network.threads import Threads
 from hubbub.protocol.messages import Draft
 
 
-class Nobody:
-    """Asks, and does not listen."""
+class IgnoringSender:
+    """A sender that ignores its results."""
 
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None: ...
 
@@ -27,8 +27,8 @@ class Nobody:
         raise error
 
 
-class Desk:
-    """A log on a store in memory, and how many entries each of its batches had."""
+class LogHarness:
+    """A log with an in-memory store, and the size of each batch."""
 
     def __init__(self, log: Log, threads: Threads):
         self.log, self.batches = log, list[int]()
@@ -43,71 +43,71 @@ class Desk:
     def append(self, count: int) -> None:
         for _ in range(count):
             draft = Draft("ann", "agent", "dm.ann.bob", "direct", "hi", recipients=("bob",))
-            entry = Entry(draft, Nobody())
+            entry = Entry(draft, IgnoringSender())
             entry.thread, entry.decisions, entry.interaction, entry.hop = self._thread, [], None, 0
             self.log.append(entry)
 
     async def written(self) -> None:
-        """The next batch is in the log."""
+        """Waits until the next batch is in the log."""
         self._written.clear()
         async with asyncio.timeout(30):
             await self._written.wait()
 
 
 @asynccontextmanager
-async def desk() -> AsyncIterator[Desk]:
+async def running_log() -> AsyncIterator[LogHarness]:
     store, threads = open_store("sqlite::memory:"), Threads()
     await store.open()
     log = Log(store, threads, SystemClock(), HubMetrics())
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(log.run())
-            yield Desk(log, threads)
+            yield LogHarness(log, threads)
             log.stop()
     finally:
         await store.close()
 
 
-async def test_a_batch_waits_for_as_many_as_the_last_had_and_nobody_waits_alone(
+async def test_a_batch_waits_until_it_is_as_large_as_the_last_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hubbub.network.log.patience", lambda took_s: 60.0)
-    async with desk() as at:
+    async with running_log() as harness:
         for count in (1, 1, 5):
-            at.append(count)
-            await at.written()
-        at.append(1)
+            harness.append(count)
+            await harness.written()
+        harness.append(1)
         for _ in range(20):
             await asyncio.sleep(0)
-        at.append(4)
-        await at.written()
-        assert at.batches == [1, 1, 5, 5]
-        at.append(2)  # written when the log stops: nobody waits for it any more
+        harness.append(4)
+        await harness.written()
+        assert harness.batches == [1, 1, 5, 5]
+        harness.append(2)  # written without waiting when the log stops
         await asyncio.sleep(0)
-    assert at.batches == [1, 1, 5, 5, 2]
+    assert harness.batches == [1, 1, 5, 5, 2]
 
 
-async def test_who_does_not_come_is_waited_for_only_a_little() -> None:
-    async with desk() as at:
+async def test_a_batch_waits_only_briefly_for_missing_entries() -> None:
+    async with running_log() as harness:
         for count in (5, 1, 1):
-            at.append(count)
-            await at.written()
-        assert at.batches == [5, 1, 1]
+            harness.append(count)
+            await harness.written()
+        assert harness.batches == [5, 1, 1]
 
 
-async def test_a_change_waits_for_nobody_alone_or_behind_a_message_that_waits(
+async def test_a_change_is_written_at_once_with_any_waiting_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hubbub.network.log.patience", lambda took_s: 60.0)
-    async with desk() as at, asyncio.timeout(30):
-        at.append(5)
-        await at.written()
-        await at.log.write()
-        at.append(5)
-        await at.written()
-        at.append(1)
+    async with running_log() as harness, asyncio.timeout(30):
+        harness.append(5)
+        await harness.written()
+        await harness.log.write()
+        harness.append(5)
+        await harness.written()
+        harness.append(1)
         for _ in range(20):
             await asyncio.sleep(0)
-        assert at.log.waiting == 1, "it waits for four more"
-        await at.log.write()
-    assert at.batches == [5, 0, 5, 1]
+        assert harness.log.waiting == 1, "it waits for four more entries"
+        await harness.log.write()
+    assert harness.batches == [5, 0, 5, 1]

@@ -15,25 +15,25 @@ def samples(metrics: HubMetrics) -> dict[tuple[str, str], float]:
     }
 
 
-def test_what_was_counted_is_what_is_scraped() -> None:
+def test_counted_values_are_exposed() -> None:
     metrics = HubMetrics()
     metrics.sessions, metrics.messages, metrics.deliveries = 3, 10, 25
     metrics.tokens_in, metrics.tokens_out = 700, 50
     metrics.wakes["direct"] = 4
     metrics.wakes["mention"] = 1
     metrics.turns["finished"] = 2
-    found = samples(metrics)
-    assert found["hubbub_sessions", ""] == 3
-    assert found["hubbub_messages_total", ""] == 10
-    assert found["hubbub_deliveries_total", ""] == 25
-    assert found["hubbub_tokens_in_total", ""] == 700
-    assert found["hubbub_tokens_out_total", ""] == 50
-    assert found["hubbub_wakes_total", "direct"] == 4
-    assert found["hubbub_wakes_total", "mention"] == 1
-    assert found["hubbub_turns_total", "finished"] == 2
+    values = samples(metrics)
+    assert values["hubbub_sessions", ""] == 3
+    assert values["hubbub_messages_total", ""] == 10
+    assert values["hubbub_deliveries_total", ""] == 25
+    assert values["hubbub_tokens_in_total", ""] == 700
+    assert values["hubbub_tokens_out_total", ""] == 50
+    assert values["hubbub_wakes_total", "direct"] == 4
+    assert values["hubbub_wakes_total", "mention"] == 1
+    assert values["hubbub_turns_total", "finished"] == 2
 
 
-def test_hubs_of_one_process_are_told_apart_by_their_labels() -> None:
+def test_labels_distinguish_the_hubs_of_one_process() -> None:
     hubs = [HubMetrics(), HubMetrics()]
     for n, hub in enumerate(hubs, 1):
         hub.labels = {"node": "n1", "network": f"net{n}"}
@@ -42,13 +42,13 @@ def test_hubs_of_one_process_are_told_apart_by_their_labels() -> None:
         hub.passed_on = 5 * n
     text = render(*hubs).decode()
     assert text.count("# TYPE hubbub_messages_total counter") == 1, "one family"
-    found = {
+    values = {
         (sample.name, *sorted(sample.labels.values())): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-    assert found["hubbub_messages_total", "n1", "net1"] == 10
-    assert found["hubbub_messages_total", "n1", "net2"] == 20
-    assert found["hubbub_passed_on_total", "n1", "net2"] == 10
-    assert found["hubbub_wakes_total", "direct", "n1", "net2"] == 2
-    assert found["hubbub_commit_seconds_count", "n1", "net1"] == 1
+    assert values["hubbub_messages_total", "n1", "net1"] == 10
+    assert values["hubbub_messages_total", "n1", "net2"] == 20
+    assert values["hubbub_passed_on_total", "n1", "net2"] == 10
+    assert values["hubbub_wakes_total", "direct", "n1", "net2"] == 2
+    assert values["hubbub_commit_seconds_count", "n1", "net1"] == 1

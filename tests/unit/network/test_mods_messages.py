@@ -1,4 +1,4 @@
-"""What mods are told of a message is what stands in the log."""
+"""Mods receive messages exactly as they are in the log."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ OTHER: dict[str, Any] = {
 }
 
 
-def test_every_field_of_a_draft_has_an_example_here() -> None:
+def test_the_examples_cover_every_field_of_a_draft() -> None:
     assert set(OTHER) == set(Draft.__struct_fields__)
 
 
@@ -79,24 +79,24 @@ PURPOSES = [
     st.sampled_from(["i7", None]),
     st.sampled_from(PURPOSES),
 )
-def test_a_message_is_made_as_its_text_says(
+def test_a_message_for_mods_equals_the_one_parsed_from_the_log(
     names: set[str], text: str, interaction: str | None, purpose: Purpose | None
 ) -> None:
-    said = {**PLAIN, "content": text, **{name: OTHER[name] for name in names}}
-    draft = Draft(**said).replace(purpose=purpose)
+    fields = {**PLAIN, "content": text, **{name: OTHER[name] for name in names}}
+    draft = Draft(**fields).replace(purpose=purpose)
     thread = Threads().ensure(draft.thread_id)
-    entry = Entry(draft, _Nobody())
+    entry = Entry(draft, _IgnoringSender())
     entry.thread, entry.decisions = thread, []
     entry.interaction, entry.hop, entry.hop_limit = interaction, 2, 9
     entry.seq, entry.tseq, entry.sent_at = 8, 3, TIME
     entry.body = encode_message(draft, 8, 3, interaction or "i8", 2, TIME)
-    made, read = message_of(entry), Message.model_validate_json(entry.body)
-    assert made == read
-    assert made.model_dump_json() == read.model_dump_json()
-    assert made.model_copy(update={"amended": "edited"}).amended == "edited"
+    built, parsed = message_of(entry), Message.model_validate_json(entry.body)
+    assert built == parsed
+    assert built.model_dump_json() == parsed.model_dump_json()
+    assert built.model_copy(update={"amended": "edited"}).amended == "edited"
 
 
-class _Nobody:
+class _IgnoringSender:
     def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None: ...
 
     def repeated(self, ref: str, value: bytes) -> None: ...

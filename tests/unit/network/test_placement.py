@@ -1,4 +1,4 @@
-"""Which node owns which network: the same answer for everybody, and little that moves."""
+"""Placement of networks on nodes: deterministic, with few moves."""
 
 from __future__ import annotations
 
@@ -23,29 +23,20 @@ def cluster(
     drained: Collection[str] = (),
     gone: Collection[str] = (),
 ) -> Cluster:
-    found = problems or {}
-    made = {
-        node: ClusterNode(
-            node,
-            "",
-            {
-                name: NodeNetwork(name, 4820, problem=found.get((node, name), ""))
-                for name in networks
-            },
-            node not in gone,
-            True,
-        )
-        for node in nodes
-    }
-    return Cluster(made, {}, moves or {}, drained)
+    def on(node: str) -> ClusterNode:
+        problem_of = {name: (problems or {}).get((node, name), "") for name in networks}
+        hosted = {name: NodeNetwork(name, 4820, problem=text) for name, text in problem_of.items()}
+        return ClusterNode(node, "", hosted, node not in gone, True)
+
+    return Cluster({node: on(node) for node in nodes}, {}, moves or {}, drained)
 
 
-def places(seen: Cluster) -> Mapping[str, str | None]:
-    return {name: seen.placed(name) for name in NAMES}
+def places(current: Cluster) -> Mapping[str, str | None]:
+    return {name: current.placed(name) for name in NAMES}
 
 
 @given(NODES, st.data())
-def test_a_node_that_goes_moves_only_what_it_had(nodes: set[str], data: st.DataObject) -> None:
+def test_a_leaving_node_moves_only_its_own_networks(nodes: set[str], data: st.DataObject) -> None:
     gone = data.draw(st.sampled_from(sorted(nodes)))
     before, after = places(cluster(nodes)), places(cluster(nodes, gone=[gone]))
     for name, node in before.items():
@@ -56,7 +47,7 @@ def test_a_node_that_goes_moves_only_what_it_had(nodes: set[str], data: st.DataO
 
 
 @given(NODES, NODES, st.dictionaries(st.sampled_from(NAMES), st.sampled_from(["n1", "n2", "n9"])))
-def test_who_is_drained_has_nothing_unless_nobody_else_lives(
+def test_a_drained_node_owns_nothing_unless_no_other_node_is_alive(
     nodes: set[str], drained: set[str], moves: dict[str, str]
 ) -> None:
     for name, node in places(cluster(nodes, drained=drained, moves=moves)).items():
@@ -67,12 +58,12 @@ def test_who_is_drained_has_nothing_unless_nobody_else_lives(
 
 def test_networks_are_spread_evenly() -> None:
     names = [f"net{n}" for n in range(1000)]
-    seen = cluster(["n1", "n2", "n3"], networks=names)
-    counts = Counter(seen.placed(name) for name in names)
+    current = cluster(["n1", "n2", "n3"], networks=names)
+    counts = Counter(current.placed(name) for name in names)
     assert all(280 < counts[node] < 390 for node in ("n1", "n2", "n3")), counts
 
 
-def test_a_node_that_could_not_run_a_network_comes_last_and_a_move_there_waits() -> None:
+def test_a_node_that_failed_to_run_a_network_comes_last() -> None:
     nodes, moves = ["n1", "n2"], {"net0": "n1"}
     assert cluster(nodes, moves=moves).placed("net0") == "n1"
     port = {("n1", "net0"): "the port is in use"}
@@ -81,18 +72,18 @@ def test_a_node_that_could_not_run_a_network_comes_last_and_a_move_there_waits()
     assert cluster(nodes, moves=moves, problems=both).placed("net0") == "n1"
 
 
-def test_a_network_that_no_live_node_has_is_placed_nowhere() -> None:
+def test_a_network_without_a_live_node_is_not_placed() -> None:
     assert cluster(["n1"]).placed("unknown") is None
     assert cluster(["n1"], gone=["n1"]).placed("net0") is None
 
 
-def test_what_a_node_owns_is_what_postgres_shows() -> None:
-    seen = cluster(["n1", "n2"])
+def test_ownership_follows_the_locks_in_postgres() -> None:
+    current = cluster(["n1", "n2"])
     owners = {
         "net1": NetworkOwner("n2", "hubbub node n2 on b"),
         "net2": NetworkOwner("", "hubbub 7 on a"),
     }
-    seen = Cluster(seen.nodes, owners, {}, ())
-    assert (seen.owned_by("n1"), seen.owned_by("n2")) == ([], ["net1"])
-    assert (seen.owner_of("net2"), seen.owner_of("net3")) == (owners["net2"], None)
-    assert [seen.serves(name) for name in ("net1", "net2", "net3")] == [False, True, False]
+    current = Cluster(current.nodes, owners, {}, ())
+    assert (current.owned_by("n1"), current.owned_by("n2")) == ([], ["net1"])
+    assert (current.owner_of("net2"), current.owner_of("net3")) == (owners["net2"], None)
+    assert [current.serves(name) for name in ("net1", "net2", "net3")] == [False, True, False]

@@ -13,10 +13,10 @@ STEPS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["join", "lea
 
 
 @given(STEPS)
-def test_a_listener_who_applies_every_change_knows_exactly_who_is_there(
+def test_applying_every_change_yields_the_participants_present(
     steps: list[tuple[str, str]],
 ) -> None:
-    presence, sockets, told = Presence(), list[str](), set[str]()
+    presence, sockets, notified = Presence(), list[str](), set[str]()
     for who, step in [*steps, ("a", "tell")]:
         if step == "join":
             presence.join(who)
@@ -25,9 +25,12 @@ def test_a_listener_who_applies_every_change_knows_exactly_who_is_there(
             sockets.remove(who)
             presence.leave(who)
         elif step == "tell":
-            came, went = presence.changes()
-            assert (came, went) == (sorted(set(sockets) - told), sorted(told - set(sockets)))
-            told = set(sockets)
-            assert presence.changes() == ([], []), "told once"
+            arrived, departed = presence.changes()
+            assert (arrived, departed) == (
+                sorted(set(sockets) - notified),
+                sorted(notified - set(sockets)),
+            )
+            notified = set(sockets)
+            assert presence.changes() == ([], []), "each change is reported once"
         assert len(presence) == len(set(sockets))
         assert all((name in presence) is (name in sockets) for name in "abc")

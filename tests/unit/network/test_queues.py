@@ -1,4 +1,4 @@
-"""How many wakes wait at an agent: always what the store would say."""
+"""The number of wakes waiting for an agent, compared with the store."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.network.queues import Queues
-from hubbub.network.records import (
-    Batch,
-    Record,
-    TurnBegun,
-    TurnEnded,
-    WakesSettled,
-    WakesTaken,
-)
+from hubbub.network.records import Batch, Record, TurnBegun, TurnEnded, WakesSettled, WakesTaken
 from hubbub.network.store import reads
 from hubbub.network.store.migrate import migrate
 from hubbub.network.store.writer import BatchWriter
@@ -26,11 +19,11 @@ from hubbub.testing.store_rows import message, wake
 AGENTS = ("bob", "cy")
 
 
-def test_what_was_there_before_is_added_without_what_was_settled_meanwhile() -> None:
+def test_restored_wakes_are_added_without_those_settled_meanwhile() -> None:
     queues = Queues(["bob", "cy"])
     queues.woken("bob", 9)
     queues.recorded([TurnBegun("bob-m2", "bob", 0.0, "{}", (2,)), TurnEnded("bob-m2", 0.0, "{}")])
-    queues.recorded([TurnEnded("bob-m3", 0.0, "{}")])  # it had begun before the start
+    queues.recorded([TurnEnded("bob-m3", 0.0, "{}")])  # begun before the hub started
     queues.recorded([WakesSettled("bob", 1)])
     assert queues.depth("bob") == 1
     early = [(1, None), (2, None), (3, "bob-m3"), (4, "bob-m4"), (5, None), (9, None)]
@@ -46,8 +39,8 @@ def test_what_was_there_before_is_added_without_what_was_settled_meanwhile() -> 
 # Against a store ------------------------------------------------------------------------------
 
 
-class Pair:
-    """Queues beside the store that their records go to, and what may be done next."""
+class StoreAndQueues:
+    """Queues and a store that receive the same records."""
 
     def __init__(self) -> None:
         self.db = sqlite3.connect(":memory:", isolation_level=None)
@@ -80,7 +73,7 @@ class Pair:
             self.record(TurnBegun(turn, agent, 0.0, "{}", tuple(free)))
 
     def take(self, agent: str, last: int) -> None:
-        """The agent's latest turn takes what is open, also from its other turns."""
+        """The agent's latest turn takes open wakes, even those of its other turns."""
         running = [turn for turn, owner in self.turns.items() if owner == agent]
         if running:
             seqs = tuple(wake.seq for wake in self.open(agent)[-last:])
@@ -93,8 +86,8 @@ class Pair:
             del self.turns[turn]
             self.record(TurnEnded(turn, 0.0, "{}"))
 
-    def again(self) -> None:
-        """The hub starts again."""
+    def restart(self) -> None:
+        """Restarts the hub."""
         self.queues = Queues(AGENTS)
         for agent in AGENTS:
             self.queues.restore(agent, self.open(agent))
@@ -111,22 +104,24 @@ steps = st.one_of(
     st.tuples(st.just("take"), agents, st.integers(1, 3)),
     st.tuples(st.just("end"), agents, few),
     st.tuples(st.just("settle"), agents, few),
-    st.tuples(st.just("again"), agents, few),
+    st.tuples(st.just("restart"), agents, few),
 )
 
 
 @pytest.mark.behaviour("H-101")
 @given(st.lists(steps, max_size=40))
-def test_the_depth_is_what_the_store_has_not_settled(plan: list[tuple[str, object, int]]) -> None:
-    pair = Pair()
+def test_the_depth_equals_the_unsettled_wakes_in_the_store(
+    plan: list[tuple[str, object, int]],
+) -> None:
+    pair = StoreAndQueues()
     try:
         for name, who, number in plan:
             if isinstance(who, set):
                 pair.wake(who)
             elif name == "settle":
                 pair.record(WakesSettled(str(who), max(0, pair.seq - number)))
-            elif name == "again":
-                pair.again()
+            elif name == "restart":
+                pair.restart()
             else:
                 {"begin": pair.begin, "take": pair.take, "end": pair.end}[name](str(who), number)
             for agent in AGENTS:

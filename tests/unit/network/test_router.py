@@ -12,7 +12,7 @@ from hubbub.protocol.codes import ErrorCode
 from tests.unit.protocol.drafts import hostile_text
 
 
-class Known:
+class Names:
     """A directory of names."""
 
     def __init__(self, *names: str):
@@ -25,11 +25,11 @@ class Known:
         return self._names
 
 
-EVERYBODY = Known("ann", "bob", "carol", "dave", *(f"bot-{n}" for n in range(9)))
+EVERYBODY = Names("ann", "bob", "carol", "dave", *(f"bot-{n}" for n in range(9)))
 
 
 @pytest.mark.behaviour("P-11")
-def test_a_target_is_a_person_a_group_or_a_thread() -> None:
+def test_a_target_resolves_to_the_thread_of_a_person_group_or_thread() -> None:
     cases: list[tuple[str | list[str], str]] = [
         ("bob", "dm.ann.bob"),
         (["bob"], "dm.ann.bob"),
@@ -50,7 +50,7 @@ def test_a_target_is_a_person_a_group_or_a_thread() -> None:
         assert resolve_target(to, "ann", EVERYBODY) == thread
 
 
-def test_a_target_that_is_none_is_an_error_with_the_nearest_name() -> None:
+def test_an_unknown_target_is_an_error_with_the_nearest_name() -> None:
     cases: list[tuple[str | list[str], ErrorCode, str]] = [
         ("bobb", ErrorCode.UNKNOWN_PARTICIPANT, "did you mean bob?"),
         ("zzz", ErrorCode.UNKNOWN_PARTICIPANT, "'zzz'"),
@@ -65,11 +65,11 @@ def test_a_target_that_is_none_is_an_error_with_the_nearest_name() -> None:
         ("x" * 3000, ErrorCode.UNKNOWN_PARTICIPANT, "…"),
         (["x" * 3000, "bob"], ErrorCode.UNKNOWN_PARTICIPANT, "…"),
     ]
-    for to, code, says in cases:
+    for to, code, hint in cases:
         with pytest.raises(OperationError) as caught:
             resolve_target(to, "ann", EVERYBODY)
         assert caught.value.code == code
-        assert says in caught.value.message
+        assert hint in caught.value.message
         assert len(caught.value.message) < 200
 
 
@@ -77,7 +77,7 @@ READERS = {"ann", "bob", "long-name", "x_"}
 
 
 @pytest.mark.behaviour("P-16")
-def test_names_in_a_text_count_outside_code_when_somebody_has_them() -> None:
+def test_readers_named_outside_code_are_mentioned() -> None:
     cases: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = [
         ("hi @ann", ("ann",), ()),
         ("@ann and @bob, @ann again", ("ann", "bob"), ()),
@@ -103,27 +103,27 @@ def test_names_in_a_text_count_outside_code_when_somebody_has_them() -> None:
         ("@annä", ("ann",), ()),
     ]
     for text, ids, unresolved in cases:
-        found = find_mentions(text, (), READERS)
-        assert (found.ids, found.unresolved) == (ids, unresolved)
+        mentions = find_mentions(text, (), READERS)
+        assert (mentions.ids, mentions.unresolved) == (ids, unresolved)
 
 
 @given(hostile_text(200), st.lists(st.sampled_from(["@ann", "@bob", "\n", " "]), max_size=30))
-def test_mentions_of_any_text_are_readers_or_unresolved(text: str, fenced: list[str]) -> None:
-    found = find_mentions(text, (), READERS)
-    assert set(found.ids) <= READERS
-    assert not set(found.unresolved) & READERS
+def test_every_mention_in_any_text_is_a_reader_or_unresolved(text: str, fenced: list[str]) -> None:
+    mentions = find_mentions(text, (), READERS)
+    assert set(mentions.ids) <= READERS
+    assert not set(mentions.unresolved) & READERS
     assert find_mentions(f"```{''.join(fenced)}```", (), READERS).ids == ()
 
 
 @pytest.mark.behaviour("P-16")
-def test_explicit_mentions_come_first_and_must_be_somebody() -> None:
+def test_explicit_mentions_come_first_and_must_exist() -> None:
     assert find_mentions("@ann @bob", ("bob",), READERS).ids == ("bob", "ann")
     with pytest.raises(OperationError, match="did you mean bob") as caught:
         find_mentions("hi", ("bobb",), READERS)
     assert caught.value.code == ErrorCode.UNKNOWN_PARTICIPANT
 
 
-def test_the_nearest_name_is_looked_for_among_very_many() -> None:
+def test_the_nearest_of_many_names_is_suggested() -> None:
     assert nearest("xyz", ["ann", "bob"]) == ""
     assert nearest("an", ["ann", "bob"]) == "; did you mean ann?"
     names = [f"{letter}{n:05d}-worker" for n in range(5000) for letter in "abcde"]

@@ -6,7 +6,7 @@ from hubbub.errors import UserError
 from hubbub.network.server import Listening, parse_listen
 
 
-def test_a_listen_line_is_a_host_and_a_port() -> None:
+def test_a_listen_address_is_a_host_and_a_port() -> None:
     for listen, host, port in (
         ("127.0.0.1:4820", "127.0.0.1", 4820),
         ("localhost:0", "localhost", 0),

@@ -1,4 +1,4 @@
-"""A branch of a log: what stores hold to each other."""
+"""A branch of a log, compared with a log that ends at the same message."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ THREADS = {1: "broadcast", 2: "channel.general", 3: "direct.ann.bob", 4: "direct
 
 
 def history(random: Random, text: str) -> list[Batch]:
-    """A batch for each message, in threads that begin one after the other, with members who come
-    and go."""
+    """A batch per message, in threads that start one by one, with members who join and leave."""
     batches, ends = list[Batch](), dict[int, int]()
     for seq in range(1, LENGTH + 1):
         records: list[Record] = []
@@ -70,7 +69,7 @@ def history(random: Random, text: str) -> list[Batch]:
 
 
 def entry(
-    random: Random, seq: int, thread: int, tseq: int, said: str
+    random: Random, seq: int, thread: int, tseq: int, text: str
 ) -> tuple[list[MessageRow], list[Delivery]]:
     sender, to, other = random.sample(PEOPLE, 3)
     content = {
@@ -78,7 +77,7 @@ def entry(
         "mentions": [to],
         "interaction_id": f"i{1 + seq % 2}",
         "sent_at": f"2026-01-05T09:00:{seq:02}Z",
-        "text": said,
+        "text": text,
     }
     body = json.dumps(content, separators=(",", ":")).encode()
     scope = thread if thread < 3 else None
@@ -87,48 +86,48 @@ def entry(
     return [named], [Delivery(other, seq, "person", None)]
 
 
-def known(state: StoreState) -> object:
-    """What a hub begins with."""
+def initial(state: StoreState) -> object:
+    """The state that a hub starts with."""
     names = [each.id for each in state.participants]
     return state.head, names, state.threads, state.channels, state.members
 
 
-async def answers(store: Store, head: int) -> object:
-    """All that is read of the log, in pages of several sizes."""
-    found = list[object]()
+async def all_reads(store: Store, head: int) -> object:
+    """The results of every query of the log, in pages of several sizes."""
+    results = list[object]()
     span = range(0, head + 1, 5)
     for limit in (2, 9):
         for after in span:
-            found.append(await store.log(after, head, limit))
+            results.append(await store.log(after, head, limit))
             for name in PEOPLE:
-                found.append(await store.events(name, after, head, limit, after % 2 == 0))
-                found.append(await store.read(MentionsOf(name, after + 1, limit)))
+                results.append(await store.events(name, after, head, limit, after % 2 == 0))
+                results.append(await store.read(MentionsOf(name, after + 1, limit)))
         for upto in (head, head - 1):
-            found.append(await store.tails(list(THREADS), upto, limit))
+            results.append(await store.tails(list(THREADS), upto, limit))
         for no in THREADS:
-            found += [await store.thread_page(no, before, limit) for before in (None, 2, 4)]
+            results += [await store.thread_page(no, before, limit) for before in (None, 2, 4)]
     for interaction in ("i1", "i2"):
-        found += [await store.read(InteractionMessages(interaction, at, head)) for at in span]
+        results += [await store.read(InteractionMessages(interaction, at, head)) for at in span]
     for seq in range(1, head + 2):
-        found.append(await store.message(seq) if seq <= head else None)
-        found.append(await store.read(MembersAt(2, seq)))
-        found.append(await store.read(IsMember("cat", 2, seq)))
+        results.append(await store.message(seq) if seq <= head else None)
+        results.append(await store.read(MembersAt(2, seq)))
+        results.append(await store.read(IsMember("cat", 2, seq)))
     wakes = await store.read(WakesAt(range(1, head + 1)))
-    return found, [(key, wake.reason, wake.turn) for key, wake in wakes.items()]
+    return results, [(key, wake.reason, wake.turn) for key, wake in wakes.items()]
 
 
-async def walked(store: Store) -> Sequence[Sequence[bytes]]:
-    """Each thread back to its start, in pages that hold only so many bytes."""
+async def all_pages(store: Store) -> Sequence[Sequence[bytes]]:
+    """Each thread back to its start, in pages limited by size."""
     threads = []
     for no in THREADS:
-        found = list((await store.tails([no], LENGTH + 3, 9))[no])
-        while not found or json.loads(found[0])["tseq"] > 1:
-            before = json.loads(found[0])["tseq"] if found else None
+        bodies = list((await store.tails([no], LENGTH + 3, 9))[no])
+        while not bodies or json.loads(bodies[0])["tseq"] > 1:
+            before = json.loads(bodies[0])["tseq"] if bodies else None
             older = await store.thread_page(no, before, 9)
             if not older:
                 break
-            found = [*older, *found]
-        threads.append(found)
+            bodies = [*older, *bodies]
+        threads.append(bodies)
     return threads
 
 
@@ -139,7 +138,7 @@ async def appended(store: Store, batches: Sequence[Batch]) -> None:
 
 @pytest.mark.parametrize(("tail", "large"), [(1, False), (8192, False), (8192, True)])
 @pytest.mark.behaviour("Q-13")
-async def test_a_branch_is_read_as_a_log_that_ended_there_and_goes_on_by_itself(
+async def test_a_branch_reads_like_a_log_cut_there_and_grows_independently(
     tmp_path: Path, tail: int, large: bool
 ) -> None:
     text = "y" * 100_000 if large else "x"
@@ -147,20 +146,18 @@ async def test_a_branch_is_read_as_a_log_that_ended_there_and_goes_on_by_itself(
     origin = SqliteStore(base, tail=tail)
 
     async def same(store: Store, head: int) -> object:
-        return await (walked(store) if large else answers(store, head))
+        return await (all_pages(store) if large else all_reads(store, head))
 
     async with opened(origin):
         await appended(origin, batches)
         before = await same(origin, LENGTH)
         for at in (1, 9, LENGTH):
-            branch, shorter = (
-                BranchStore(base, at),
-                SqliteStore(SqliteLocation(tmp_path / f"{at}.db")),
-            )
+            branch = BranchStore(base, at)
+            shorter = SqliteStore(SqliteLocation(tmp_path / f"{at}.db"))
             async with opened(shorter):
                 await appended(shorter, batches[:at])
             async with opened(shorter) as then, opened(branch) as now:
-                assert known(now) == known(then)
+                assert initial(now) == initial(then)
                 assert {each.cursor for each in now.participants} == {at}
                 assert await same(branch, at) == await same(shorter, at)
                 ends = {thread.no: thread.tseq for thread in now.threads}
@@ -171,7 +168,7 @@ async def test_a_branch_is_read_as_a_log_that_ended_there_and_goes_on_by_itself(
                     await appended(branch, [more])
                     await appended(shorter, [more])
                 assert await same(branch, at + 3) == await same(shorter, at + 3)
-        assert await same(origin, LENGTH) == before, "nothing of it is in the other log"
+        assert await same(origin, LENGTH) == before, "the original log is unchanged"
         with pytest.raises(UserError, match="has no message m25"):
             await BranchStore(base, LENGTH + 1).open()
     with pytest.raises(UserError, match="does not exist"):
@@ -179,13 +176,13 @@ async def test_a_branch_is_read_as_a_log_that_ended_there_and_goes_on_by_itself(
 
 
 @pytest.mark.behaviour("Q-13")
-async def test_a_branch_has_the_turns_that_were_over_and_goes_on_with_its_message_alone(
+async def test_a_branch_has_earlier_ended_turns_and_only_its_last_message_open(
     tmp_path: Path,
 ) -> None:
     base, batches = SqliteLocation(tmp_path / "base.db"), history(Random(1), "x")
     woken = {batch.messages[0].seq: str(batch.messages[0].recipient) for batch in batches}
     origin, at = SqliteStore(base), 9
-    times = {3: (4, 5), 7: (8, 60), 9: (30, 40)}  # of the turn of each: when it began and ended
+    times = {3: (4, 5), 7: (8, 60), 9: (30, 40)}  # start and end of each message's turn
     second = 1767603600
     async with opened(origin):
         await appended(origin, batches)
@@ -211,6 +208,6 @@ async def test_a_branch_has_the_turns_that_were_over_and_goes_on_with_its_messag
             earlier = await branch.read(WakeOf(woken[7], 7))
             assert earlier is not None
             assert earlier.state == "ended"
-            found = [json.loads(request) for request in state.requests]
-            assert found == [{"state": "open", "answer": None, "outcome": ""}] * 2
+            requests = [json.loads(request) for request in state.requests]
+            assert requests == [{"state": "open", "answer": None, "outcome": ""}] * 2
             assert await branch.read(RequestAt(2)) is None

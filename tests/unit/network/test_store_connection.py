@@ -1,4 +1,4 @@
-"""Connections: one hop per piece of work, the disk's failures told from everything else."""
+"""Connections run work in their own thread and tell disk failures from defects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hubbub.testing.store_rows import direct, seqs
 
 
 @pytest.mark.parametrize("file", ["x.db", None])
-async def test_work_runs_in_a_thread_of_its_own_if_there_is_a_disk_until_it_is_closed(
+async def test_work_on_a_file_runs_in_one_thread_until_the_connection_is_closed(
     tmp_path: Path, file: str | None
 ) -> None:
     def work(db: sqlite3.Connection, a: str, *, b: str) -> tuple[str, int]:
@@ -30,14 +30,16 @@ async def test_work_runs_in_a_thread_of_its_own_if_there_is_a_disk_until_it_is_c
     assert text == "xy"
     assert first == second
     assert (first == threading.get_ident()) == (file is None)
-    with pytest.raises(sqlite3.OperationalError, match="no such table"):  # a defect, no refusal
+    with pytest.raises(
+        sqlite3.OperationalError, match="no such table"
+    ):  # a defect, not a failure of the disk
         await connection.run(lambda db: db.execute("SELECT * FROM nowhere"))
     await connection.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         await connection.run(lambda db: db.execute("SELECT 1"))
 
 
-async def test_a_connection_that_cannot_be_opened_leaves_the_loop_in_peace(tmp_path: Path) -> None:
+async def test_a_connection_that_fails_to_open_leaves_no_thread(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     with pytest.raises(sqlite3.OperationalError, match="unable to open"):
         await connect(SqliteLocation(tmp_path / "nowhere" / "x.db"))
@@ -49,7 +51,7 @@ async def test_a_connection_that_cannot_be_opened_leaves_the_loop_in_peace(tmp_p
         assert not thread.is_alive()
 
 
-def test_a_transaction_keeps_all_or_nothing() -> None:
+def test_a_transaction_commits_all_or_nothing() -> None:
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.execute("CREATE TABLE t (x)")
     with transaction(db):
@@ -61,7 +63,7 @@ def test_a_transaction_keeps_all_or_nothing() -> None:
     db.close()
 
 
-def test_a_transaction_has_the_database_to_itself_from_its_first_moment(tmp_path: Path) -> None:
+def test_a_transaction_locks_the_database_from_its_start(tmp_path: Path) -> None:
     db = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     other = sqlite3.connect(tmp_path / "x.db", isolation_level=None, timeout=0)
     with transaction(db), pytest.raises(sqlite3.OperationalError, match="locked"):
@@ -72,7 +74,7 @@ def test_a_transaction_has_the_database_to_itself_from_its_first_moment(tmp_path
     db.close()
 
 
-def test_a_snapshot_does_not_see_what_is_written_beside_it(tmp_path: Path) -> None:
+def test_a_snapshot_does_not_see_concurrent_writes(tmp_path: Path) -> None:
     writer = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     writer.execute("PRAGMA journal_mode = WAL")
     writer.execute("CREATE TABLE t (x)")
@@ -89,7 +91,7 @@ def test_a_snapshot_does_not_see_what_is_written_beside_it(tmp_path: Path) -> No
     writer.close()
 
 
-async def test_a_database_that_others_keep_locked_is_unavailable_for_now(tmp_path: Path) -> None:
+async def test_a_locked_database_is_unavailable_until_it_is_released(tmp_path: Path) -> None:
     store = SqliteStore(parse_url(f"sqlite:{tmp_path}/x.db"))
     await store.open()
     await store.writing.run(lambda db: db.execute("PRAGMA busy_timeout = 10").fetchone())
@@ -119,7 +121,7 @@ async def test_a_log_damaged_while_it_is_open_is_unavailable(tmp_path: Path) -> 
     await store.close()
 
 
-async def test_the_pragmas_of_the_writing_connection_make_commits_durable(tmp_path: Path) -> None:
+async def test_commits_of_the_writing_connection_are_durable(tmp_path: Path) -> None:
     store = SqliteStore(parse_url(f"sqlite:{tmp_path}/x.db"))
     await store.open()
 
@@ -133,15 +135,13 @@ async def test_the_pragmas_of_the_writing_connection_make_commits_durable(tmp_pa
     await store.close()
 
 
-def test_a_refusal_of_the_disk_is_said_with_the_file(tmp_path: Path) -> None:
+def test_an_error_of_the_disk_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused, explained(SqliteLocation(Path("net.db"))):
         raise StoreUnavailable("the store is closed")
     assert str(refused.value) == "net.db cannot be used as a store: the store is closed"
-    said = r"x\.db cannot be written: the disk is full; make room, then start again"
+    message = r"x\.db cannot be written: the disk is full; make room, then start again"
+    location = SqliteLocation(tmp_path / "x.db")
     with closing(sqlite3.connect(tmp_path / "x.db")) as db:
         db.execute("PRAGMA max_page_count = 1")
-        with (
-            pytest.raises(StoreUnavailable, match=said),
-            explained(SqliteLocation(tmp_path / "x.db")),
-        ):
+        with pytest.raises(StoreUnavailable, match=message), explained(location):
             db.execute("CREATE TABLE t (x)")

@@ -34,14 +34,14 @@ def epoch(db: sqlite3.Connection) -> str:
 
 
 @pytest.mark.behaviour("S-10")
-def test_scripts_are_numbered_from_1_without_gaps() -> None:
+def test_migrations_are_numbered_from_1_without_gaps() -> None:
     folder = resources.files("hubbub.network.store") / "migrations"
     names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".sql"))
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
     assert len(scripts()) == latest_version() == len(names)
 
 
-def test_an_empty_database_gets_every_script_and_an_epoch(db: sqlite3.Connection) -> None:
+def test_an_empty_database_gets_every_migration_and_an_epoch(db: sqlite3.Connection) -> None:
     assert check_version(db, "x") == 0
     migrate(db, "x", NEXT)
     assert check_version(db, "x", 2) == 2
@@ -49,7 +49,7 @@ def test_an_empty_database_gets_every_script_and_an_epoch(db: sqlite3.Connection
     assert len(epoch(db)) == 26
 
 
-def test_an_older_database_gets_only_what_it_has_not_seen(db: sqlite3.Connection) -> None:
+def test_an_older_database_gets_only_the_missing_migrations(db: sqlite3.Connection) -> None:
     migrate(db, "x", {1: NEXT[1]})
     db.execute("INSERT INTO channel VALUES ('desk', '')")
     first = epoch(db)
@@ -61,7 +61,7 @@ def test_an_older_database_gets_only_what_it_has_not_seen(db: sqlite3.Connection
 
 
 @pytest.mark.behaviour("S-10")
-def test_a_script_that_fails_leaves_the_version_before_it(db: sqlite3.Connection) -> None:
+def test_a_failed_migration_leaves_the_version_before_it(db: sqlite3.Connection) -> None:
     broken = {**NEXT, 3: "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);"}
     with pytest.raises(sqlite3.OperationalError, match="nowhere"):
         migrate(db, "x", broken)
@@ -72,18 +72,20 @@ def test_a_script_that_fails_leaves_the_version_before_it(db: sqlite3.Connection
     assert not db.in_transaction
 
 
-def test_a_database_of_tomorrow_is_left_alone(db: sqlite3.Connection) -> None:
+def test_a_database_of_a_newer_version_is_refused(db: sqlite3.Connection) -> None:
     migrate(db, "x", NEXT)
     with pytest.raises(StoreVersionError, match="schema version 2, written by a newer Hubbub"):
         migrate(db, "x", {1: NEXT[1]})
 
 
-def said(seq: int, thread: int, tseq: int, scope: int | None = None) -> tuple[object, ...]:
+def row(seq: int, thread: int, tseq: int, scope: int | None = None) -> tuple[object, ...]:
     return seq, thread, tseq, scope, "bot", None, None, "{}"
 
 
 @pytest.mark.behaviour("P-33")
-def test_people_have_read_what_was_said_before_there_were_marks(db: sqlite3.Connection) -> None:
+def test_people_have_read_all_messages_from_before_read_marks_existed(
+    db: sqlite3.Connection,
+) -> None:
     migrate(db, "x", {1: scripts()[1]})
     people = [("ann", "human", "{}"), ("bob", "human", "{}"), ("bot", "agent", "{}")]
     db.executemany("INSERT INTO participant VALUES (?, ?, ?)", people)
@@ -92,12 +94,14 @@ def test_people_have_read_what_was_said_before_there_were_marks(db: sqlite3.Conn
     db.executemany("INSERT INTO thread VALUES (?, ?)", threads.items())
     members = [("ann", 2), ("bot", 2), ("bob", 4), ("ann", 7), ("bob", 7), ("bot", 7)]
     db.executemany("INSERT INTO member (participant, scope, since) VALUES (?, ?, 0)", members)
-    db.execute("INSERT INTO member VALUES ('bob', 2, 0, 1)")  # bob has left the desk
-    log = [said(1, 1, 1), said(2, 2, 1, 2), said(3, 3, 1, 2), said(4, 4, 1, 4), said(5, 1, 2)]
-    log += [said(6, 3, 2, 2), said(7, 6, 1)]
+    db.execute("INSERT INTO member VALUES ('bob', 2, 0, 1)")  # bob left
+    log = [row(1, 1, 1), row(2, 2, 1, 2), row(3, 3, 1, 2), row(4, 4, 1, 4), row(5, 1, 2)]
+    log += [row(6, 3, 2, 2), row(7, 6, 1)]
     db.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?)", log)
     db.execute("INSERT INTO by_thread VALUES (1, 1, 1), (2, 1, 2), (3, 1, 3)")
-    db.execute("UPDATE indexed SET upto = 3 WHERE name = 'by_thread'")  # the rest is its tail
+    db.execute(
+        "UPDATE indexed SET upto = 3 WHERE name = 'by_thread'"
+    )  # the rest is not indexed yet
     migrate(db, "x")
     marks = db.execute("SELECT * FROM read_mark ORDER BY participant, thread_no").fetchall()
     assert marks == [("ann", 1, 2), ("ann", 2, 1), ("ann", 3, 2), ("ann", 6, 1), ("bob", 4, 1)]
@@ -106,7 +110,7 @@ def test_people_have_read_what_was_said_before_there_were_marks(db: sqlite3.Conn
 
 
 @pytest.mark.behaviour("S-10")
-def test_messages_from_before_they_named_their_recipient_still_reach_it(
+def test_messages_of_the_format_without_recipients_still_reach_them(
     db: sqlite3.Connection,
 ) -> None:
     migrate(db, "x", {n: scripts()[n] for n in range(1, 8)})
@@ -120,15 +124,15 @@ def test_messages_from_before_they_named_their_recipient_still_reach_it(
     migrate(db, "x")
     assert [message(db, seq) for seq in (1, 2)] == [body.encode()] * 2
     with pytest.raises(LogDamaged):
-        message(db, 3)  # what was damaged before stays so
+        message(db, 3)  # damage is not concealed
     assert log_end(db) == 3
-    seen = [(event.seq, event.turn) for event in events(db, "bot", 0, 3, 9, own=False)]
-    assert seen == [(1, "bot-m1"), (2, "bot-m2")]
+    received = [(event.seq, event.turn) for event in events(db, "bot", 0, 3, 9, own=False)]
+    assert received == [(1, "bot-m1"), (2, "bot-m2")]
     assert [wake.seq for wake in pending(db, "bot", 3)] == [1, 2]
 
 
 @pytest.mark.behaviour("S-10", "T-5")
-def test_prompts_from_before_they_had_parts_are_read_whole(db: sqlite3.Connection) -> None:
+def test_prompts_of_the_format_without_parts_are_read_whole(db: sqlite3.Connection) -> None:
     migrate(db, "x", {n: scripts()[n] for n in range(1, 12)})
     starts: list[dict[str, str | None]] = [
         {"id": "t1", "model": "é", "system_prompt": "Be brief.", "prompt": "<a>\n\u0007 grüße"},
@@ -139,8 +143,8 @@ def test_prompts_from_before_they_had_parts_are_read_whole(db: sqlite3.Connectio
         row = (start["id"], "bot", 1.0, json.dumps(start))
         db.execute("INSERT INTO turn (id, agent, started_at, start) VALUES (?, ?, ?, ?)", row)
     migrate(db, "x")
-    found = [prompts(db, name) for name in ("t1", "t2", "t3")]
-    assert found == [("Be brief.", "<a>\n\u0007 grüße"), ("Be brief.", None), (None, None)]
+    pairs = [prompts(db, name) for name in ("t1", "t2", "t3")]
+    assert pairs == [("Be brief.", "<a>\n\u0007 grüße"), ("Be brief.", None), (None, None)]
     stored = turn(db, "t1")
     assert stored is not None
     assert json.loads(stored.start) == {"id": "t1", "model": "é"}
@@ -148,7 +152,7 @@ def test_prompts_from_before_they_had_parts_are_read_whole(db: sqlite3.Connectio
     assert db.execute("SELECT count(*) FROM prompt_part").fetchone() == (2,)
 
 
-def test_an_empty_database_from_before_begins_at_the_start(db: sqlite3.Connection) -> None:
+def test_an_empty_older_database_starts_at_position_zero(db: sqlite3.Connection) -> None:
     migrate(db, "x", {n: scripts()[n] for n in range(1, 9)})
     migrate(db, "x")
     check_end(db, "x")
@@ -156,7 +160,7 @@ def test_an_empty_database_from_before_begins_at_the_start(db: sqlite3.Connectio
 
 
 @pytest.mark.behaviour("H-100", "M-20")
-def test_an_old_database_gets_what_came_later_and_keeps_what_it_has(
+def test_an_old_database_gets_later_tables_and_keeps_its_rows(
     db: sqlite3.Connection,
 ) -> None:
     migrate(db, "x", {n: scripts()[n] for n in (1, 2)})
@@ -166,9 +170,9 @@ def test_an_old_database_gets_what_came_later_and_keeps_what_it_has(
     assert check_version(db, "x") == 3
     migrate(db, "x")
     assert check_version(db, "x") == latest_version()
-    found = state(db)
-    control = (found.stops, found.takeovers, found.approvals, found.requests, found.latest_day)
-    assert not any(control), "nothing is stopped, asked for or spent"
+    after = state(db)
+    assert not any((after.stops, after.takeovers, after.approvals, after.requests))
+    assert not after.latest_day
     assert db.execute("SELECT * FROM memory").fetchall() == [("bot", "k", "1")]
     assert db.execute("SELECT id FROM participant").fetchall() == [("bot",)]
     assert db.execute("SELECT * FROM mod_schema").fetchall() == []
@@ -177,7 +181,7 @@ def test_an_old_database_gets_what_came_later_and_keeps_what_it_has(
 
 
 @pytest.mark.behaviour("S-10")
-def test_reasons_that_have_other_names_now_are_renamed_and_messages_stay_whole(
+def test_renamed_reasons_are_migrated_and_messages_stay_intact(
     db: sqlite3.Connection,
 ) -> None:
     migrate(db, "x", {n: scripts()[n] for n in range(1, 10)})
@@ -193,7 +197,7 @@ def test_reasons_that_have_other_names_now_are_renamed_and_messages_stay_whole(
     assert [message(db, seq) for seq in (1, 2, 3)] == [b"{}"] * 3
     with pytest.raises(LogDamaged):
         message(db, 4)
-    found = db.execute("SELECT reason FROM message UNION ALL SELECT reason FROM delivery")
-    assert [reason for (reason,) in found] == [
+    reasons = db.execute("SELECT reason FROM message UNION ALL SELECT reason FROM delivery")
+    assert [reason for (reason,) in reasons] == [
         "loop_limit", "breaker_open", "direct", "loop_limit", "breaker_open",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Token tools beside a hub, in another process or without any hub."""
+"""Token commands without a hub or beside a running one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANN, BOB = "a" * 64, "b" * 64
 
 
 @pytest.mark.behaviour("D-2")
-async def test_tokens_may_change_before_the_first_hub_and_beside_a_running_one(
+async def test_tokens_can_change_without_a_hub_and_beside_a_running_one(
     tmp_path: Path,
 ) -> None:
     url = f"sqlite:{tmp_path}/x.db"
@@ -42,7 +42,7 @@ async def test_tokens_may_change_before_the_first_hub_and_beside_a_running_one(
     await store.close()
 
 
-async def test_what_is_no_file_of_a_hub_gets_no_token(tmp_path: Path) -> None:
+async def test_tokens_are_refused_for_anything_but_a_hubs_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="in memory belongs to its hub"):
         await add_token_offline("sqlite::memory:", ANN, "ann")
     (tmp_path / "x.db").write_text("dear diary\n" * 500, encoding="utf-8")
@@ -54,12 +54,12 @@ async def test_what_is_no_file_of_a_hub_gets_no_token(tmp_path: Path) -> None:
         await add_token_offline(f"sqlite:{tmp_path}/y.db", ANN, "ann")
 
 
-async def test_the_schema_is_never_changed_under_a_running_hub(tmp_path: Path) -> None:
+async def test_the_schema_is_never_migrated_under_a_running_hub(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path}/x.db"
     store = open_store(url)
     await store.open()
     db = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
-    db.execute("PRAGMA user_version = 0")  # as an older program would have left it
+    db.execute("PRAGMA user_version = 0")  # as written by an older version
     db.close()
     with pytest.raises(StoreVersionError, match="older schema and a hub is running"):
         await add_token_offline(url, ANN, "ann")

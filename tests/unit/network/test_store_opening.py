@@ -1,4 +1,4 @@
-"""Opening and closing a SQLite store: whose file it is, what shape it is in, who else has it."""
+"""Opening and closing a SQLite store: file types, schema versions, damage and locks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hubbub.testing.store_rows import body, direct, message, write
 
 
 def database(path: Path, *statements: str) -> str:
-    """A SQLite file made by these statements; returns the store's URL."""
+    """The URL of a SQLite file created by these statements."""
     db = sqlite3.connect(path, isolation_level=None)
     for statement in statements:
         db.execute(statement)
@@ -29,7 +29,7 @@ def database(path: Path, *statements: str) -> str:
 
 
 async def filled(path: Path) -> str:
-    """A store with 300 messages in it, closed."""
+    """The URL of a closed store with 300 messages."""
     url = f"sqlite:{path}"
     store = open_store(url)
     await store.open()
@@ -39,7 +39,7 @@ async def filled(path: Path) -> str:
 
 
 async def refusal(url: str, kind: type[HubbubError] = UserError) -> str:
-    """The sentence with which `open` refuses."""
+    """The message with which `open` refuses."""
     with pytest.raises(kind) as refused:
         await open_store(url).open()
     return str(refused.value)
@@ -64,7 +64,7 @@ async def test_a_url_names_a_file_in_a_folder_that_exists(
         assert (tmp_path / name).stat().st_size > 0
 
 
-async def test_a_new_store_has_our_mark_and_the_latest_schema(tmp_path: Path) -> None:
+async def test_a_new_store_has_the_application_id_and_the_latest_schema(tmp_path: Path) -> None:
     await filled(tmp_path / "x.db")
     db = sqlite3.connect(tmp_path / "x.db")
     assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
@@ -80,7 +80,7 @@ async def test_a_new_store_has_our_mark_and_the_latest_schema(tmp_path: Path) ->
 
 
 @pytest.mark.behaviour("S-8")
-async def test_what_is_no_store_of_this_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_store_of_this_version_is_refused_unchanged(tmp_path: Path) -> None:
     newer = latest_version() + 1
     (tmp_path / "notes.db").write_text("dear diary\n" * 500, encoding="utf-8")
     (tmp_path / "link.db").symlink_to(tmp_path / "nowhere" / "y.db")
@@ -92,7 +92,7 @@ async def test_what_is_no_store_of_this_version_is_refused_and_left_alone(tmp_pa
     (tmp_path / "odd.db-wal").mkdir()
     names = ("notes", "newer", "theirs", "marked", "odd")
     before = {name: (tmp_path / f"{name}.db").read_bytes() for name in names}
-    for name, kind, says in (
+    for name, kind, text in (
         ("notes", UserError, "notes.db is not a database: configure another file as the store"),
         ("link", UserError, "link.db cannot be opened: No such file or directory"),
         ("theirs", StoreVersionError, "database of another program: configure another file"),
@@ -101,29 +101,28 @@ async def test_what_is_no_store_of_this_version_is_refused_and_left_alone(tmp_pa
         ("newer", StoreVersionError, f"up to {latest_version()}: update Hubbub"),
         ("odd", UserError, "odd.db cannot be used as a store: unable to open database file"),
     ):
-        assert says in await refusal(f"sqlite:{tmp_path}/{name}.db", kind)
+        assert text in await refusal(f"sqlite:{tmp_path}/{name}.db", kind)
     assert {name: (tmp_path / f"{name}.db").read_bytes() for name in names} == before
 
 
 @pytest.mark.behaviour("S-8")
-async def test_a_file_that_was_cut_or_overwritten_is_refused_as_damaged(tmp_path: Path) -> None:
+async def test_a_truncated_or_overwritten_file_is_refused_as_damaged(tmp_path: Path) -> None:
     url = await filled(tmp_path / "x.db")
     whole = (tmp_path / "x.db").read_bytes()
-    spoilt = bytearray(whole)
+    overwritten = bytearray(whole)
     for page in range(4096, len(whole), 4096):
-        spoilt[page : page + 64] = b"\xff" * 64
-    for content in (whole[: 3 * 4096], spoilt):
+        overwritten[page : page + 64] = b"\xff" * 64
+    for content in (whole[: 3 * 4096], overwritten):
         (tmp_path / "x.db").write_bytes(content)
         assert "x.db is damaged: restore a backup" in await refusal(url, StoreUnavailable)
 
 
 @pytest.mark.behaviour("S-9")
-async def test_a_second_hub_is_told_who_has_the_store(tmp_path: Path) -> None:
+async def test_a_second_hub_is_refused_with_the_process_that_has_the_store(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path}/x.db"
     first = open_store(url)
     await first.open()
-    text = await refusal(url)
-    assert f"x.db is in use by another hub (process {os.getpid()})" in text
+    assert f"x.db is in use by another hub (process {os.getpid()})" in await refusal(url)
     os.link(tmp_path / "x.db", tmp_path / "same.db")
     (tmp_path / "other.db").symlink_to(tmp_path / "x.db")
     for name in ("same.db", "other.db"):
@@ -136,7 +135,7 @@ async def test_a_second_hub_is_told_who_has_the_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("S-14")
-async def test_only_its_user_reads_a_database(tmp_path: Path) -> None:
+async def test_only_the_owner_can_read_the_database_files(tmp_path: Path) -> None:
     def modes() -> set[int]:
         return {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
 
@@ -157,12 +156,14 @@ async def test_only_its_user_reads_a_database(tmp_path: Path) -> None:
 
 @pytest.mark.behaviour("S-13")
 @pytest.mark.parametrize("end", ["", "-wal", "-shm"])
-async def test_a_store_whose_files_are_gone_writes_nothing_more(tmp_path: Path, end: str) -> None:
+async def test_a_store_with_deleted_or_replaced_files_refuses_writes(
+    tmp_path: Path, end: str
+) -> None:
     url, file = await filled(tmp_path / "x.db"), tmp_path / f"x.db{end}"
     for replaced in (True, False):
         store = open_store(url)
         await store.open()
-        os.utime(tmp_path, (1, 1))  # nothing has happened here for long: no file need be looked at
+        os.utime(tmp_path, (1, 1))  # an old folder whose files need no check
         assert [store.problem(), store.problem()] == ["", ""]
         copy = file.read_bytes()
         file.unlink()
@@ -180,8 +181,8 @@ async def test_a_store_whose_files_are_gone_writes_nothing_more(tmp_path: Path, 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("S-9")
-def test_a_hub_in_another_process_keeps_the_store(tmp_path: Path) -> None:
-    """The lock ends with its process, however that ends."""
+def test_a_store_stays_locked_until_its_process_is_killed(tmp_path: Path) -> None:
+
     code = (
         "import asyncio, sys; from hubbub.network.store import open_store\n"
         "async def main():\n"
@@ -213,16 +214,14 @@ def run_open_and_close(path: Path) -> None:
 
 
 def ended(threads: set[threading.Thread]) -> bool:
-    """Whether all of these come to their end."""
+    """Whether all of these threads end."""
     for thread in threads:
         thread.join(5)
     return not any(thread.is_alive() for thread in threads)
 
 
 @pytest.mark.parametrize("place", ["x.db", ":memory:"])
-async def test_close_leaves_no_thread_and_no_file_beside_the_database(
-    tmp_path: Path, place: str
-) -> None:
+async def test_close_leaves_no_thread_and_no_extra_file(tmp_path: Path, place: str) -> None:
     before = set(threading.enumerate())
     store = open_store(f"sqlite:{place if place == ':memory:' else tmp_path / place}")
     await store.open()
@@ -246,8 +245,8 @@ async def test_a_failed_open_leaves_no_thread_and_no_lock(tmp_path: Path) -> Non
     await store.close()
 
 
-async def test_what_was_appended_is_there_without_a_close(tmp_path: Path) -> None:
-    """The files as they are at the moment are what a killed hub leaves behind."""
+async def test_appended_messages_survive_without_a_close(tmp_path: Path) -> None:
+    """Copies the files as a killed hub leaves them behind."""
     store = open_store(f"sqlite:{tmp_path}/x.db")
     await store.open()
     await store.append(direct(1, 40))
@@ -264,7 +263,7 @@ async def test_what_was_appended_is_there_without_a_close(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_program_that_fails_with_an_open_store_ends(tmp_path: Path) -> None:
+def test_a_program_that_fails_with_an_open_store_exits(tmp_path: Path) -> None:
     code = (
         "import asyncio; from hubbub.network.store import open_store\n"
         "async def main():\n"

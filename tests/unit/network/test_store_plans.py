@@ -1,4 +1,4 @@
-"""Every query finds its rows through an index, however long the log is."""
+"""Every query uses an index, for logs of any length."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ WAKES = {"agent": "bob", "floor": 5, "indexed": 7, "upto": 9}
 
 
 def plan(db: sqlite3.Connection, sql: str, parameters: object) -> list[str]:
-    """SQLite's steps for a query that touch a table."""
+    """The steps of SQLite's plan that read a table."""
     assert isinstance(parameters, dict | tuple)
     steps = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, parameters)]
     return [step for step in steps if step.startswith(("SEARCH", "SCAN"))]
 
 
 def scanned(steps: list[str]) -> set[str]:
-    """What is read from end to end; rows that the query itself has made are not meant."""
-    made = re.compile(r"SCAN (page|pair|d|json_each .*|\(subquery-\d\)|(\d+ )?CONSTANT ROWS?)")
-    return {step for step in steps if step.startswith("SCAN") and not made.fullmatch(step)}
+    """Full scans, except those of rows that the query produces itself."""
+    produced = re.compile(r"SCAN (page|pair|d|json_each .*|\(subquery-\d\)|(\d+ )?CONSTANT ROWS?)")
+    return {step for step in steps if step.startswith("SCAN") and not produced.fullmatch(step)}
 
 
-def test_events_are_found_by_participant_and_by_scope_and_at_the_end_of_the_log(
+def test_events_are_searched_by_participant_scope_and_unindexed_tail(
     db: sqlite3.Connection,
 ) -> None:
     for own in (False, True):
@@ -39,20 +39,20 @@ def test_events_are_found_by_participant_and_by_scope_and_at_the_end_of_the_log(
         assert tail[0] == "SEARCH m USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
 
 
-def test_pending_wakes_are_found_above_the_floor_and_by_running_turn(
+def test_pending_wakes_are_searched_above_the_floor_and_by_running_turn(
     db: sqlite3.Connection,
 ) -> None:
     for sql in (reads.PENDING_QUERY, reads.OPEN_WAKES_QUERY):
         steps = plan(db, sql, WAKES)
         assert not scanned(steps)
-        found = "SEARCH by_participant USING PRIMARY KEY (participant=? AND seq>? AND seq<?)"
-        assert found in steps
+        indexed = "SEARCH by_participant USING PRIMARY KEY (participant=? AND seq>? AND seq<?)"
+        assert indexed in steps
         assert "SEARCH message USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)" in steps
         assert "SEARCH delivery USING PRIMARY KEY (seq>? AND seq<?)" in steps
         assert "SEARCH t USING INDEX turn_running (agent=?)" in steps
 
 
-def test_the_next_floor_is_found_without_sorting(db: sqlite3.Connection) -> None:
+def test_the_next_floor_is_searched_without_sorting(db: sqlite3.Connection) -> None:
     for sql in index.FIRST_FREE_WAKE:
         details = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + sql, WAKES)]
         assert not any(step.startswith(("SCAN", "USE TEMP")) for step in details)
@@ -73,18 +73,18 @@ QUERIES: list[tuple[str, object]] = [
 
 
 @pytest.mark.behaviour("S-11")
-def test_nothing_else_reads_a_table_from_end_to_end(db: sqlite3.Connection) -> None:
+def test_no_other_query_scans_a_table(db: sqlite3.Connection) -> None:
     for sql, parameters in QUERIES:
         assert not scanned(plan(db, sql, parameters)), sql
 
 
-def test_unused_approvals_are_found_by_the_turns_that_run(db: sqlite3.Connection) -> None:
+def test_unused_approvals_are_searched_by_running_turns(db: sqlite3.Connection) -> None:
     steps = plan(db, control.OPEN_APPROVALS_QUERY, ())
-    assert scanned(steps) == {"SCAN t USING INDEX turn_running"}  # as long as turns are running
+    assert scanned(steps) == {"SCAN t USING INDEX turn_running"}  # limited to running turns
     assert "SEARCH a USING INDEX approval_unused (turn=?)" in steps
 
 
-def test_mentions_are_found_by_participant_backwards(db: sqlite3.Connection) -> None:
+def test_mentions_are_searched_backwards_by_participant(db: sqlite3.Connection) -> None:
     span = {"me": "bob", "name": "x", "indexed": 7, "before": 9, "limit": 3}
     tail, index = (plan(db, sql, span) for sql in searches.MENTION_QUERIES)
     assert not scanned([step for step in (*tail, *index) if step != "SCAN n"])

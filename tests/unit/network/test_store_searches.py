@@ -1,4 +1,4 @@
-"""One call looks at a bounded part of the log, however rare what is looked for."""
+"""One call searches a bounded part of the log, however rare the matches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def db(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> sqlite3.Conne
 
 
 def insert(db: sqlite3.Connection, seq: int, text: str) -> None:
-    """A message to bob: of every second one he is not the first recipient."""
+    """Inserts a message to bob, who is not the first recipient of every second one."""
     named = ("bob", "because", None) if seq % 2 else ("cy", "because", None)
     row = MessageRow(seq, 1, seq, None, "ann", None, None, *named, text.encode())
     values = ", ".join("?" * (len(row) + 1))
@@ -32,7 +32,7 @@ def insert(db: sqlite3.Connection, seq: int, text: str) -> None:
 
 
 def fill(db: sqlite3.Connection, count: int, *, indexed: int = 0, size: int = 1) -> None:
-    """So many messages to bob, of which the first mentions him and alone is of interaction i1."""
+    """Inserts messages to bob; only the first mentions him and belongs to interaction i1."""
     for seq in range(1, count + 1):
         named = {"mentions": ["bob"]} if seq == 1 else {}
         body = {"seq": seq, "content": "x" * size, **named, "interaction_id": f"i{seq}"}
@@ -45,20 +45,20 @@ def fill(db: sqlite3.Connection, count: int, *, indexed: int = 0, size: int = 1)
 
 @pytest.mark.behaviour("S-11", "P-34")
 @pytest.mark.parametrize("indexed", [0, 5, 47, 95, 100])
-def test_mentions_are_looked_for_part_by_part(db: sqlite3.Connection, indexed: int) -> None:
+def test_mentions_are_searched_part_by_part(db: sqlite3.Connection, indexed: int) -> None:
     fill(db, 100, indexed=indexed)
-    before, calls, found = 101, 0, list[bytes]()
+    before, calls, bodies = 101, 0, list[bytes]()
     while before > 1:
         page = mentions(db, "bob", before, 9)
         assert before - 50 <= page.upto < before
-        found += page.bodies
+        bodies += page.bodies
         before, calls = page.upto, calls + 1
-    assert [json.loads(body)["seq"] for body in found] == [1]
+    assert [json.loads(body)["seq"] for body in bodies] == [1]
     assert 3 <= calls <= 5
 
 
 @pytest.mark.behaviour("S-11", "P-36")
-def test_an_interaction_is_looked_for_part_by_part(db: sqlite3.Connection) -> None:
+def test_an_interaction_is_searched_part_by_part(db: sqlite3.Connection) -> None:
     fill(db, 100)
     first = interaction(db, "i1", 0, 100)
     assert ([no for no, _ in first.rows], first.upto) == ([1], 40)
@@ -68,7 +68,7 @@ def test_an_interaction_is_looked_for_part_by_part(db: sqlite3.Connection) -> No
     assert interaction(db, "i1", 120, 100) == ([], 100)
 
 
-def test_large_messages_make_smaller_parts(
+def test_large_messages_shrink_the_searched_parts(
     db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(searches, "SEARCH_BYTES", 15_000)
@@ -78,11 +78,11 @@ def test_large_messages_make_smaller_parts(
 
 
 @pytest.mark.behaviour("S-17")
-def test_pages_end_before_a_damaged_message_and_go_on_behind_it(db: sqlite3.Connection) -> None:
+def test_pages_end_before_a_damaged_message_and_continue_behind_it(db: sqlite3.Connection) -> None:
     fill(db, 30)
-    said = '"interaction_id":"i1","mentions":["bob"]'
+    fields = '"interaction_id":"i1","mentions":["bob"]'
     for seq in (10, 20, 25):
-        text = f'{{"seq":{seq},{said}}}'
+        text = f'{{"seq":{seq},{fields}}}'
         insert(db, seq, text)
     db.execute("UPDATE message SET tseq = 21 WHERE seq = 20")
     page = mentions(db, "bob", 31, 9)

@@ -1,9 +1,8 @@
-"""The writer: batches of every size, indexes that follow in bulk, a disk that comes and goes."""
+"""The writer: batches of every size, indexes updated in bulk, and a full disk."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
 
 import pytest
 
@@ -47,28 +46,23 @@ def rows(db: sqlite3.Connection, sql: str) -> list[tuple[object, ...]]:
     return db.execute(sql).fetchall()
 
 
-def assert_indexes_are_the_log(db: sqlite3.Connection, upto: Callable[[str], int]) -> None:
-    """Each index has exactly the rows of the log up to where it says it is."""
-    expected = {
-        "by_thread": "SELECT thread_no, tseq, seq FROM message",
-        "by_scope": "SELECT scope, seq FROM message",
-        "by_participant": "SELECT recipient, seq FROM message "
-        "UNION ALL SELECT participant, seq FROM delivery",
-        "by_cid": "SELECT sender, cid, seq FROM message",
+def assert_indexes_match_the_log(db: sqlite3.Connection) -> None:
+    """Each index has exactly the rows of the log up to its own position."""
+    sources = {
+        "by_thread": ("thread_no, tseq, seq", "SELECT thread_no, tseq, seq FROM message"),
+        "by_scope": ("scope, seq", "SELECT scope, seq FROM message WHERE scope IS NOT NULL"),
+        "by_participant": (
+            "participant, seq",
+            "SELECT recipient, seq FROM message UNION ALL SELECT participant, seq FROM delivery",
+        ),
+        "by_cid": ("sender, cid, seq", "SELECT sender, cid, seq FROM message"),
     }
-    columns = {
-        "by_thread": "thread_no, tseq, seq",
-        "by_scope": "scope, seq",
-        "by_participant": "participant, seq",
-        "by_cid": "sender, cid, seq",
-    }
-    for name, sql in expected.items():
-        where = f" WHERE seq <= {upto(name)}" + (
-            " AND scope IS NOT NULL" if name == "by_scope" else ""
-        )
-        found = rows(db, f"SELECT {columns[name]} FROM {name}")
-        whole = rows(db, f"SELECT * FROM ({sql}){where}")
-        assert sorted(map(repr, found)) == sorted(map(repr, whole))
+    assert sources.keys() == set(INDEXES)
+    for name in INDEXES:
+        columns, source = sources[name]
+        indexed = rows(db, f"SELECT {columns} FROM {name}")
+        logged = rows(db, f"SELECT * FROM ({source}) WHERE seq <= {indexed_upto(db, name)}")
+        assert sorted(map(repr, indexed)) == sorted(map(repr, logged))
 
 
 def test_a_batch_of_any_size_is_written_whole(db: sqlite3.Connection) -> None:
@@ -82,23 +76,18 @@ def test_a_batch_of_any_size_is_written_whole(db: sqlite3.Connection) -> None:
 
 
 @pytest.mark.parametrize("tail", [1, 10, 64])
-def test_no_index_lags_more_than_the_tail_and_a_few_batches(
+def test_no_index_lags_by_more_than_the_tail_and_a_few_batches(
     db: sqlite3.Connection, tail: int
 ) -> None:
     writer = started(tail)
     for first in range(1, 500, 3):
         writer.write(db, batch(first, first + 2))
         assert max(lags(db, first + 2)) <= tail + 3 * len(INDEXES)
-    assert_indexes_are_the_log(db, lambda name: upto_of(db, name))
+    assert_indexes_match_the_log(db)
 
 
-def upto_of(db: sqlite3.Connection, name: str) -> int:
-    upto: int = db.execute("SELECT upto FROM indexed WHERE name = ?", (name,)).fetchone()[0]
-    return upto
+def test_a_commit_updates_at_most_one_index(db: sqlite3.Connection) -> None:
 
-
-def test_indexes_follow_one_after_the_other(db: sqlite3.Connection) -> None:
-    """Each commit carries the work of one index at most."""
     writer, before = started(10), [0] * len(INDEXES)
     for first in range(1, 100, 4):
         writer.write(db, batch(first, first + 3))
@@ -108,7 +97,7 @@ def test_indexes_follow_one_after_the_other(db: sqlite3.Connection) -> None:
     assert min(before) > 80
 
 
-def test_small_batches_have_short_tails_and_large_ones_longer_until_all_is_indexed(
+def test_the_tail_grows_with_the_batches_until_all_is_indexed(
     db: sqlite3.Connection,
 ) -> None:
     writer = started(8192)
@@ -120,12 +109,12 @@ def test_small_batches_have_short_tails_and_large_ones_longer_until_all_is_index
     assert min(lags(db, 5199)) >= 1000
     assert index_all(db) == 5199
     assert lags(db, 5199) == [0] * len(INDEXES)
-    assert_indexes_are_the_log(db, lambda name: 5199)
+    assert_indexes_match_the_log(db)
 
 
 @pytest.mark.behaviour("P-22")
 @pytest.mark.parametrize("tail", [1, 7, 1000])
-def test_a_repeated_cid_is_found_wherever_the_first_one_lies(
+def test_a_repeated_cid_is_detected_wherever_the_first_is_stored(
     db: sqlite3.Connection, tail: int
 ) -> None:
     writer = started(tail)
@@ -138,7 +127,7 @@ def test_a_repeated_cid_is_found_wherever_the_first_one_lies(
         assert refused.value.pairs == {(f"s{seq % 2}", f"c{seq}")}
 
 
-def test_of_a_refused_batch_nothing_is_kept_and_no_cid_used_up(db: sqlite3.Connection) -> None:
+def test_a_refused_batch_writes_nothing_and_uses_no_cid(db: sqlite3.Connection) -> None:
     writer = started(1000)
     writer.write(db, batch(1, 3))
     with pytest.raises(DuplicateCids):
@@ -157,7 +146,7 @@ def test_of_a_refused_batch_nothing_is_kept_and_no_cid_used_up(db: sqlite3.Conne
 
 
 def fill(db: sqlite3.Connection, writer: BatchWriter) -> int:
-    """Write until the disk is full; returns how many messages were kept."""
+    """Writes until the disk is full, and returns the number of stored messages."""
     for first in range(1, 10_000, 10):
         try:
             writer.write(db, batch(first, first + 9))
@@ -167,7 +156,7 @@ def fill(db: sqlite3.Connection, writer: BatchWriter) -> int:
     raise AssertionError("the disk never filled up")
 
 
-def test_an_index_that_finds_the_disk_full_follows_later(db: sqlite3.Connection) -> None:
+def test_an_index_catches_up_after_a_full_disk(db: sqlite3.Connection) -> None:
     writer = started(50)
     db.execute("PRAGMA max_page_count = 40").fetchone()
     written = fill(db, writer)
@@ -175,4 +164,4 @@ def test_an_index_that_finds_the_disk_full_follows_later(db: sqlite3.Connection)
     db.execute("PRAGMA max_page_count = 100000").fetchone()
     for first in range(written + 1, written + 200, 10):
         writer.write(db, batch(first, first + 9))
-    assert_indexes_are_the_log(db, lambda name: upto_of(db, name))
+    assert_indexes_match_the_log(db)

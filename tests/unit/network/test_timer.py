@@ -1,4 +1,4 @@
-"""One alarm for many moments."""
+"""One timer for many moments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.interaction.stop_harness import HandClock
 
 
 class Bell:
-    """Rings at the moments that it is given, and remembers when it did."""
+    """Rings at the given moments and records when it did."""
 
     def __init__(self, clock: HandClock | SystemClock):
         self.rang: list[float] = []
@@ -33,7 +33,7 @@ class Bell:
         return min(self.moments, default=None)
 
 
-async def test_it_is_called_at_the_earliest_moment_and_at_the_next() -> None:
+async def test_the_timer_fires_at_each_earliest_moment_until_it_is_stopped() -> None:
     clock = HandClock()
     clock.wall = 1000.0
     bell = Bell(clock)
@@ -47,10 +47,10 @@ async def test_it_is_called_at_the_earliest_moment_and_at_the_next() -> None:
     bell.at(1050)
     clock.wall = 2000
     bell.timer.look()
-    assert bell.rang == [1005, 1015, 1030], "after the stop nothing is called"
+    assert bell.rang == [1005, 1015, 1030], "a stopped timer never fires"
 
 
-def test_it_keeps_time_in_uvloop() -> None:
+def test_the_timer_fires_in_uvloop() -> None:
     async def ring() -> None:
         bell = Bell(SystemClock())
         bell.at(0.0, SystemClock.now() + 0.01, -5.0)
@@ -64,7 +64,7 @@ def test_it_keeps_time_in_uvloop() -> None:
         runner.run(ring())
 
 
-async def test_what_stays_due_is_called_again_after_a_pause() -> None:
+async def test_a_moment_that_stays_due_fires_again_after_a_pause() -> None:
     clock = HandClock()
     clock.wall = 1000.0
     rang = list[float]()
@@ -82,7 +82,7 @@ async def test_what_stays_due_is_called_again_after_a_pause() -> None:
     timer.stop()
 
 
-async def test_a_moment_may_be_named_while_it_is_called() -> None:
+async def test_a_moment_can_be_added_by_the_callback() -> None:
     clock, rang = HandClock(), list[float]()
     clock.wall = 1000.0
 

@@ -11,14 +11,14 @@ from hubbub.protocol.codes import ErrorCode
 pytestmark = pytest.mark.behaviour("W-11")
 
 
-def test_a_person_opens_an_interaction_with_all_hops_and_an_agent_with_half() -> None:
+def test_an_interaction_has_all_hops_for_a_person_and_half_for_an_agent() -> None:
     assert opening(True, 8) == (None, 0, 8)
     for hops, half in ((8, 4), (7, 3), (2, 1), (1, 1)):
         assert opening(False, hops) == (None, 0, half)
 
 
 @given(st.integers(1, 50), st.booleans())
-def test_every_chain_of_causes_ends_at_its_limit(hops: int, human: bool) -> None:
+def test_every_chain_of_causes_ends_at_its_hop_limit(hops: int, human: bool) -> None:
     context = opening(human, hops)
     for expected in range(1, context.hop_limit + 1):
         assert context.hop < context.hop_limit

@@ -1,4 +1,4 @@
-"""What holds for approvals, and for requests on their way to the store."""
+"""Rules for approvals and for the results of requests."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import hashlib
 import pytest
 
 from hubbub.config.models import NetworkFile
-from hubbub.network.services.approval_rules import (
-    approvers_of,
-    arguments_hash,
-)
+from hubbub.network.services.approval_rules import approvers_of, arguments_hash
 from hubbub.network.wakes import Decision, Reason, decide_result
 
 
 @pytest.mark.behaviour("H-42")
-def test_arguments_that_mean_the_same_have_the_same_hash() -> None:
+def test_equivalent_arguments_have_the_same_hash() -> None:
     one = arguments_hash({"b": [1, {"d": None, "c": "ü"}], "a": True})
     assert one == arguments_hash({"a": True, "b": [1, {"c": "ü", "d": None}]})
     text = '{"a":true,"b":[1,{"c":"ü","d":null}]}'
@@ -23,7 +20,7 @@ def test_arguments_that_mean_the_same_have_the_same_hash() -> None:
     assert one != arguments_hash({"a": True, "b": [{"c": "ü", "d": None}, 1]})
 
 
-def test_who_decides_is_in_the_config() -> None:
+def test_approvers_come_from_the_agent_or_the_network() -> None:
     file = NetworkFile.model_validate(
         {
             "network": {"approvals": {"approvers": ["cat"]}},
@@ -31,14 +28,14 @@ def test_who_decides_is_in_the_config() -> None:
             "agents": {"own": {"kind": "python", "approvers": ["bob"]}, "other": {}},
         }
     )
-    found = [approvers_of(file, agent) for agent in ("own", "other", "stranger")]
-    assert found == [("bob",), ("cat",), ("cat",)]
+    approvers = [approvers_of(file, agent) for agent in ("own", "other", "stranger")]
+    assert approvers == [("bob",), ("cat",), ("cat",)]
     assert file.owners == ("ann",)
     assert approvers_of(NetworkFile(), "x") == ()
 
 
 @pytest.mark.behaviour("H-52")
-def test_a_result_wakes_the_agent_that_asked_and_nobody_else() -> None:
+def test_a_result_wakes_the_asking_agent() -> None:
     agents = {"boss", "worker"}
     assert decide_result(("boss",), "boss", "agent", agents) == [
         Decision("boss", Reason.RESULT, "optional")

@@ -1,4 +1,4 @@
-"""The graph of waits, and that it never has a circle."""
+"""The graph of waits never has a cycle."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ def reaches(edges: set[tuple[str, str]], start: str, goal: str) -> bool:
 
 @pytest.mark.behaviour("H-55")
 @given(st.lists(st.one_of(ASKS, ENDS, ANSWERS, LEAVES, OVER), max_size=60))
-def test_there_is_never_a_circle_and_nothing_else_is_refused(
+def test_exactly_the_waits_that_close_a_cycle_are_refused(
     steps: list[tuple[str, object, object]],
 ) -> None:
     waits, model = Waits(), dict[int, Wait]()
-    for n, (what, one, other) in enumerate(steps):
+    for n, (action, one, other) in enumerate(steps):
         edges = {(wait.asker, wait.awaited) for wait in model.values()}
-        if what == "ask":
+        if action == "ask":
             wait = Wait(str(one), str(other), f"t{n % 4}")
             if reaches(edges, wait.awaited, wait.asker):
                 with pytest.raises(OperationError) as refused:
                     waits.begin(n, wait)
-                check_named(refused.value, wait, edges)
+                assert_cycle_reported(refused.value, wait, edges)
             else:
                 waits.begin(n, wait)
                 model[n] = wait
-        elif what == "end":
+        elif action == "end":
             assert waits.end(one) == model.pop(one, None)  # type: ignore[call-overload]
-        elif what == "answer":
+        elif action == "answer":
             waits.answered(str(one), [str(other)])
             model = {k: w for k, w in model.items() if (w.awaited, w.asker) != (one, other)}
-        elif what == "leave":
+        elif action == "leave":
             waits.left(str(one))
             model = {k: w for k, w in model.items() if w.asker != one}
         else:
@@ -62,17 +62,16 @@ def test_there_is_never_a_circle_and_nothing_else_is_refused(
         assert not any(reaches(edges, awaited, asker) for asker, awaited in edges)
 
 
-def check_named(error: OperationError, wait: Wait, edges: set[tuple[str, str]]) -> None:
-    """The circle that is named is one."""
-    circle = error.details["cycle"]
-    assert isinstance(circle, list)
-    assert circle[0] == circle[-1] == wait.asker
-    assert circle[1] == wait.awaited
-    assert all(pair in edges for pair in pairwise(circle[1:]))
-    assert " -> ".join(circle) in error.message
+def assert_cycle_reported(error: OperationError, wait: Wait, edges: set[tuple[str, str]]) -> None:
+    cycle = error.details["cycle"]
+    assert isinstance(cycle, list)
+    assert cycle[0] == cycle[-1] == wait.asker
+    assert cycle[1] == wait.awaited
+    assert all(pair in edges for pair in pairwise(cycle[1:]))
+    assert " -> ".join(cycle) in error.message
 
 
-def test_a_question_may_get_another_name() -> None:
+def test_a_wait_can_be_renamed() -> None:
     waits = Waits()
     waits.begin("draft", Wait("a", "b"))
     waits.rename("draft", "m1")

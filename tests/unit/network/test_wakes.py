@@ -37,7 +37,7 @@ HUMANS, ALL, MENTIONED = (
 
 
 class Case(NamedTuple):
-    """A row: what is said and by whom, and who wakes for it."""
+    """A message and the agents that it wakes."""
 
     type: MessageType
     sender: SenderKind
@@ -157,35 +157,35 @@ def facts(case: Case, *, at_hop_limit: bool = False) -> Facts:
 
 
 @pytest.mark.behaviour("W-1", "W-2", "W-3", "W-4", "W-5", "W-12")
-def test_who_wakes_is_what_the_table_says() -> None:
+def test_each_kind_of_message_wakes_the_agents_of_its_case() -> None:
     for name, case in CASES.items():
-        found = decide(facts(case), case.policy)
-        woken = {d.participant: (d.reason, d.reply) for d in found if d.reply is not None}
+        decisions = decide(facts(case), case.policy)
+        woken = {d.participant: (d.reason, d.reply) for d in decisions if d.reply is not None}
         assert woken == case.wakes, name
-        named = [decision.participant for decision in found]
+        named = [decision.participant for decision in decisions]
         assert len(named) == len(set(named))
         assert set(case.recipients) <= set(named)
-        for decision in found:
+        for decision in decisions:
             if decision.participant not in AGENTS:  # people are never woken
                 assert decision.reply is None
                 assert decision.reason in (Reason.NOT_AN_AGENT, Reason.SYSTEM)
         limited = decide(facts(case, at_hop_limit=True), case.policy)
         assert all(decision.reply is None for decision in limited)
-        kept = {d.participant for d in limited if d.reason is Reason.HOP_LIMIT}
-        assert kept == set(case.wakes), "it says why"
+        suppressed = {d.participant for d in limited if d.reason is Reason.HOP_LIMIT}
+        assert suppressed == set(case.wakes)
     group = decide(facts(CASES["direct, to a group"]), HUMANS)
     assert {d.participant for d in group} == {"bob", "calc", "scribe"}
     mentioning = decide(facts(CASES["channel, human, mentioning"]), HUMANS)
     assert {d.participant for d in mentioning} == {"bob", "calc"}
 
 
-def test_only_those_wake_who_receive_the_message() -> None:
-    left = facts(CASES["reply thread, human, mentioning nobody"])
-    left.audience = EVERYBODY - {"calc"}
-    assert decide(left, HUMANS) == [], "the last speaker has left"
-    early = facts(CASES["broadcast, human"])
-    early.audience = frozenset({"calc", "ann"})
-    assert decide(early, HUMANS) == [Decision("calc", Reason.BROADCAST, "optional")]
+def test_only_recipients_of_a_message_wake() -> None:
+    after_leave = facts(CASES["reply thread, human, mentioning nobody"])
+    after_leave.audience = EVERYBODY - {"calc"}
+    assert decide(after_leave, HUMANS) == [], "the last speaker has after_leave"
+    before_join = facts(CASES["broadcast, human"])
+    before_join.audience = frozenset({"calc", "ann"})
+    assert decide(before_join, HUMANS) == [Decision("calc", Reason.BROADCAST, "optional")]
 
 
 TYPES = st.sampled_from(["direct", "channel", "broadcast", "mod"])
@@ -194,7 +194,7 @@ NAMES = st.sets(st.sampled_from(sorted(EVERYBODY)))
 
 
 @given(TYPES, KINDS, NAMES, NAMES, NAMES, st.booleans(), st.booleans(), st.data())
-def test_whatever_is_said_only_agents_wake_and_each_decision_can_be_explained(
+def test_any_message_wakes_only_agents_and_every_decision_has_a_sentence(
     type: MessageType,
     kind: SenderKind,
     recipients: set[str],
@@ -207,7 +207,7 @@ def test_whatever_is_said_only_agents_wake_and_each_decision_can_be_explained(
     policy: Literal["humans", "all", "mentioned"] = data.draw(
         st.sampled_from(["humans", "all", "mentioned"])
     )
-    found = decide(
+    decisions = decide(
         Facts(
             type=type,
             sender_kind=kind,
@@ -222,8 +222,8 @@ def test_whatever_is_said_only_agents_wake_and_each_decision_can_be_explained(
         WakePolicy(broadcast=policy),
     )
     reached = recipients if type == "direct" else audience
-    assert {decision.participant for decision in found} <= reached
-    for participant, reason, reply in found:
+    assert {decision.participant for decision in decisions} <= reached
+    for participant, reason, reply in decisions:
         assert SENTENCES[reason]
         if reply is not None:
             assert participant in AGENTS
@@ -233,7 +233,7 @@ def test_whatever_is_said_only_agents_wake_and_each_decision_can_be_explained(
 
 
 @pytest.mark.behaviour("W-13")
-def test_every_reason_has_a_sentence_and_a_message_without_a_decision_a_reason() -> None:
+def test_every_reason_has_a_sentence_and_every_absence_a_reason() -> None:
     assert set(SENTENCES) == set(Reason)
     assert len(set(SENTENCES.values())) == len(SENTENCES)
     cases: list[tuple[bool, bool, MessageType, SenderKind, Reason]] = [
@@ -246,8 +246,8 @@ def test_every_reason_has_a_sentence_and_a_message_without_a_decision_a_reason()
         (False, True, "broadcast", "agent", Reason.BROADCAST_POLICY),
     ]
     for own, received, type, kind, reason in cases:
-        found = explain_absence(own=own, received=received, type=type, sender_kind=kind)
-        assert found is reason
+        decisions = explain_absence(own=own, received=received, type=type, sender_kind=kind)
+        assert decisions is reason
 
 
 PLACES: dict[WakeContext, tuple[MessageType, bool]] = {
@@ -256,7 +256,7 @@ PLACES: dict[WakeContext, tuple[MessageType, bool]] = {
     WakeContext.REPLIES: ("channel", True),
     WakeContext.BROADCAST: ("broadcast", False),
 }
-"""Of the messages that are decided about by where they stand: their type, and if they reply."""
+"""Per context: the type of its messages, and whether they are in a reply thread."""
 
 WOKEN = {
     Whom.RECIPIENTS: {"guide"},
@@ -264,10 +264,10 @@ WOKEN = {
     Whom.LAST_SPEAKER: {"scribe"},
     Whom.EVERYBODY: set(AGENTS),
 }
-"""Whom a message wakes that is for `guide` and mentions `calc`, where `scribe` spoke last."""
+"""The agents woken by a message to `guide` that mentions `calc`, after `scribe` spoke last."""
 
 
-def said(rule: WakeRule, *mentions: str) -> Facts:
+def facts_for(rule: WakeRule, *mentions: str) -> Facts:
     type, replies = PLACES[rule.place]
     return Facts(
         type=type,
@@ -282,7 +282,7 @@ def said(rule: WakeRule, *mentions: str) -> Facts:
 
 
 @pytest.mark.behaviour("H-104")
-def test_a_row_of_the_table_is_what_the_hub_decides() -> None:
+def test_the_hub_decides_as_each_rule_of_the_table_states() -> None:
     for rule in [rule for rule in RULES if rule.place in PLACES]:
         policies: dict[str | None, WakePolicy] = {
             "humans": HUMANS,
@@ -291,10 +291,12 @@ def test_a_row_of_the_table_is_what_the_hub_decides() -> None:
         }
         for policy in [policies[rule.policy]] if rule.policy else policies.values():
             mentions = () if rule.whom is Whom.LAST_SPEAKER else ("calc", "bob")
-            found = {who: reply for who, _, reply in decide(said(rule, *mentions), policy) if reply}
-            assert set(found) == WOKEN[rule.whom]
-            asked = {who: rule.mentioned if who == "calc" else None for who in found}
-            assert found == {who: also or rule.reply for who, also in asked.items()}
+            decisions = {
+                who: reply for who, _, reply in decide(facts_for(rule, *mentions), policy) if reply
+            }
+            assert set(decisions) == WOKEN[rule.whom]
+            mentioned = {who: rule.mentioned if who == "calc" else None for who in decisions}
+            assert decisions == {who: need or rule.reply for who, need in mentioned.items()}
 
 
 @pytest.mark.behaviour("H-104")
@@ -305,25 +307,25 @@ def test_the_table_has_one_rule_for_each_case() -> None:
     (result,) = (rule for rule in RULES if rule.place is WakeContext.RESULT)
     assert (result.whom, result.by_person) == (Whom.ASKER, None)
     for kind in ("agent", "system"):
-        found = decide_result(["calc", "bob"], "calc", kind, AGENTS)
-        woken = [each for each in found if each.reply]
-        assert woken == [Decision("calc", Reason.RESULT, result.reply)], "who asked, nobody else"
+        decisions = decide_result(["calc", "bob"], "calc", kind, AGENTS)
+        woken = [each for each in decisions if each.reply]
+        assert woken == [Decision("calc", Reason.RESULT, result.reply)]
     (notice,) = (rule for rule in RULES if rule.place is WakeContext.NOTICE)
     assert (notice.whom, notice.reply) == (Whom.NOBODY, None)
     for type in ("direct", "channel", "broadcast"):
-        said = Facts(type, "system", AGENTS, ("calc",), EVERYBODY, ("scribe",))
-        assert [each for each in decide(said, ALL) if each.reply] == []
+        notice_facts = Facts(type, "system", AGENTS, ("calc",), EVERYBODY, ("scribe",))
+        assert [each for each in decide(notice_facts, ALL) if each.reply] == []
 
 
-def test_edits_and_imports_wake_nobody_and_a_timer_those_agents_whom_it_names() -> None:
+def test_edits_and_imports_wake_no_agent_and_a_timer_the_agents_it_names() -> None:
     everybody = ["calc", "bob"]
-    for decided, reason in (
+    for decisions, reason in (
         (decide_amendment(everybody), Reason.AMENDMENT),
         (decide_imported(everybody), Reason.IMPORTED),
         (decide_silent(everybody), Reason.SILENT),
         (decide_timer(everybody, (), AGENTS), Reason.SYSTEM),
     ):
-        assert decided == [Decision(who, reason, None) for who in everybody]
+        assert decisions == [Decision(who, reason, None) for who in everybody]
     assert decide_timer(["calc", "guide"], ["calc", "bob"], AGENTS) == [
         Decision("calc", Reason.TIMER, "optional"),
         Decision("guide", Reason.SYSTEM, None),
@@ -331,11 +333,11 @@ def test_edits_and_imports_wake_nobody_and_a_timer_those_agents_whom_it_names() 
     ]
 
 
-def test_what_keeps_a_message_from_waking_is_told_apart_from_what_wakes() -> None:
+def test_suppressions_are_the_reasons_that_keep_a_message_from_waking() -> None:
     waking = {Reason.DIRECT, Reason.MENTION, Reason.LAST_SPEAKER, Reason.BROADCAST, Reason.RESULT}
     waking.add(Reason.TIMER)
-    follows = {Reason.OWN, Reason.SYSTEM, Reason.NOT_RECEIVED, Reason.NOT_MENTIONED}
-    follows |= {Reason.NOT_AN_AGENT, Reason.BROADCAST_POLICY, Reason.AMENDMENT}
-    follows |= {Reason.IMPORTED, Reason.SILENT}
-    rest = {*waking, *follows}
+    other = {Reason.OWN, Reason.SYSTEM, Reason.NOT_RECEIVED, Reason.NOT_MENTIONED}
+    other |= {Reason.NOT_AN_AGENT, Reason.BROADCAST_POLICY, Reason.AMENDMENT}
+    other |= {Reason.IMPORTED, Reason.SILENT}
+    rest = {*waking, *other}
     assert set(SUPPRESSIONS) == set(Reason) - rest
