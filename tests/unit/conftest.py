@@ -1,4 +1,4 @@
-"""Configs written as text, with their files."""
+"""Configs given as text, with their files."""
 
 from __future__ import annotations
 

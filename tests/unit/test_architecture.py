@@ -1,4 +1,4 @@
-"""The shape of the package, as its own imports tell it."""
+"""The structure of the package: imports, names and lengths."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ import grimp
 ROOT = Path(__file__).parents[2]
 
 
-def test_no_modules_import_each_other_in_a_circle_not_even_for_types() -> None:
+def test_there_are_no_import_cycles_even_for_types() -> None:
     graph = grimp.build_graph("hubbub", cache_dir=None)
     imports = {each: graph.find_modules_directly_imported_by(each) for each in graph.modules}
     TopologicalSorter(imports).prepare()  # raises CycleError, which names the modules
 
 
-def test_the_page_on_architecture_names_files_that_are_there() -> None:
+def test_every_file_named_by_the_architecture_page_exists() -> None:
     page = (ROOT / "docs/explanation/architecture.md").read_text()
     named = set(re.findall(r"\b((?:network|protocol|mods|agents|client)/[\w/]+\.py)\b", page))
     assert named
     assert {name for name in named if not (ROOT / "hubbub" / name).exists()} == set()
 
 
-ONE_BY_ONE = {"hubbub", "hubbub/cli", "hubbub/people/groups"}
-"""Folders whose modules stand beside each other, each for one subject that its name says."""
+INDEPENDENT = {"hubbub", "hubbub/cli", "hubbub/people/groups"}
+"""Folders of independent modules whose names say enough."""
 
 
-def test_the_first_lines_of_a_folder_name_most_of_what_is_in_it() -> None:
+def test_a_package_docstring_names_most_of_its_modules() -> None:
     for path in sorted((ROOT / "hubbub").rglob("__init__.py")):
         folder = str(path.parent.relative_to(ROOT))
         modules = {each.stem for each in path.parent.glob("*.py")} - {"__init__"}
         text = ast.get_docstring(ast.parse(path.read_text())) or ""
         missing = {name for name in modules if not re.search(rf"\b{name}\b", text)}
-        if folder not in ONE_BY_ONE:
+        if folder not in INDEPENDENT:
             assert 2 * len(missing) <= max(len(modules), 3), f"{folder} does not name {missing}"
 
 
@@ -51,13 +51,13 @@ Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 @cache
 def _definitions() -> Mapping[str, Sequence[Definition]]:
-    """The classes and functions of each module of the package, by its path."""
+    """The classes and functions of the package by the path of their module."""
     paths = sorted((ROOT / "hubbub").rglob("*.py"))
     return {str(path.relative_to(ROOT)): [*_within(ast.parse(path.read_text()))] for path in paths}
 
 
 def _within(node: ast.AST) -> Iterator[Definition]:
-    """Definitions stand in statements alone: expressions, most of all there is, need no look."""
+    """Searches statements only, because expressions contain no definitions."""
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
         for child in getattr(node, name, ()):
             if isinstance(child, Definition):
@@ -66,17 +66,17 @@ def _within(node: ast.AST) -> Iterator[Definition]:
 
 
 def _functions(*folders: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for path, found in _definitions().items():
+    for path, definitions in _definitions().items():
         if path.startswith(folders):
-            for node in found:
+            for node in definitions:
                 if not isinstance(node, ast.ClassDef):
                     yield f"{path}:{node.lineno} {node.name}", node
 
 
-def test_no_two_classes_of_the_package_have_the_same_name() -> None:
+def test_class_names_are_unique_in_the_package() -> None:
     places = defaultdict(list)
-    for path, found in _definitions().items():
-        for node in found:
+    for path, definitions in _definitions().items():
+        for node in definitions:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path}:{node.lineno}")
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
@@ -85,21 +85,21 @@ def test_no_two_classes_of_the_package_have_the_same_name() -> None:
 MOST_PARAMETERS = 7
 
 
-def test_no_function_of_hub_and_client_has_more_parameters_than_one_can_hold_in_mind() -> None:
-    found = {
+def test_functions_of_hub_and_client_have_few_parameters() -> None:
+    excessive = {
         name: len(names)
         for name, node in _functions("hubbub/network/", "hubbub/client/")
         if len(names := _parameters(node.args)) > MOST_PARAMETERS
     }
-    assert found == {}
+    assert excessive == {}
 
 
 MOST_LINES_OF_A_MODULE = 500
 MOST_LINES_OF_A_FUNCTION = 60
-"""Of its body, without its signature and what its docstring says."""
+"""Lines of the body, without signature and docstring."""
 
 
-def test_no_module_and_no_function_is_longer_than_one_can_overlook() -> None:
+def test_modules_and_functions_stay_within_the_length_limits() -> None:
     modules = {name: (ROOT / name).read_text().count("\n") for name in _definitions()}
     functions = {name: _length(node) for name, node in _functions("hubbub/")}
     assert {name: n for name, n in modules.items() if n > MOST_LINES_OF_A_MODULE} == {}
@@ -111,7 +111,7 @@ def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (node.end_lineno or 0) - first[0].lineno + 1
 
 
-def test_tests_of_frameworks_are_read_without_what_their_environment_leaves_out() -> None:
+def test_the_conftest_imports_no_package_of_the_dev_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = (project["optional-dependencies"][name] for name in ("test", "dev"))
     few, all_ = ({re.split(r"[\[>=]", each)[0] for each in extra} for extra in extras)

@@ -1,4 +1,4 @@
-"""The documentation says what the code does, and its links and examples hold."""
+"""The documentation matches the code, and its links and examples are valid."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from hubbub.testing.model_script import load_script
 from tests.doc_pages import ROOT, Block, anchors, blocks, example, links, pages
 
 EMPTY = "|  |"
-"""How a row of a table ends whose last cell says nothing."""
+"""The end of a table row whose last cell is empty."""
 
 
 def _generated() -> Mapping[Path, str]:
-    folder = str(ROOT / "docs")  # as when the program itself is run
+    folder = str(ROOT / "docs")  # as when the script runs as a program
     sys.path.insert(0, folder)
     try:
         module = importlib.import_module("generate")
     finally:
         sys.path.remove(folder)
-    made: Callable[[], Mapping[Path, str]] = module.pages
-    return made()
+    generate: Callable[[], Mapping[Path, str]] = module.pages
+    return generate()
 
 
 @pytest.mark.behaviour("P-31", "H-104")
-def test_the_reference_pages_are_what_the_code_says() -> None:
+def test_the_reference_pages_are_up_to_date() -> None:
     stale = [path.name for path, text in _generated().items() if path.read_text("utf-8") != text]
     assert stale == [], "run `make docs`"
 
 
-def test_everything_in_the_generated_tables_has_a_meaning() -> None:
+def test_every_row_of_the_generated_tables_has_a_description() -> None:
     reference = ROOT / "docs" / "reference"
     names = ("python.md", "model-server.md", "config.md", "protocol.md")
     *tables, protocol = ((reference / name).read_text("utf-8") for name in names)
@@ -56,44 +56,44 @@ def test_everything_in_the_generated_tables_has_a_meaning() -> None:
         assert [row for row in rows if row.endswith(EMPTY)] == []
 
 
-def test_links_lead_somewhere() -> None:
+def test_every_local_link_has_a_target() -> None:
     for page in pages():
         for target in links(page):
             if target.startswith(("http://", "https://")):
                 continue
             path, _, anchor = target.partition("#")
-            there = (page.parent / path).resolve() if path else page
-            assert there.exists(), f"{page.name}: {target}"
-            assert not anchor or anchor in known(there), f"{page.name}: {target}"
+            file = (page.parent / path).resolve() if path else page
+            assert file.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in cached_anchors(file), f"{page.name}: {target}"
 
 
-known = cache(anchors)
+cached_anchors = cache(anchors)
 
 
-def test_pages_of_the_site_link_to_pages_of_the_site() -> None:
+def test_site_pages_link_only_to_site_pages() -> None:
     site = ROOT / "docs"
     for page in pages():
         if site in page.parents:
             local = [each for each in links(page) if "://" not in each]
-            found = [(page.parent / each.partition("#")[0]).resolve() for each in local]
-            assert [str(each) for each in found if each != site and site not in each.parents] == []
+            targets = [(page.parent / each.partition("#")[0]).resolve() for each in local]
+            assert [f"{each}" for each in targets if not each.is_relative_to(site)] == []
 
 
-def test_every_page_has_its_place_in_the_menu_of_the_site() -> None:
+def test_every_page_is_in_the_menu_of_the_site() -> None:
     menu = (ROOT / "zensical.toml").read_text("utf-8")
     site = ROOT / "docs"
-    found = [str(p.relative_to(site)) for p in pages() if site in p.parents]
-    others = [each for each in found if not each.startswith("decisions/0")]
-    assert [each for each in others if f'"{each}"' not in menu] == []
+    names = [str(page.relative_to(site)) for page in pages() if site in page.parents]
+    listed = [name for name in names if not name.startswith("decisions/0")]
+    assert [name for name in listed if f'"{name}"' not in menu] == []
 
 
-def test_the_tests_that_the_guarantees_name_are_there() -> None:
+def test_every_test_named_by_the_guarantees_exists() -> None:
     named = re.findall(r"`(tests/[\w/.]+)`", (ROOT / "docs/explanation/guarantees.md").read_text())
     assert len(named) > 10
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_every_cell_of_the_table_of_the_doors_names_a_test_that_is_there() -> None:
+def test_every_cell_of_the_table_of_doors_names_an_existing_test() -> None:
     text = (ROOT / "docs/explanation/guarantees.md").read_text()
     table = text.partition("## Through the doors")[2].partition("\n## ")[0]
     rows = [line.strip("|").split("|") for line in table.splitlines() if line.startswith("|")]
@@ -111,20 +111,20 @@ def test_every_cell_of_the_table_of_the_doors_names_a_test_that_is_there() -> No
     assert missing == set()
 
 
-def _of(language: str) -> list[Block]:
+def _blocks_in(language: str) -> list[Block]:
     return [block for page in pages() for block in blocks(page) if block.language == language]
 
 
-def test_python_in_the_pages_is_python() -> None:
-    shown = _of("python")
-    assert len(shown) >= 4
-    for block in shown:
+def test_python_examples_parse() -> None:
+    python_blocks = _blocks_in("python")
+    assert len(python_blocks) >= 4
+    for block in python_blocks:
         ast.parse(block.text, str(block.page))
     assert len(example("README.md", "notes.py").strip().splitlines()) == 10, "as README says"
 
 
 def _commands(text: str) -> Iterator[list[str]]:
-    """The lines of a shell example that call hubbub, as words after the program's name."""
+    """The calls of hubbub in a shell example, as lists of arguments."""
     for line in text.splitlines():
         words = shlex.split(line, comments=True)
         while words and "=" in words[0]:
@@ -133,11 +133,11 @@ def _commands(text: str) -> Iterator[list[str]]:
             yield words[1:]
 
 
-def test_commands_in_the_pages_exist_with_their_options() -> None:
-    found = [(block, words) for block in _of("sh") for words in _commands(block.text)]
-    assert len(found) > 20
+def test_shell_examples_use_existing_commands_and_options() -> None:
+    calls = [(block, words) for block in _blocks_in("sh") for words in _commands(block.text)]
+    assert len(calls) > 20
     whole: Any = command_of(program())  # of typer's own classes
-    for block, words in found:
+    for block, words in calls:
         command = whole
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
@@ -165,11 +165,11 @@ CONFIGS = [
     ),
     ("docs/how-to/plan-with-several-models.md", ["costs.py", "office.yaml"]),
 ]
-"""Pages that show a config, with the files that it names; the config is the last."""
+"""Pages with a config, and the files that it needs; the config is the last."""
 
 
 @pytest.mark.slow
-def test_configs_in_the_pages_are_valid(tmp_path: Path) -> None:
+def test_config_examples_are_valid(tmp_path: Path) -> None:
     for n, (page, files) in enumerate(CONFIGS):
         folder = tmp_path / str(n)
         for name in files:
@@ -178,16 +178,16 @@ def test_configs_in_the_pages_are_valid(tmp_path: Path) -> None:
         assert load_valid(folder / files[-1]).file.network.name, (page, files)
 
 
-async def test_the_prompt_of_the_how_to_is_built_as_it_says() -> None:
-    found: dict[str, Any] = {}
-    exec(example("docs/how-to/build-a-system-prompt.md", "parts.py"), found)
+async def test_the_prompt_of_the_how_to_is_built_as_documented() -> None:
+    names: dict[str, Any] = {}
+    exec(example("docs/how-to/build-a-system-prompt.md", "parts.py"), names)
     context = PromptContext(agent="a", network="n", instruction="Be kind.", thread="direct_ann")
-    parts = (await found["builder"].awaited(context)).build(context).split("\n\n")
+    parts = (await names["builder"].awaited(context)).build(context).split("\n\n")
     assert parts[:2] == ["Be kind.", "Write plainly."]
     assert "In stock: 7 chairs." in parts
 
 
-def test_the_steps_of_the_tutorial_lead_to_its_last_config(tmp_path: Path) -> None:
+def test_the_steps_of_the_tutorial_produce_its_last_config(tmp_path: Path) -> None:
     (tmp_path / "poll.py").write_text(example("docs/tutorial.md", "poll.py"))
     steps = {
         "second.yaml": example("docs/tutorial.md", "first/hubbub.yaml")
@@ -206,11 +206,11 @@ SECRETS = {
     "AUDIT_SECRET": "correct horse battery",
     "CI_SECRET": "correct horse battery",
 }
-"""What a reader has in the environment who follows a page that says so."""
+"""Environment variables that the pages ask the reader to set."""
 
 
-def test_yaml_fragments_in_the_pages_are_valid_too(tmp_path: Path) -> None:
-    fragments = [block for block in _of("yaml") if block.name is None]
+def test_yaml_fragments_are_valid(tmp_path: Path) -> None:
+    fragments = [block for block in _blocks_in("yaml") if block.name is None]
     assert len(fragments) >= 3
     for block in fragments:
         place = tmp_path / "fragment.yaml"
@@ -218,7 +218,7 @@ def test_yaml_fragments_in_the_pages_are_valid_too(tmp_path: Path) -> None:
         assert load(place, environ=SECRETS).file
 
 
-def test_the_scripts_of_models_in_the_pages_are_scripts(tmp_path: Path) -> None:
+def test_model_script_examples_load(tmp_path: Path) -> None:
     place = tmp_path / "script.yaml"
     place.write_text(example("docs/tutorial.md", "model.yaml"))
     assert len(load_script(place).rules) == 3
@@ -227,7 +227,7 @@ def test_the_scripts_of_models_in_the_pages_are_scripts(tmp_path: Path) -> None:
     assert (len(script.rules), len(script.answers)) == (4, 1)
 
 
-def test_the_page_about_agents_in_python_has_all_that_they_inherit() -> None:
+def test_the_python_page_documents_every_public_attribute_of_agents() -> None:
     text = (ROOT / "docs" / "reference" / "python.md").read_text("utf-8")
     public = [name for name in vars(Agent) if not name.startswith("_")]
     assert len(public) > 15
@@ -241,7 +241,7 @@ def test_the_page_about_agents_in_python_has_all_that_they_inherit() -> None:
 def test_decisions_are_numbered_and_listed() -> None:
     folder = ROOT / "docs" / "decisions"
     records = sorted(folder.glob("0*.md"))
-    assert len({record.name[:4] for record in records}) == len(records), "a number is given once"
+    assert len({record.name[:4] for record in records}) == len(records), "numbers are unique"
     assert set(links(folder / "README.md")) == {record.name for record in records}
     for record in records:
         parts = record.read_text("utf-8").split("\n## ")
@@ -252,21 +252,21 @@ def test_decisions_are_numbered_and_listed() -> None:
         ]
 
 
-def test_every_outcome_of_a_turn_is_explained() -> None:
+def test_every_outcome_of_a_turn_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "prompt.md").read_text("utf-8")
     table = text.partition("## How a turn ends")[2]
-    told = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
-    assert told == set(get_args(Outcome))
+    outcomes = {line.split("`")[1] for line in table.splitlines() if line.startswith("| `")}
+    assert outcomes == set(get_args(Outcome))
 
 
-def test_every_public_name_has_its_place_in_the_reference() -> None:
+def test_every_public_name_is_in_the_api_reference() -> None:
     import hubbub
 
     headings = anchors(ROOT / "docs" / "reference" / "python-api.md")
     assert {name.lower() for name in hubbub.__all__ if name[0] != "_"} <= headings
 
 
-def test_no_agent_of_the_configs_is_told_more_than_two_thousand_tokens_first() -> None:
+def test_first_prompts_of_the_example_agents_stay_within_2000_tokens() -> None:
     page = (ROOT / "docs" / "reference" / "prompt.md").read_text("utf-8")
     rows = [line.split("|") for line in page.splitlines() if ".yaml | `" in line]
     sizes = {row[1] + row[2]: int(row[5].replace(",", "")) for row in rows}

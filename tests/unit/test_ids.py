@@ -7,19 +7,19 @@ from hubbub import ids
 
 
 @given(st.integers(1, 10**18 - 1))
-def test_a_position_names_its_message_and_interaction_both_ways(seq: int) -> None:
+def test_positions_convert_to_message_and_interaction_ids_and_back(seq: int) -> None:
     assert ids.parse_message_id(ids.message_id(seq)) == seq
     assert ids.parse_interaction_id(ids.interaction_id(seq)) == seq
     assert ids.parse_interaction_id(ids.message_id(seq)) is None
     assert ids.parse_message_id(ids.interaction_id(seq)) is None
 
 
-def test_what_only_looks_like_a_message_id_is_none() -> None:
+def test_a_malformed_message_id_is_not_parsed() -> None:
     for text in ("", "m", "m0", "m01", "m-1", "m1 ", "m1\n", "M1", "1", "m" + "9" * 19, "m١"):
         assert ids.parse_message_id(text) is None, repr(text)
 
 
-def test_turns_and_the_writes_of_repeated_turns_have_the_same_ids_again() -> None:
+def test_a_repeated_turn_has_the_same_turn_and_write_ids() -> None:
     assert ids.turn_id("calc", 5) == "calc-m5"
     first = ids.write_id("calc-m5", 2, 1)
     assert first == ids.write_id("calc-m5", 2, 1)
@@ -28,7 +28,7 @@ def test_turns_and_the_writes_of_repeated_turns_have_the_same_ids_again() -> Non
     assert len(others) == 3
 
 
-def test_fresh_ulids_differ_and_have_26_characters() -> None:
-    made = {ids.new_ulid() for _ in range(100)}
-    assert len(made) == 100
-    assert {len(ulid) for ulid in made} == {26}
+def test_new_ulids_are_unique_and_have_26_characters() -> None:
+    ulids = {ids.new_ulid() for _ in range(100)}
+    assert len(ulids) == 100
+    assert {len(ulid) for ulid in ulids} == {26}

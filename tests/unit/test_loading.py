@@ -1,4 +1,4 @@
-"""Python files that a config names: found, imported, or refused with the line that is wrong."""
+"""Python files named by a config: resolved, imported, or refused with the failing line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_a_file_is_found_relative_to_the_config_and_imported_once(tmp_path: Path) -> None:
+def test_a_file_is_resolved_relative_to_the_config_and_imported_once(tmp_path: Path) -> None:
     write(tmp_path, "agents/one.py", "class One:\n    pass\n\nclass Two:\n    pass\n")
     one = load_attribute("agents/one.py:One", tmp_path)
     two = load_attribute("agents/one.py:Two", tmp_path)
@@ -30,33 +30,33 @@ def test_a_file_is_found_relative_to_the_config_and_imported_once(tmp_path: Path
     assert load_attribute("agents/one.py:One", tmp_path) is one
 
 
-def test_files_beside_it_replace_no_library(tmp_path: Path) -> None:
+def test_a_neighbouring_file_does_not_shadow_a_library(tmp_path: Path) -> None:
     for name in ("sched", "openai"):
         write(tmp_path, f"{name}.py", "raise SystemExit('not meant')\n")
     write(tmp_path, "planner.py", "import openai, sched\n\nVALUE = sched.scheduler\n")
     assert load_attribute("planner.py:VALUE", tmp_path)
 
 
-def test_what_is_not_there_is_told_with_what_is_like_it(tmp_path: Path) -> None:
+def test_a_missing_file_or_name_is_reported_with_a_suggestion(tmp_path: Path) -> None:
     write(tmp_path, "calculator.py", "from pathlib import Path\n\nclass Calculator:\n    pass\n")
     write(tmp_path, "agent.txt", "")
     form = r"not of the form file\.py:name"
-    for place, words in (
+    for place, message in (
         *((wrong, form) for wrong in ("agents.py", "agents.py:", ":Name", "agents.py:not a name")),
         ("calculater.py:Calculator", r"does not exist; did you mean calculator\.py\?"),
         ("agentz/a.py:A", "nor does the folder agentz"),
         ("agent.txt:A", "not a Python file"),
         ("calculator.py:Calculater", r"no 'Calculater' in it; did you mean Calculator\?"),
     ):
-        with pytest.raises(ConfigError, match=words) as caught:
+        with pytest.raises(ConfigError, match=message) as caught:
             load_attribute(place, tmp_path)
-        assert words == form or caught.value.path == tmp_path / place.partition(":")[0], place
+        assert message == form or caught.value.path == tmp_path / place.partition(":")[0], place
 
 
-def test_what_raises_at_import_is_told_with_type_message_and_line_of_the_file(
+def test_an_import_error_is_reported_with_type_message_and_line(
     tmp_path: Path,
 ) -> None:
-    for n, (text, line, says) in enumerate(
+    for n, (text, line, message) in enumerate(
         (
             ("x = 1\ny = {}['key']\n", 2, "KeyError: 'key'"),
             ("x = 1\n\ndef broken(:\n", 3, "SyntaxError: invalid syntax"),
@@ -67,17 +67,17 @@ def test_what_raises_at_import_is_told_with_type_message_and_line_of_the_file(
         )
     ):
         path = write(tmp_path, f"broken{n}.py", text)
-        with pytest.raises(ConfigError, match=f"importing it raises {says}") as caught:
+        with pytest.raises(ConfigError, match=f"importing it raises {message}") as caught:
             load_attribute(f"{path.name}:A", tmp_path)
         assert (caught.value.path, caught.value.line) == (path, line), text
 
 
-def test_a_file_that_failed_is_imported_anew_when_it_is_mended(tmp_path: Path) -> None:
+def test_a_fixed_file_is_imported_again(tmp_path: Path) -> None:
     write(tmp_path, "mended.py", "1 / 0\n")
     with pytest.raises(ConfigError):
         load_attribute("mended.py:VALUE", tmp_path)
-    write(tmp_path, "mended.py", "VALUE = 'this is longer than it was'\n")
-    assert load_attribute("mended.py:VALUE", tmp_path) == "this is longer than it was"
+    write(tmp_path, "mended.py", "VALUE = 'longer than before'\n")
+    assert load_attribute("mended.py:VALUE", tmp_path) == "longer than before"
 
 
 class TestAgentClass:
@@ -85,7 +85,7 @@ class TestAgentClass:
         config = AgentConfig.model_validate({"kind": "python", "class": place})
         return load_agent_class(config, folder)
 
-    def test_an_agent_is_loaded_and_nothing_else(self, tmp_path: Path) -> None:
+    def test_only_a_subclass_of_agent_is_loaded(self, tmp_path: Path) -> None:
         text = "from hubbub import Agent\n\nclass Echo(Agent):\n    pass\n"
         write(tmp_path, "e.py", f"{text}\nclass Other:\n    pass\n\ndef make():\n    pass\n")
         assert issubclass(self.load(tmp_path, "e.py:Echo"), Agent)
@@ -95,25 +95,27 @@ class TestAgentClass:
         with pytest.raises(ConfigError, match="needs `class"):
             self.load(tmp_path, None)
 
-    def test_what_raises_while_it_is_made_is_told_with_its_line(self, tmp_path: Path) -> None:
+    def test_a_constructor_error_is_reported_with_its_line(self, tmp_path: Path) -> None:
         bodies = (
             ("\n        raise RuntimeError('no luck')", 5, r"Bad\(\) raises RuntimeError: no luck"),
             ("\n        raise SystemExit", 5, r"Bad\(\) raises SystemExit$"),
             ("\n        import json\n        json.loads('{')", 6, "JSONDecodeError"),
             (" pass", 4, r"Bad\(\) raises TypeError: .*__init__"),
         )
-        for n, (body, line, says) in enumerate(bodies):
+        for n, (body, line, message) in enumerate(bodies):
             more = ", need" if body == " pass" else ""
             text = f"from hubbub import Agent\n\nclass Bad(Agent):\n    def __init__(self{more}):"
             path = write(tmp_path, f"bad{n}.py", text + body + "\n")
-            with pytest.raises(ConfigError, match=says) as caught:
+            with pytest.raises(ConfigError, match=message) as caught:
                 construct(self.load(tmp_path, f"{path.name}:Bad"))
             assert (caught.value.path, caught.value.line) == (path, line), body
 
-    def test_what_has_no_code_of_its_own_is_told_with_its_file(self, tmp_path: Path) -> None:
+    def test_a_constructor_error_without_python_code_is_reported_with_its_file(
+        self, tmp_path: Path
+    ) -> None:
         path = write(tmp_path, "needy.py", "class Base(int):\n    __init__ = dict.update\n")
-        made = load_attribute("needy.py:Base", tmp_path)
-        assert isinstance(made, type)
+        base = load_attribute("needy.py:Base", tmp_path)
+        assert isinstance(base, type)
         with pytest.raises(ConfigError) as caught:
-            construct(made)
+            construct(base)
         assert (caught.value.path, caught.value.line) == (path, None)

@@ -1,4 +1,4 @@
-"""Records of Hubbub's own parts, in programs that have and have not said where they go."""
+"""Log records of Hubbub, in programs with and without a logging configuration."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ log = get_logger("any")
 
 
 def broken_pipe() -> io.TextIOWrapper:
-    """A stream whose reader has gone."""
+    """A stream whose reader is closed."""
     reading, writing = os.pipe()
     os.close(reading)
     return io.TextIOWrapper(os.fdopen(writing, "wb", 0), write_through=True)
 
 
 @pytest.fixture(params=["closed", "unread", "none"])
-def lost(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """stderr is one that takes nothing."""
+def unusable_stderr(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+
     with broken_pipe() as stream, monkeypatch.context() as patch:
         if request.param == "closed":
             stream.close()
@@ -36,7 +38,7 @@ def lost(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield
 
 
-def test_without_configuration_records_are_plain_lines_on_stderr(
+def test_records_are_plain_lines_on_stderr_by_default(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     log.info("a detail")
@@ -48,7 +50,7 @@ def test_without_configuration_records_are_plain_lines_on_stderr(
     ]
 
 
-def test_a_program_that_configures_structlog_has_its_way_at_any_time() -> None:
+def test_a_programs_structlog_configuration_applies_at_any_time() -> None:
     text = io.StringIO()
     log.debug("before")
     structlog.configure(
@@ -68,8 +70,8 @@ class Trips(Mod):
         raise ZeroDivisionError
 
 
-async def call_what_breaks() -> None:
-    """A call that the hub logs a failure of, and another one on the same connection."""
+async def call_failing_mod() -> None:
+    """Makes a call that fails and is logged, then another one on the same connection."""
     async with LocalNetwork(mods=[Trips(ModConfig(on_failure="reject"))]) as network:
         ann, _ = await network.join("ann", "human"), await network.join("bob", "human")
         with pytest.raises(OperationError, match="trips: the mod failed"):
@@ -77,16 +79,16 @@ async def call_what_breaks() -> None:
         await ann.call("list_channels")
 
 
-async def test_a_call_that_breaks_says_nothing_on_stdout(
+async def test_a_failing_call_logs_to_stderr_only(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    await call_what_breaks()
+    await call_failing_mod()
     out, err = capsys.readouterr()
     assert out == ""
     assert "ZeroDivisionError" in err
 
 
-@pytest.mark.usefixtures("lost")
-async def test_a_call_that_breaks_is_answered_though_nobody_can_be_told() -> None:
-    log.error("nobody hears this")
-    await call_what_breaks()
+@pytest.mark.usefixtures("unusable_stderr")
+async def test_a_failing_call_is_answered_even_if_stderr_is_unusable() -> None:
+    log.error("this is lost")
+    await call_failing_mod()

@@ -1,4 +1,4 @@
-"""Waiting with an end."""
+"""Waiting with a deadline."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ LONG_S = 3600.0
 SHORT_S = 0.001
 
 
-async def test_what_ends_in_time_is_done_and_a_failure_is_raised() -> None:
+async def test_work_that_ends_in_time_is_done_and_its_failure_is_raised() -> None:
     async def fails() -> None:
         raise ZeroDivisionError
 
     assert await done_within(asyncio.sleep(0), LONG_S)
-    assert await done_within(asyncio.Queue[int]().join(), 0), "what is done at once needs no time"
+    assert await done_within(asyncio.Queue[int]().join(), 0), "immediate work needs no time"
     with pytest.raises(ZeroDivisionError):
         await done_within(fails(), LONG_S)
 
 
-async def test_what_does_not_end_in_time_is_cancelled_and_has_ended_by_then() -> None:
+async def test_work_past_its_deadline_is_cancelled_and_awaited() -> None:
     ended = asyncio.Event()
 
     async def hangs() -> None:
@@ -36,7 +36,7 @@ async def test_what_does_not_end_in_time_is_cancelled_and_has_ended_by_then() ->
     assert ended.is_set()
 
 
-async def test_what_ends_although_it_is_cancelled_is_done() -> None:
+async def test_work_that_returns_when_cancelled_counts_as_done() -> None:
     async def stubborn() -> None:
         try:
             await asyncio.Event().wait()
@@ -46,7 +46,7 @@ async def test_what_ends_although_it_is_cancelled_is_done() -> None:
     assert await done_within(stubborn(), SHORT_S)
 
 
-async def test_a_task_that_is_being_cancelled_comes_to_what_follows_the_deadline() -> None:
+async def test_a_deadline_still_applies_in_a_task_being_cancelled() -> None:
     begun, verdicts = asyncio.Event(), list[bool]()
 
     async def tidies_up() -> None:
@@ -64,7 +64,7 @@ async def test_a_task_that_is_being_cancelled_comes_to_what_follows_the_deadline
     assert verdicts == [False]
 
 
-async def test_who_is_cancelled_while_waiting_waits_no_longer_and_nothing_is_left() -> None:
+async def test_cancelling_the_waiting_task_leaves_no_task_behind() -> None:
     begun = asyncio.Event()
     before = asyncio.all_tasks()
 

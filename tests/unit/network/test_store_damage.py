@@ -32,8 +32,14 @@ THREADS = {1: set(range(1, COUNT + 1, 2)), 2: set(range(2, COUNT + 1, 2))}
 
 
 async def filled(path: Path) -> str:
-    """The URL of a new store, with messages alternately to bob and to a channel."""
+    """The URL of a new store with messages."""
     url = f"sqlite:{path}"
+    await fill_log(url)
+    return url
+
+
+async def fill_log(url: str) -> None:
+    """Writes messages, alternately to bob and to a channel."""
     store = open_store(url)
     await store.open()
     threads = (ThreadCreated(1, "dm.alice.bob"), ThreadCreated(2, "channel.desk"))
@@ -49,7 +55,6 @@ async def filled(path: Path) -> str:
     await store.close()
     await store.open()  # completes the indexes
     await store.close()
-    return url
 
 
 def execute(path: Path, *statements: str) -> None:

@@ -1,4 +1,4 @@
-"""Strategies for what travels: ids, threads, hostile text, JSON, drafts."""
+"""Strategies for ids, threads, hostile text, JSON and drafts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hubbub.protocol.messages import (
 
 __all__ = ["drafts", "hostile_text", "json_values", "participants", "thread_names"]
 
-# Strategies are made once: making them takes longer than most of what is drawn from them.
+# Strategies are cached: building one takes longer than most draws from it.
 
 _ALPHABET = "abcXYZ019_-"
 
@@ -71,7 +71,7 @@ _NASTY = [
 
 @cache
 def hostile_text(max_size: int = 60) -> st.SearchStrategy[str]:
-    """Text that a frame may carry: anything but NUL and lone surrogates."""
+    """Text that a frame can carry: anything but NUL and lone surrogates."""
     plain = st.text(
         st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=max_size
     )
@@ -80,7 +80,7 @@ def hostile_text(max_size: int = 60) -> st.SearchStrategy[str]:
 
 @cache
 def json_values() -> st.SearchStrategy[JsonValue]:
-    """JSON as a frame may carry it."""
+    """JSON that a frame can carry."""
     leaves: st.SearchStrategy[JsonValue] = st.one_of(
         st.none(),
         st.booleans(),
@@ -102,7 +102,7 @@ _MESSAGES = _SEQS.map(lambda seq: f"m{seq}")
 _AMENDMENTS = st.builds(
     Amendment, message_id=_MESSAGES, kind=st.sampled_from(["edited", "deleted"])
 )
-_SAID = st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat)
+_TIMES = st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat)
 _PURPOSES = st.one_of(
     st.none(),
     st.builds(
@@ -110,7 +110,7 @@ _PURPOSES = st.one_of(
     ),
     _AMENDMENTS,
     st.builds(TimerMark, participants()),
-    st.builds(TranscriptMark, _SAID, st.none() | _AMENDMENTS, st.none() | participants()),
+    st.builds(TranscriptMark, _TIMES, st.none() | _AMENDMENTS, st.none() | participants()),
 )
 _QUOTES = st.none() | st.builds(Quote, message_id=st.just("m7"), text=hostile_text())
 _ATTACHMENTS = st.lists(
@@ -136,7 +136,7 @@ _SPEAKERS = st.none() | participants()
 
 @st.composite
 def drafts(draw: st.DrawFn) -> Draft:
-    """Any draft that the hub could have made."""
+    """Any draft that the hub could create."""
     thread = draw(thread_names())
     sender = draw(participants())
     return Draft(

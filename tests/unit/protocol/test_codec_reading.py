@@ -37,7 +37,7 @@ DECODER = Decoder(
     max_depth=8,
 )
 
-DECODER._plain = lambda data: None  # what the models read is the matter here
+DECODER._plain = lambda data: None  # these tests are about decoding with models
 
 
 def frame(**fields: object) -> bytes:
@@ -55,30 +55,30 @@ def refusal(data: bytes) -> FrameError:
 
 
 def attempt(data: bytes) -> TypedCall[Input] | Ack | Signal | Identify | FrameError:
-    """The frame, or the one kind of error that there may be."""
+    """The frame, or the only kind of error allowed."""
     try:
         return DECODER._decode(data)
     except FrameError as error:
         return error
 
 
-# What is fine ----------------------------------------------------------------------------------
+# Valid frames ----------------------------------------------------------------------------------
 
 
 def test_a_call_becomes_the_input_of_its_operation() -> None:
-    found = DECODER.decode(call(to="bob", text="hello: bob"))
-    assert isinstance(found, TypedCall)
-    assert found.name == "send_text_message"
-    assert found.args == SendTextMessage(to="bob", text="hello: bob")
-    assert (found.ref, found.cid) == ("r1", None)
-    found = DECODER.decode(frame(op="call", ref="r1", name="list_participants"))
-    assert isinstance(found, TypedCall)
-    assert found.args == ListParticipants(), "empty arguments may be left out"
+    decoded = DECODER.decode(call(to="bob", text="hello: bob"))
+    assert isinstance(decoded, TypedCall)
+    assert decoded.name == "send_text_message"
+    assert decoded.args == SendTextMessage(to="bob", text="hello: bob")
+    assert (decoded.ref, decoded.cid) == ("r1", None)
+    decoded = DECODER.decode(frame(op="call", ref="r1", name="list_participants"))
+    assert isinstance(decoded, TypedCall)
+    assert decoded.args == ListParticipants(), "empty arguments can be omitted"
     error = refusal(frame(op="call", ref="r1", name="send_text_message"))
-    assert (error.code, "to" in str(error)) == (ErrorCode.BAD_REQUEST, True), "others may not"
+    assert (error.code, "to" in str(error)) == (ErrorCode.BAD_REQUEST, True), "required ones cannot"
 
 
-def test_the_model_of_an_operation_is_built_when_it_is_first_called() -> None:
+def test_the_model_of_an_operation_is_built_at_its_first_call() -> None:
     class Ask(Input):
         what: str
 
@@ -91,7 +91,7 @@ def test_the_model_of_an_operation_is_built_when_it_is_first_called() -> None:
 
 
 @pytest.mark.behaviour("P-9")
-def test_every_frame_of_a_client_is_read_and_unknown_fields_of_it_ignored() -> None:
+def test_every_client_frame_is_decoded_and_its_unknown_fields_ignored() -> None:
     cases: list[tuple[bytes, type]] = [
         (b'{"op":"ack","seq":5}', Ack),
         (b'{"op":"signal","type":"typing","thread_id":"direct_bob"}', Signal),
@@ -103,31 +103,31 @@ def test_every_frame_of_a_client_is_read_and_unknown_fields_of_it_ignored() -> N
 
 
 @given(hostile_text(), st.lists(st.sampled_from(["bob", "carol"]), min_size=1, max_size=3))
-def test_text_arrives_as_it_was_written_escaped_or_not(text: str, to: list[str]) -> None:
+def test_text_is_decoded_exactly_whether_escaped_or_not(text: str, to: list[str]) -> None:
     args = {"to": to, "text": text or "x"}
     for ascii_only in (True, False):
         data = json.dumps(
             {"op": "call", "ref": "1", "name": "send_text_message", "args": args},
             ensure_ascii=ascii_only,
         )
-        # An escaped backslash before u0000 is text that speaks of NUL, not NUL.
-        found = DECODER.decode(data.encode())
-        assert isinstance(found, TypedCall)
-        assert found.args == SendTextMessage(to=to, text=text or "x")
+        # An escaped backslash before u0000 is not NUL.
+        decoded = DECODER.decode(data.encode())
+        assert isinstance(decoded, TypedCall)
+        assert decoded.args == SendTextMessage(to=to, text=text or "x")
 
 
 @given(json_values())
-def test_json_content_arrives_as_it_was_written(content: JsonValue) -> None:
+def test_json_content_is_decoded_exactly(content: JsonValue) -> None:
     data = call("send_message", to="bob", content={"it": content})
-    found = attempt(data)
-    if isinstance(found, FrameError):
-        assert "nested deeper" in found.message or found.code == ErrorCode.TOO_LARGE
+    decoded = attempt(data)
+    if isinstance(decoded, FrameError):
+        assert "nested deeper" in decoded.message or decoded.code == ErrorCode.TOO_LARGE
     else:
-        assert isinstance(found, TypedCall)
-        assert found.args == SendMessage(to="bob", content={"it": content})
+        assert isinstance(decoded, TypedCall)
+        assert decoded.args == SendMessage(to="bob", content={"it": content})
 
 
-# What is not -----------------------------------------------------------------------------------
+# Invalid frames --------------------------------------------------------------------------------
 
 DEEP = b'{"op":"call","ref":"r1","name":"send_message","args":{"to":"bob","content":%b}}'
 
@@ -168,7 +168,7 @@ BAD_FRAMES = [
     (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":1e400}}', "1e400"),
     (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":NaN}}', "NaN"),
 ]
-"""What is no frame at all, and what is said of it."""
+"""Bytes that are not a frame, and the expected message."""
 BAD_FIELDS = [
     (b'{"op":"ack","seq":' + b"9" * 4010 + b"}", "seq"),
     *((b'{"op":"ack","seq":%b}' % value, "seq") for value in (b"-1", b'"1"', b"true", b"1.0")),
@@ -189,29 +189,29 @@ BAD_FIELDS = [
     (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":"7"}}', "kilos"),
     (b'{"op":"call","ref":"r","name":"weigh","args":{"kilos":"7"},"weigh":{}}', "kilos"),
 ]
-"""Frames with a field that is wrong, which is named."""
+"""Frames with an invalid field, and its name."""
 
 
 @pytest.mark.behaviour("B-8")
-def test_bad_input_is_one_error_that_says_what_is_wrong(snapshot: SnapshotAssertion) -> None:
+def test_bad_input_is_one_error_that_names_the_problem(snapshot: SnapshotAssertion) -> None:
     large = (b'{"op":"ack","seq":1' + b" " * 5000 + b"}", "too_large", "4096")
-    frames = [(data, "bad_frame", says) for data, says in BAD_FRAMES]
-    fields = [(data, "bad_request", says) for data, says in BAD_FIELDS]
+    frames = [(data, "bad_frame", expected) for data, expected in BAD_FRAMES]
+    fields = [(data, "bad_request", expected) for data, expected in BAD_FIELDS]
     answers: list[str] = []
-    for data, code, says in (large, *frames, *fields):
+    for data, code, expected in (large, *frames, *fields):
         error = refusal(data)
         assert error.code == code, error
-        assert says in error.message
+        assert expected in error.message
         assert error.temporary is False
         answer = encode_error(error, error.ref).decode()
         ErrorFrame.model_validate_json(answer)
-        if "not valid JSON: E" not in answer:  # in the words of the Python that runs this
+        if "not valid JSON: E" not in answer:  # depends on the Python version
             answers.append(answer)
     assert answers == snapshot
 
 
 @pytest.mark.behaviour("P-9")
-def test_a_wrong_argument_is_told_with_its_path_in_the_frame() -> None:
+def test_an_invalid_argument_is_reported_with_its_path_in_the_frame() -> None:
     cases: list[tuple[dict[str, object], str, str]] = [
         ({"to": "bob", "txt": "hello"}, "args.txt", "no such argument"),
         ({"to": "bob", "text": "hi", "colour": "red"}, "args.colour", "no such argument"),
@@ -221,47 +221,47 @@ def test_a_wrong_argument_is_told_with_its_path_in_the_frame() -> None:
         ({"to": {}, "text": "hi"}, "args.to", "valid string"),
         ({"to": {"text": 1}, "text": "hi"}, "args.to", "valid string"),
     ]
-    for args, field, says in cases:
+    for args, field, expected in cases:
         error = refusal(call(**args))
         assert (error.code, error.ref) == (ErrorCode.BAD_REQUEST, "r1")
         assert error.message.startswith(f"{field}: ")
-        assert says in error.message
+        assert expected in error.message
         assert error.details == {"field": field}
 
 
-def test_what_only_the_hub_may_say_is_refused_by_name() -> None:
+def test_fields_reserved_for_the_hub_are_refused_by_name() -> None:
     for field in ("seq", "sender_id", "hop", "interaction_id", "sent_at", "tseq"):
         error = refusal(call(to="bob", text="hi", **{field: 1}))
         assert error.code == ErrorCode.BAD_REQUEST
         assert field in error.message
 
 
-def test_words_of_the_libraries_do_not_reach_the_peer() -> None:
+def test_error_messages_of_libraries_are_not_sent_to_the_peer() -> None:
     many = refusal(call(to="bob", text="hi", mentions=["bob"] * 200)).message
     assert many == "args.mentions: list should have at most 128 items, not 200"
-    roomy = Decoder({"weigh": Weigh}, max_bytes=8192, max_depth=8)
+    large_decoder = Decoder({"weigh": Weigh}, max_bytes=8192, max_depth=8)
     with pytest.raises(FrameError) as caught:
-        roomy.decode(b'{"op":"ack","seq":%b}' % (b"9" * 5000))
+        large_decoder.decode(b'{"op":"ack","seq":%b}' % (b"9" * 5000))
     assert caught.value.message == "not valid JSON: a number has too many digits"
 
 
 @pytest.mark.behaviour("B-11")
-def test_a_frame_has_so_many_objects_and_lists_and_no_more() -> None:
+def test_a_frame_has_a_limited_number_of_objects_and_lists() -> None:
     for piece in ("[],", "[[[]]],", '{"a":{}},'):
-        roomy = Decoder({"send_message": SendMessage}, max_bytes=256 * 1024, max_depth=8)
+        large_decoder = Decoder({"send_message": SendMessage}, max_bytes=256 * 1024, max_depth=8)
         many = (piece * (100 * 1024 // len(piece))).rstrip(",")
         frames = (DEEP % f"[{many}]".encode(), b'{"op":"ack","seq":1,"x":[%b]}' % many.encode())
         for data, ref in zip(frames, ("r1", None), strict=True):
             with pytest.raises(FrameError) as caught:
-                roomy.decode(data)
+                large_decoder.decode(data)
             assert (caught.value.code, caught.value.ref) == (ErrorCode.TOO_LARGE, ref)
             assert "at most 16384 objects and lists" in caught.value.message
         for texts in (many + '"\\[', ["\\", '"', many]):
-            assert roomy.decode(DEEP % json.dumps(texts).encode()).op == "call"
+            assert large_decoder.decode(DEEP % json.dumps(texts).encode()).op == "call"
 
 
-def test_a_frame_that_is_deeper_than_any_reader_is_an_error_too() -> None:
-    roomy = Decoder({"weigh": Weigh}, max_bytes=256 * 1024, max_depth=8)
+def test_extreme_nesting_is_an_error_wherever_it_is() -> None:
+    large_decoder = Decoder({"weigh": Weigh}, max_bytes=256 * 1024, max_depth=8)
     deep = b"[" * 50_000 + b"]" * 50_000
     for data in (
         b'{"op":"call","ref":"r1","name":"weigh","args":{"note":%b}}' % deep,
@@ -270,10 +270,10 @@ def test_a_frame_that_is_deeper_than_any_reader_is_an_error_too() -> None:
         b'{"op":"ack","seq":1,"x":%b}' % deep,
     ):
         with pytest.raises(FrameError, match=r"deeper than 8|at most 16384"):
-            roomy.decode(data)
+            large_decoder.decode(data)
 
 
-def test_a_call_that_is_too_large_to_be_read_is_answered_all_the_same() -> None:
+def test_an_oversized_call_is_still_answered_with_its_ref() -> None:
     error = refusal(call(to="bob", text="x" * 5000))
     assert (error.code, error.ref) == (ErrorCode.TOO_LARGE, "r1")
     assert refusal(b'{"op":"call","ref":"\x00","x":"%b"}' % (b"x" * 5000)).ref is None
@@ -283,17 +283,17 @@ def test_a_call_that_is_too_large_to_be_read_is_answered_all_the_same() -> None:
     assert refusal(just + b" ").code == ErrorCode.TOO_LARGE
 
 
-def test_an_unknown_operation_is_told_with_the_nearest_name_or_where_to_look(
+def test_an_unknown_operation_is_reported_with_the_nearest_name(
     snapshot: SnapshotAssertion,
 ) -> None:
     reader = Decoder({"weigh": Weigh}, max_bytes=4096, max_depth=8)
-    for name in ("wiegh", "zzzzzz", "x" * 3000):  # a long one does not come back in full
+    for name in ("wiegh", "zzzzzz", "x" * 3000):  # a long name is not echoed in full
         with pytest.raises(FrameError) as caught:
             reader.decode(call(name))
         assert encode_error(caught.value, caught.value.ref).decode() == snapshot
 
 
-def test_a_ref_that_is_none_or_cannot_be_sent_does_not_come_back() -> None:
+def test_an_invalid_ref_is_not_echoed() -> None:
     for long, ref in (("r" * 64, "r" * 64), ("r" * 65, None)):
         assert refusal(frame(op="call", ref=long, name="weigh", args={"kilos": ""})).ref == ref
     assert refusal(frame(op="call", ref=["r"], name="weigh", args={})).ref is None
@@ -303,9 +303,9 @@ def test_a_ref_that_is_none_or_cannot_be_sent_does_not_come_back() -> None:
         assert ErrorFrame.model_validate_json(encode_error(error, error.ref)).ref is None
 
 
-def test_what_a_validator_forgives_is_found_all_the_same() -> None:
+def test_frames_that_a_lenient_validator_accepts_are_refused() -> None:
     for data in (
-        # Each of these validates as a model: only the second look can see what is wrong.
+        # Each of these validates as a model; only the second pass detects the problem.
         b'{"op":"call","ref":"r1","name":"list_participants","args":{},"ref":"r2"}',
         b'{"op":"call","ref":"r1","name":"send_text_message","args":{"to":"a","text":"b",'
         b'"text":"c"}}',
@@ -329,10 +329,10 @@ COLONS = st.sampled_from([":", '"', "\\", ",", "{", "}", "\\u0000", "\\u003a", "
 
 @given(st.lists(COLONS, max_size=8).map("".join), st.integers(0, 3), st.booleans())
 @example("", 1, False)
-def test_no_arrangement_of_colons_hides_a_key_given_twice(
+def test_no_arrangement_of_colons_hides_a_duplicate_key(
     text: str, twice: int, spaced: bool
 ) -> None:
-    """The decoder counts colons to skip its second look; no text may balance the count."""
+    """The decoder counts colons to skip its second pass; no text can balance the count."""
     colon = " : " if spaced else ":"
     body = json.dumps(text or "x")
     pairs = ['"op"%s"call"', '"ref"%s"r1"', '"name"%s"send_text_message"']
@@ -342,13 +342,13 @@ def test_no_arrangement_of_colons_hides_a_key_given_twice(
     if twice:
         assert "given twice" in refusal(data).message
     else:
-        found = DECODER.decode(data)
-        assert isinstance(found, TypedCall)
-        assert found.args == SendTextMessage(to="bob", text=text or "x")
+        decoded = DECODER.decode(data)
+        assert isinstance(decoded, TypedCall)
+        assert decoded.args == SendTextMessage(to="bob", text=text or "x")
 
 
-def anything() -> st.SearchStrategy[bytes]:
-    """Bytes near and far from frames."""
+def near_frames() -> st.SearchStrategy[bytes]:
+    """Bytes that resemble frames more or less."""
     fields = st.dictionaries(
         st.sampled_from(["op", "ref", "name", "args", "cid", "seq", "type", "version", "kind"]),
         st.sampled_from(["call", "ack", "signal", "identify", "send_text_message", "weigh", "r1"])
@@ -363,19 +363,19 @@ def anything() -> st.SearchStrategy[bytes]:
     return st.one_of(st.binary(max_size=60), texts, cut, spliced)
 
 
-@given(anything())
-def test_whatever_arrives_is_a_frame_or_a_frame_error(data: bytes) -> None:
-    found = attempt(data)
-    if isinstance(found, FrameError):
-        assert found.message
-        parsed = ErrorFrame.model_validate_json(encode_error(found, found.ref))
+@given(near_frames())
+def test_any_bytes_are_a_frame_or_a_frame_error(data: bytes) -> None:
+    decoded = attempt(data)
+    if isinstance(decoded, FrameError):
+        assert decoded.message
+        parsed = ErrorFrame.model_validate_json(encode_error(decoded, decoded.ref))
         assert "Traceback" not in parsed.message
     else:
-        assert found.op in ("call", "ack", "signal", "identify")
+        assert decoded.op in ("call", "ack", "signal", "identify")
 
 
-def test_a_colon_in_a_text_costs_no_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    def written(text: str) -> list[str]:
+def test_a_colon_in_a_text_costs_no_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    def encodings(text: str) -> list[str]:
         args = {"to": "bob", "text": text}
         whole = {"op": "call", "ref": "1", "name": "send_text_message", "args": args}
         compact = json.dumps(whole, separators=(" ,", " :"))
@@ -383,17 +383,17 @@ def test_a_colon_in_a_text_costs_no_second_look(monkeypatch: pytest.MonkeyPatch)
 
     texts = ("a: b", ":", '"', '":', "\\", '\\":', '{"to":"x"}', '"to" : 1')
     for text in texts:
-        twice = written(text)[0].replace('"to"', '"to" : "eve", "to"', 1)
+        twice = encodings(text)[0].replace('"to"', '"to" : "eve", "to"', 1)
         with pytest.raises(FrameError, match="given twice"):
             DECODER.decode(twice.encode())
 
-    def looked(*args: object, **more: object) -> None:
-        raise AssertionError("it is read once more")
+    def fail(*args: object, **more: object) -> None:
+        raise AssertionError("second pass")
 
-    monkeypatch.setattr(Decoder, "_look_twice", looked)
+    monkeypatch.setattr(Decoder, "_look_twice", fail)
     for text in texts:
-        for data in written(text):
-            read = DECODER.decode(data.encode())
-            assert read.op == "call"
-            assert isinstance(read.args, SendTextMessage)
-            assert (read.args.to, read.args.text) == ("bob", text)
+        for data in encodings(text):
+            decoded = DECODER.decode(data.encode())
+            assert decoded.op == "call"
+            assert isinstance(decoded.args, SendTextMessage)
+            assert (decoded.args.to, decoded.args.text) == ("bob", text)

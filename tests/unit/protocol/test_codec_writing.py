@@ -33,7 +33,7 @@ WAKES = st.builds(
 
 
 def expected(draft: Draft, seq: int, tseq: int, hop: int) -> Message:
-    past = draft.purpose
+    purpose = draft.purpose
     return Message(
         id=f"m{seq}",
         seq=seq,
@@ -58,13 +58,15 @@ def expected(draft: Draft, seq: int, tseq: int, hop: int) -> Message:
         mode=draft.mode,
         amends=draft.amends,
         timer_of=draft.timer_of,
-        imported=isinstance(past, TranscriptMark),
-        sent_at=datetime.fromisoformat(past.sent_at if isinstance(past, TranscriptMark) else NOW),
+        imported=isinstance(purpose, TranscriptMark),
+        sent_at=datetime.fromisoformat(
+            purpose.sent_at if isinstance(purpose, TranscriptMark) else NOW
+        ),
     )
 
 
 @given(drafts(), SEQS, SEQS, st.integers(0, 1000))
-def test_a_spliced_message_is_the_model_of_its_draft(
+def test_a_spliced_message_equals_the_model_of_its_draft(
     draft: Draft, seq: int, tseq: int, hop: int
 ) -> None:
     body = encode_message(draft, seq, tseq, "i1", hop, NOW)
@@ -74,7 +76,7 @@ def test_a_spliced_message_is_the_model_of_its_draft(
 
 
 @given(drafts(), SEQS, SEQS, st.none() | WAKES)
-def test_an_event_carries_the_message_and_the_wake_of_its_recipient(
+def test_an_event_contains_the_message_and_the_wake_of_its_recipient(
     draft: Draft, seq: int, prev: int, wake: Wake | None
 ) -> None:
     body = encode_message(draft, seq, 3, "i1", 0, NOW)
@@ -92,7 +94,7 @@ def test_an_event_carries_the_message_and_the_wake_of_its_recipient(
 
 
 @given(hostile_text().filter(lambda text: 1 <= len(text) <= 64), json_values(), st.booleans())
-def test_a_result_carries_its_ref_and_value(ref: str, value: JsonValue, duplicate: bool) -> None:
+def test_a_result_contains_its_ref_and_value(ref: str, value: JsonValue, duplicate: bool) -> None:
     mark = {"duplicate": True} if duplicate else {}
     frame = encode_result(ref, json.dumps(value).encode(), **mark)
     assert hub_frames.validate_json(frame) == Result(ref=ref, value=value, duplicate=duplicate)
@@ -102,7 +104,7 @@ NAMES = st.lists(participants(), max_size=4, unique=True)
 
 
 @given(drafts(), SEQS, SEQS, NAMES, NAMES, NAMES, st.dictionaries(participants(), SEQS, max_size=3))
-def test_a_send_result_is_its_model(
+def test_a_spliced_send_result_equals_its_model(
     draft: Draft,
     seq: int,
     tseq: int,
@@ -139,7 +141,7 @@ def test_a_send_result_is_its_model(
     st.none() | st.floats(0, 100),
     st.dictionaries(hostile_text(20), json_values(), max_size=3),
 )
-def test_an_error_frame_says_all_that_the_error_says(
+def test_an_error_frame_contains_every_field_of_the_error(
     message: str,
     ref: str | None,
     temporary: bool,
@@ -160,7 +162,7 @@ def test_an_error_frame_says_all_that_the_error_says(
 
 
 @given(drafts())
-def test_no_frame_has_a_line_break_or_a_control_character_in_it(draft: Draft) -> None:
-    """Text goes out escaped, so that a frame is one line in any log."""
+def test_no_frame_contains_a_line_break_or_control_character(draft: Draft) -> None:
+    """A frame is one line in any log."""
     body = encode_message(draft.replace(content="a\nb\x01"), 1, 1, "i1", 0, NOW)
     assert not any(byte < 0x20 for byte in body)

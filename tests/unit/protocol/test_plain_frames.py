@@ -1,4 +1,4 @@
-"""What is read without a model means what the models say, and nothing wrong slips through."""
+"""Frames decoded without a model equal those decoded with one."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ frames = st.one_of(
 
 
 @st.composite
-def written(draw: st.DrawFn) -> bytes:
-    """A frame as some client writes it: any spacing, escapes or not, keys given twice, cut off."""
+def encoded_frames(draw: st.DrawFn) -> bytes:
+    """A frame with any spacing, with or without escapes, duplicate keys or a missing end."""
     frame = draw(frames)
     escapes, indent = draw(st.booleans()), draw(st.sampled_from([None, 1]))
     text = json.dumps(frame, ensure_ascii=escapes, indent=indent)
@@ -65,7 +65,7 @@ def written(draw: st.DrawFn) -> bytes:
     return data[: draw(st.integers(0, len(data)))] if draw(st.integers(0, 9)) == 0 else data
 
 
-@given(written())
+@given(encoded_frames())
 @example(b'{"op":"ack","seq":1,"seq":2}')
 @example(b'{"op":"ack","seq":1.0}')
 @example(
@@ -80,7 +80,7 @@ def written(draw: st.DrawFn) -> bytes:
     b'{"op":"call","ref":"r","name":"send_text_message","args":{"to":"b","text":"\xed\xa0\x80"}}'
 )
 @example(b'{"op":"call","ref":"r","name":"broadcast_text_message","args":{"text":"\x00"}}')
-def test_what_is_read_without_a_model_is_what_the_models_read(data: bytes) -> None:
+def test_frames_decoded_without_a_model_equal_those_of_the_models(data: bytes) -> None:
     plain = PLAIN.read(data)
     if plain is None:
         return
@@ -98,7 +98,9 @@ def test_what_is_read_without_a_model_is_what_the_models_read(data: bytes) -> No
 
 
 @given(text=hostile_text().filter(bool), cause=st.sampled_from([None, "m42", "ann-m42"]))
-def test_plain_texts_need_no_model_whatever_they_say(text: str, cause: str | None) -> None:
+def test_frames_with_any_plain_text_are_decoded_without_a_model(
+    text: str, cause: str | None
+) -> None:
     reader = PlainReader(INPUTS)
     assert reader.read(b'{"op":"ack","seq":7}') == PlainAck(7)
     reason = {} if cause is None else {"cause": cause}

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.behaviour("P-10")
 
 
 @given(thread_names())
-def test_a_canonical_id_is_its_own_and_what_a_member_is_shown_leads_back_to_it(
+def test_canonical_ids_are_stable_and_relative_ids_convert_back(
     thread: str,
 ) -> None:
     for reader in (*members_of(thread), "somebody-else"):
@@ -44,7 +44,7 @@ def test_a_canonical_id_is_its_own_and_what_a_member_is_shown_leads_back_to_it(
 
 
 @given(thread_names(depth=3), st.integers(1, 10**9))
-def test_a_reply_thread_hangs_one_level_under_its_parent(thread: str, seq: int) -> None:
+def test_a_reply_thread_is_one_level_below_its_parent(thread: str, seq: int) -> None:
     under = reply_thread(thread, seq)
     assert (parent(under), depth(under)) == (thread, depth(thread) + 1)
     for same in (root, kind_of, members_of):
@@ -62,21 +62,21 @@ def test_a_reply_thread_hangs_one_level_under_its_parent(thread: str, seq: int) 
         lambda members: st.permutations(sorted(members))
     )
 )
-def test_a_conversation_has_one_id_however_its_members_are_listed(members: list[str]) -> None:
+def test_a_direct_thread_has_one_id_for_any_order_of_members(members: list[str]) -> None:
     assert direct(members) == direct(sorted(members))
     assert canonical("dm." + ".".join(members), members[0]) == direct(members)
     assert members_of(direct(members)) == tuple(sorted(members))
 
 
 @given(st.text(max_size=40), participants())
-def test_any_text_is_a_canonical_id_or_none_and_never_an_error(text: str, reader: str) -> None:
-    found = canonical(text, reader)
-    if found is not None:
-        assert canonical(found, reader) == found
-        assert kind_of(found) in ("direct", "channel", "broadcast", "mod")
+def test_any_text_converts_to_a_canonical_id_or_none(text: str, reader: str) -> None:
+    thread = canonical(text, reader)
+    if thread is not None:
+        assert canonical(thread, reader) == thread
+        assert kind_of(thread) in ("direct", "channel", "broadcast", "mod")
 
 
-def test_relative_ids_are_read_from_the_readers_place() -> None:
+def test_relative_ids_are_resolved_for_their_reader() -> None:
     cases: list[tuple[str, str]] = [
         ("direct_bob", "dm.alice.bob"),
         ("direct_alice+bob", "dm.alice.bob"),
@@ -92,22 +92,22 @@ def test_relative_ids_are_read_from_the_readers_place() -> None:
         ("dm.bob.alice", "dm.alice.bob"),
         ("dm.carol.alice.bob.t9", "dm.alice.bob.carol.t9"),
     ]
-    for shown, meant in cases:
-        assert canonical(shown, "alice") == meant
+    for shown, expected in cases:
+        assert canonical(shown, "alice") == expected
 
 
-def test_what_is_no_thread_id_means_none() -> None:
+def test_an_invalid_thread_id_is_none() -> None:
     cases: list[str] = [
         "",
         "bob",
         "direct_",
-        "direct_alice",  # a conversation with oneself
+        "direct_alice",  # only the reader
         "direct_bob+",
         "direct_a b",
         "dm.alice",
         "dm.alice.alice",
         "dm.alice.alice.t5",
-        "dm.alice.t5",  # nobody is called t5
+        "dm.alice.t5",  # t5 is a reply, not a participant
         "direct_t5",
         "dm." + ".".join("abcdefghi"),
         "direct_" + "+".join("abcdefgh"),  # nine with alice
@@ -128,16 +128,16 @@ def test_what_is_no_thread_id_means_none() -> None:
         assert canonical(text, "alice") is None
 
 
-def test_ids_are_letters_digits_dash_and_underscore_up_to_64() -> None:
+def test_ids_are_up_to_64_letters_digits_dashes_and_underscores() -> None:
     for name in ("a", "A_b-9", "x" * 64, "-", "42", "t", "t0", "tom", "t5x", "T5"):
         assert is_id(name)
-        assert is_participant_id(name), "it may begin like a reply"
+        assert is_participant_id(name)
     for name in ("", "a b", "a.b", "ä", "x" * 65, "a\n", "a+b", "@ann", "a\0"):
         assert not is_id(name)
         assert not is_participant_id(name)
 
 
-def test_names_that_mean_something_else_are_nobodys() -> None:
+def test_reserved_names_are_no_participant_ids() -> None:
     threads = ("direct_bob", "channel_general", "mod_tasks", "direct_")
     for name in (*sorted(RESERVED_IDS), "t5", "t123456", *threads):
         assert is_id(name)
@@ -147,7 +147,7 @@ def test_names_that_mean_something_else_are_nobodys() -> None:
         assert is_channel_name(name)
 
 
-def test_a_channel_or_a_large_group_is_called_as_it_is() -> None:
+def test_reply_like_channels_and_large_groups_keep_their_names() -> None:
     assert parent(channel("t5")) is None
     assert root("channel.t5.t6") == "channel.t5"
     assert relative("channel.t5.t6", "ann") == "channel_t5.t6"

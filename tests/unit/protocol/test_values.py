@@ -1,4 +1,4 @@
-"""What stands in frames: codes, states of a session, messages, turns, and their bounds."""
+"""Values in frames: codes, session states, messages, turns, and their bounds."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ CODES = {
 
 
 @pytest.mark.behaviour("P-20")
-def test_close_codes_are_those_of_the_protocol_and_their_range_is_the_verdict() -> None:
+def test_the_range_of_a_close_code_decides_about_reconnecting() -> None:
     assert {code.name: code.value for code in CloseCode} == CODES
     for code in CloseCode:
         assert may_reconnect(code) == (code < 4500)
     for ending in (1000, 1001, 1006, 1011, 1012):
-        assert may_reconnect(ending), "ends that are no verdict say come back"
-    assert not may_reconnect(1009), "what was too large would be so again"
+        assert may_reconnect(ending), "standard closes allow reconnecting"
+    assert not may_reconnect(1009), "an oversized frame would be oversized again"
 
 
 @pytest.mark.behaviour("P-20")
-def test_error_codes_are_words_that_programs_compare() -> None:
+def test_error_codes_equal_their_lower_case_names() -> None:
     for code in ErrorCode:
         assert f"{code}" == code.value == code.name.lower()
 
@@ -53,16 +53,17 @@ TABLE = {
 }
 
 
-def test_a_frame_is_welcome_or_the_table_says_why_not() -> None:
+def test_each_session_state_accepts_its_frames_and_names_the_error_for_others() -> None:
     assert set(TABLE) == set(WELCOME) == set(SessionState)
     for state, codes in TABLE.items():
         for op, code in zip(OPS, codes, strict=True):
-            found = complaint(state, op)
-            assert (found[0] if found else None) == code, (state, op)
-    too_early = complaint(SessionState.CONNECTED, "call")
-    assert too_early == (EARLY, "send `identify` before `call`")
-    too_early = complaint(SessionState.IDENTIFYING, "call")
-    assert too_early == (EARLY, "wait for `ready` before `call`")
+            error = complaint(state, op)
+            assert (error[0] if error else None) == code, (state, op)
+    for state, text in (
+        (SessionState.CONNECTED, "send `identify` before `call`"),
+        (SessionState.IDENTIFYING, "wait for `ready` before `call`"),
+    ):
+        assert complaint(state, "call") == (EARLY, text)
 
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -85,7 +86,7 @@ def message(content: JsonValue, text: str | None = None) -> Message:
     )
 
 
-def test_a_message_reads_as_its_representation_its_text_or_compact_json() -> None:
+def test_the_text_of_a_message_is_its_representation_text_or_compact_json() -> None:
     cases: list[tuple[JsonValue, str | None, str]] = [
         ("hello", None, "hello"),
         ("hello", "said hello", "said hello"),
@@ -99,7 +100,7 @@ def test_a_message_reads_as_its_representation_its_text_or_compact_json() -> Non
         assert message(content, representation).text == text
 
 
-def test_fields_of_a_later_version_are_passed_over_and_those_of_a_card_kept() -> None:
+def test_unknown_fields_are_ignored_except_those_of_a_card() -> None:
     data = {**message("hi").model_dump(), "colour": "red"}
     assert Message.model_validate(data) == message("hi")
     card = Card.model_validate({"description": "x", "homepage": {"url": "y"}})
@@ -108,12 +109,12 @@ def test_fields_of_a_later_version_are_passed_over_and_those_of_a_card_kept() ->
 
 
 @pytest.mark.behaviour("M-392")
-def test_what_is_said_of_an_attachment_has_an_end_and_an_old_log_is_read() -> None:
+def test_attachment_fields_have_limits_that_do_not_apply_to_stored_ones() -> None:
     cases: list[tuple[str, int]] = [("name", 255), ("media_type", 127), ("uri", 2048)]
     for field, most in cases:
-        given = {"name": "a", "uri": "file:f1"}
-        NewAttachment.model_validate({**given, field: "x" * most})
-        longer = {**given, field: "x" * (most + 1)}
+        fields = {"name": "a", "uri": "file:f1"}
+        NewAttachment.model_validate({**fields, field: "x" * most})
+        longer = {**fields, field: "x" * (most + 1)}
         with pytest.raises(ValidationError, match=field):
             NewAttachment.model_validate(longer)
         assert len(getattr(Attachment.model_validate(longer), field)) == most + 1
@@ -128,7 +129,7 @@ def turn(*costs: float | None) -> Turn:
     )
 
 
-def test_records_of_a_version_without_cost_and_offsets_are_read() -> None:
+def test_records_without_cost_and_offsets_are_valid() -> None:
     step = Step.model_validate_json(
         '{"n": 1, "calls": [{"id": "c", "name": "add", "arguments": {}, "duration_ms": 3.5}]}'
     )
@@ -136,7 +137,7 @@ def test_records_of_a_version_without_cost_and_offsets_are_read() -> None:
     assert (step.calls[0].at_ms, step.calls[0].duration_ms) == (None, 3.5)
 
 
-def test_a_cost_or_an_offset_that_cannot_be_is_refused() -> None:
+def test_an_impossible_cost_or_offset_is_refused() -> None:
     for field in ("cost_usd", "at_ms"):
         for wrong in (-0.001, float("inf"), float("nan")):
             with pytest.raises(ValidationError):
@@ -149,20 +150,20 @@ TEXTS = re.compile(
     r"\b(text|content|text_representation|task|value|reason|reasoning|result|error|notes|lines|prompt"
     r"|system_prompt|arguments|schema|settings|data|card)(\[\]|\{\})*$"
 )
-"""What somebody says, or a program notes: as long as a text or a frame may be."""
+"""Free text and data, limited only by the limits of texts and frames."""
 
 Schema = Mapping[str, Any]  # a JSON Schema, as pydantic gives it
 
 
 @pytest.mark.behaviour("B-11")
-def test_every_name_has_a_length_and_every_list_a_size() -> None:
-    taken = {frame.__name__: frame.model_json_schema() for frame in (Identify, Ack, Signal)}
+def test_every_input_name_and_list_has_a_maximum_length() -> None:
+    inputs = {frame.__name__: frame.model_json_schema() for frame in (Identify, Ack, Signal)}
     for mod in _mods():
-        taken |= {each.name: each.input.model_json_schema() for each in mod.operations()}
-    taken |= {each.name: each.input.model_json_schema() for each in CORE_OPERATIONS}
+        inputs |= {each.name: each.input.model_json_schema() for each in mod.operations()}
+    inputs |= {each.name: each.input.model_json_schema() for each in CORE_OPERATIONS}
     unbounded = [
         f"{name}{place}"
-        for name, schema in taken.items()
+        for name, schema in inputs.items()
         for place in _unbounded(schema, schema, "", frozenset())
     ]
     assert unbounded == []
@@ -176,7 +177,7 @@ def _mods() -> Iterator[Mod]:
 
 
 def _unbounded(schema: Schema, root: Schema, place: str, above: frozenset[str]) -> Iterator[str]:
-    """The places of what has no bound; a part that stands within itself is looked at once."""
+    """The paths of fields without a bound; a recursive part is visited once."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         if name not in above:

@@ -1,4 +1,4 @@
-"""The contract of mods: good mods pass it, and each fault is found and told."""
+"""The contract of mods: good mods satisfy it, and each fault is reported."""
 
 from __future__ import annotations
 
@@ -17,39 +17,36 @@ from hubbub.protocol.messages import Draft, Message
 from hubbub.protocol.operations import Input
 from hubbub.testing.mod_contract import mod_contract
 
+HOOK = {
+    "name": "audit",
+    "url": "http://127.0.0.1:9/x",
+    "secret": "correct horse battery",
+    "threads": ["channel_none"],
+}
 SETTINGS: Mapping[str, dict[str, Any]] = {
     "moderation": {"words": ["darn"], "rules": [{"rate": {"messages": 9, "per": "1m"}}]},
     "tasks": {"announce": True, "release_after": "1h"},
-    "webhooks": {
-        "hooks": [
-            {
-                "name": "audit",
-                "url": "http://127.0.0.1:9/x",
-                "secret": "correct horse battery",
-                "threads": ["channel_none"],
-            }
-        ]
-    },
+    "webhooks": {"hooks": [HOOK]},
 }
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("M-34")
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_the_mods_that_come_with_hubbub_keep_it(name: str) -> None:
+def test_each_built_in_mod_satisfies_the_contract(name: str) -> None:
     kind = find_mod(name).kind
     mod_contract(kind, SETTINGS.get(name), [find_mod(other).kind for other in kind.requires])()
 
 
-class Nothing(Input):
-    """Nothing to say."""
+class NoArguments(Input):
+    """No arguments."""
 
 
-class Silent(Input):
+class Undescribed(Input):
     what: str
 
 
-class Told(Input):
+class Described(Input):
     what: str
     """Any text."""
 
@@ -75,82 +72,82 @@ class Good(Mod):
 
 
 class Nameless(Good):
-    """Has a name that is none."""
+    """Has an invalid name."""
 
     name = "Not A Name"
 
 
 class Impostor(Good):
-    """Has the name of another."""
+    """Has the name of a built-in mod."""
 
     name = "moderation"
 
 
-class Undescribed(Good):
-    """Has a setting without a word."""
+class UndescribedSetting(Good):
+    """Has a setting without a description."""
 
     class Config(ModConfig):
         limit: int = 3
 
 
 class Demanding(Good):
-    """Wants a setting."""
+    """Requires a setting."""
 
     class Config(ModConfig):
         key: str
-        """What opens it."""
+        """The key."""
 
 
 class Careless(Good):
-    """Takes every setting."""
+    """Accepts unknown settings."""
 
     class Config(ModConfig):
         model_config: ClassVar = {"extra": "ignore"}
 
 
 class Usurper(Good):
-    """Takes an operation of the hub's."""
+    """Redefines an operation of the hub."""
 
     @operation(name="reply")
-    def answer(self, call: Calling, args: Nothing) -> Answer:
+    def answer(self, call: Calling, args: NoArguments) -> Answer:
         """Answer."""
         return Answer(text="")
 
 
-class Unspeakable(Good):
-    """Has an operation that no endpoint takes."""
+class BadOperationName(Good):
+    """Has an operation whose name model endpoints refuse."""
 
     @operation(name="un speakable")
-    def answer(self, call: Calling, args: Nothing) -> Answer:
+    def answer(self, call: Calling, args: NoArguments) -> Answer:
         """Answer."""
         return Answer(text="")
 
 
-class Untold(Good):
-    """Has an argument without a word."""
+class UndescribedArgument(Good):
+    """Has an argument without a description."""
 
     @operation()
-    def good_answer(self, call: Calling, args: Silent) -> Answer:
+    def good_answer(self, call: Calling, args: Undescribed) -> Answer:
         """Answer."""
         return Answer(text=args.what)
 
 
 class Raising(Good):
-    """Fails at messages."""
+    """Fails on messages."""
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
         raise ValueError("no idea")
 
 
 class Leaving(Good):
-    """Fails when somebody leaves."""
+    """Fails when a participant leaves."""
 
     def on_leave(self, participant: str) -> None:
         raise ValueError("gone")
 
 
 class Trusting(Good):
-    """Takes all texts for numbers."""
+    """Converts any text to a number."""
 
     @operation()
     def good_number(self, call: Calling, args: Number) -> Answer:
@@ -159,7 +156,7 @@ class Trusting(Good):
 
 
 class Slow(Good):
-    """Thinks for as long as it likes."""
+    """Blocks for too long."""
 
     class Config(ModConfig):
         time_limit: float = 60.0
@@ -174,54 +171,54 @@ class Slow(Good):
 
 @pytest.mark.behaviour("M-34")
 @pytest.mark.parametrize(
-    ("kind", "says"),
+    ("kind", "message"),
     [
         (Nameless, "is not made of lower-case letters"),
         (Impostor, "is a built-in mod's"),
-        (Undescribed, "Config.limit needs a text"),
+        (UndescribedSetting, "Config.limit needs a text"),
         (Demanding, "Config.key has no default"),
         (Careless, "takes settings that it does not know"),
         (Usurper, "reply: the hub itself has this"),
-        (Unspeakable, "endpoints of models refuse"),
-        (Untold, "the argument what needs a text"),
+        (BadOperationName, "endpoints of models refuse"),
+        (UndescribedArgument, "the argument what needs a text"),
         (Raising, "on_stored.*no idea"),
         (Leaving, "on_leave.*gone"),
         (Trusting, r"good_number \{.*internal: the mod good failed"),
         (Slow, "on_message.*longer than 0.05 s"),
     ],
 )
-def test_each_fault_is_found_and_told(kind: type[Mod], says: str) -> None:
-    with pytest.raises(AssertionError, match=says):
+def test_the_contract_reports_each_fault(kind: type[Mod], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
         mod_contract(kind, most_s=0.05 if kind is Slow else 30)()
 
 
 @pytest.mark.behaviour("M-70")
-def test_operations_are_called_with_what_nobody_should_send() -> None:
-    seen: list[JsonValue] = []
+def test_operations_are_called_with_extreme_arguments() -> None:
+    arguments: list[JsonValue] = []
 
-    class Listening(Good):
-        """Takes everything."""
+    class Recording(Good):
+        """Records all arguments."""
 
         Config = Demanding.Config
 
         @operation()
         def good_numbers(self, call: Calling, args: Many) -> Answer:
             """Answer."""
-            seen.extend(each.number for each in args.which)
+            arguments.extend(each.number for each in args.which)
             return Answer(text=str(len(args.which)))
 
         @operation()
-        def good_word(self, call: Calling, args: Told) -> Answer:
+        def good_word(self, call: Calling, args: Described) -> Answer:
             """Answer."""
-            seen.append(args.what)
+            arguments.append(args.what)
             return Answer(text=args.what)
 
-    mod_contract(Listening, {"key": "open"})()
-    assert {"", "m1", "broadcast", "../../etc/passwd", 0, -1} <= {*seen}
-    assert max(len(each) for each in seen if isinstance(each, str)) > 50_000
+    mod_contract(Recording, {"key": "open"})()
+    assert {"", "m1", "broadcast", "../../etc/passwd", 0, -1} <= {*arguments}
+    assert max(len(each) for each in arguments if isinstance(each, str)) > 50_000
 
 
-def test_names_of_tables_begin_with_the_mods_own(
+def test_the_contract_refuses_tables_without_the_mods_prefix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "0001_x.sql").write_text("CREATE TABLE IF NOT EXISTS other (x TEXT);")

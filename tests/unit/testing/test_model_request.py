@@ -1,4 +1,4 @@
-"""What the scripted model sees of a request, and which requests it refuses."""
+"""Requests as the scripted model reads them, and those it refuses."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def user(text: str) -> dict[str, JsonValue]:
 
 def calls(*ids: str) -> dict[str, JsonValue]:
     function: JsonValue = {"name": "add", "arguments": "{}"}
-    made: list[JsonValue] = [{"id": i, "type": "function", "function": function} for i in ids]
-    return {"role": "assistant", "content": None, "tool_calls": made}
+    tool_calls: list[JsonValue] = [{"id": i, "type": "function", "function": function} for i in ids]
+    return {"role": "assistant", "content": None, "tool_calls": tool_calls}
 
 
 def result(call: str, text: str = "4") -> dict[str, JsonValue]:
     return {"role": "tool", "tool_call_id": call, "content": text}
 
 
-SAID: dict[str, JsonValue] = {"role": "assistant", "content": "Sure!"}
+REPLY: dict[str, JsonValue] = {"role": "assistant", "content": "Sure!"}
 
 
-def test_the_incoming_message_is_read_out_of_a_prompt_and_a_correction_leaves_it() -> None:
+def test_the_incoming_message_is_read_from_the_prompt_even_after_a_correction() -> None:
     words = {
         "incoming": '2 < 3 &\n"quoted"',
         "sender": "alice",
@@ -53,25 +53,25 @@ def test_the_incoming_message_is_read_out_of_a_prompt_and_a_correction_leaves_it
         "tool_result": "",
     }
     assert chat(user(PROMPT)).words() == words
-    corrected = chat(user(PROMPT), SAID, user("Call a tool or finish."))
+    corrected = chat(user(PROMPT), REPLY, user("Call a tool or finish."))
     assert corrected.words() == words
     assert corrected.prompt == "Call a tool or finish."
     other = chat(user("hello"))
-    assert (other.incoming, other.words()["sender"]) == ("hello", ""), "not such a prompt"
+    assert (other.incoming, other.words()["sender"]) == ("hello", ""), "a plain prompt"
 
 
-def test_system_and_prompt_are_found_among_the_messages() -> None:
+def test_system_text_and_prompt_are_read_from_the_messages() -> None:
     request = chat(
         {"role": "system", "content": "You add."},
         {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
-        *(user("one"), SAID, user("two")),
+        *(user("one"), REPLY, user("two")),
     )
     assert request.system == "You add.\n\nBe brief."
     assert request.prompt == "two"
     assert request.stream is False
 
 
-def test_what_the_real_endpoint_refuses_is_refused() -> None:
+def test_requests_that_real_endpoints_refuse_are_refused() -> None:
     bad: JsonValue = {"type": "function", "function": {"name": "a tool"}}
     cases: list[tuple[list[dict[str, JsonValue]], dict[str, JsonValue], str]] = [
         ([user("a"), calls("c")], {}, "no result"),

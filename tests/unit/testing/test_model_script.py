@@ -1,4 +1,4 @@
-"""Scripts of models: what they may say, what is told of their mistakes, and which rule answers."""
+"""Scripts of models: their format, their mistakes, and the choice of a rule."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_script_file_has_rules_and_answers_of_every_kind(tmp_path: Path) -> No
     assert plain == Script(answers=[ScriptedAnswer(text="hi")])
 
 
-def test_a_mistake_in_a_script_is_named_with_its_place(tmp_path: Path) -> None:
+def test_a_mistake_in_a_script_is_reported_with_its_position(tmp_path: Path) -> None:
     for text, place in (
         ("answer: []", "answer"),
         ("answers: [{txt: hi}]", "answers.0.answer.txt"),
@@ -88,9 +88,9 @@ def test_a_mistake_in_a_script_is_named_with_its_place(tmp_path: Path) -> None:
         load_script(tmp_path / "nowhere.yaml")
 
 
-def test_a_wrong_key_is_told_with_the_valid_ones_and_nothing_else(tmp_path: Path) -> None:
+def test_an_unknown_key_is_reported_with_only_the_valid_ones(tmp_path: Path) -> None:
     hi = "answer: {text: hi}"
-    for text, told in (
+    for text, message in (
         (f"rules: [{{when: {{promt: x}}, {hi}}}]", "promt: unknown key; did you mean 'p"),
         (f"rules: [{{when: {{zzz: x}}, {hi}}}]", "valid: model, system, prompt, incoming"),
         (
@@ -107,11 +107,11 @@ def test_a_wrong_key_is_told_with_the_valid_ones_and_nothing_else(tmp_path: Path
     ):
         with pytest.raises(ConfigError) as caught:
             loaded(tmp_path, text)
-        assert told in str(caught.value), text
+        assert message in str(caught.value), text
         assert ";" not in str(caught.value).partition("unknown key; ")[2], text
 
 
-def test_places_are_filled_once_however_deep_they_stand() -> None:
+def test_placeholders_are_filled_once_at_any_depth() -> None:
     value: JsonValue = {"to": "{{who}}", "list": [1, None, {"text": "{{ who }} and {{ what }}"}]}
     assert fill(value, {"who": "ann", "what": "bob"}) == {
         "to": "ann",
@@ -122,7 +122,7 @@ def test_places_are_filled_once_however_deep_they_stand() -> None:
         fill(["{{ whom }}"], {"who": "ann"})
 
 
-# Which rule answers -----------------------------------------------------------------------------
+# The choice of a rule ---------------------------------------------------------------------------
 
 
 def request(text: str = "hi", model: str = "m", **more: JsonValue) -> ChatRequest:
@@ -135,7 +135,7 @@ def tool(name: str) -> JsonValue:
     return {"type": "function", "function": {"name": name}}
 
 
-def says(playbook: Playbook, asked: ChatRequest) -> str | None:
+def text_of(playbook: Playbook, asked: ChatRequest) -> str | None:
     answer = playbook.choose(asked).answer
     assert isinstance(answer, ScriptedAnswer)
     return answer.text
@@ -149,7 +149,7 @@ def playing(*rules: ScriptRule) -> Playbook:
     return Playbook(Script(rules=list(rules)))
 
 
-def test_every_condition_counts() -> None:
+def test_every_condition_of_a_rule_applies() -> None:
     cases: list[tuple[dict[str, object], bool]] = [
         ({"model": "^m$"}, True),
         ({"model": "gpt"}, False),
@@ -167,23 +167,23 @@ def test_every_condition_counts() -> None:
     ]
     asked = request(tools=[tool("f"), tool("g")])
     for conditions, holds in cases:
-        said = says(playing(rule("holds", **conditions), rule("does not")), asked)
-        assert (said == "holds") == holds, conditions
+        answer = text_of(playing(rule("holds", **conditions), rule("does not")), asked)
+        assert (answer == "holds") == holds, conditions
 
 
-def test_the_nth_matching_request_is_counted_whichever_rule_answers_the_others() -> None:
+def test_nth_counts_matching_requests_whichever_rule_answers_them() -> None:
     playbook = playing(rule("second hi", prompt="hi", nth=2), rule("other"))
     asked = [request("hi"), request("no"), request("hi"), request("hi")]
-    assert [says(playbook, a) for a in asked] == ["other", "other", "second hi", "other"]
+    assert [text_of(playbook, a) for a in asked] == ["other", "other", "second hi", "other"]
     numbers = playing(*(rule(f"number {n}", prompt="hi", nth=n) for n in (1, 2, 3)))
-    assert [says(numbers, request()) for _ in range(3)] == ["number 1", "number 2", "number 3"]
+    assert [text_of(numbers, request()) for _ in range(3)] == ["number 1", "number 2", "number 3"]
 
 
-def test_text_where_a_call_is_required_must_be_meant() -> None:
+def test_text_instead_of_a_required_call_must_be_explicit() -> None:
     asked = request(tools=[tool("f")], tool_choice="required")
     with pytest.raises(ScriptMistake, match="ignore_tool_choice"):
         Playbook(Script(answers=[ScriptedAnswer(text="no")])).choose(asked)
-    meant = Playbook(Script(answers=[ScriptedAnswer(text="no", ignore_tool_choice=True)]))
-    assert says(meant, asked) == "no"
+    explicit = Playbook(Script(answers=[ScriptedAnswer(text="no", ignore_tool_choice=True)]))
+    assert text_of(explicit, asked) == "no"
     calls = Playbook(Script(answers=[ScriptedAnswer(calls=[ScriptedCall(tool="f")])]))
     assert calls.choose(asked).rule == "answers[0]"

@@ -1,4 +1,4 @@
-"""The model server as the real client meets it: its answers, and what an endpoint can do wrong."""
+"""The model server with the real client: its answers and the faults of endpoints."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Caller:
         return text
 
     async def pieces(self, seen: list[str | None]) -> list[str | None]:
-        """What the chunks of a stream say, which is in `seen` as it comes."""
+        """The texts of a stream's chunks, appended to `seen` as they arrive."""
         async for chunk in await self.create(stream=True):
             seen.append(chunk.choices[0].delta.content)
         return seen
@@ -96,10 +96,10 @@ async def test_a_stream_assembles_to_the_same_answer() -> None:
         assert text == "Grüße, here you are"
         assert [json.loads(arguments[n]) for n in (0, 1)] == [{"a": "ü" * 20}, {}]
         assert (reasons, total) == (["tool_calls"], 3)
-        assert await caller.pieces([]) == ["", "ab", "cd", None], "and no usage, unasked"
+        assert await caller.pieces([]) == ["", "ab", "cd", None], "without usage by default"
 
 
-async def test_requests_are_recorded_with_what_they_said_and_when_they_came() -> None:
+async def test_requests_are_recorded_with_content_and_time() -> None:
     async with playing(ScriptedAnswer(text="a"), ScriptedAnswer(text="b")) as (server, caller):
         await caller.create(temperature=0.5)
         await caller.create(model="n", tools=TOOLS)
@@ -134,7 +134,7 @@ async def test_a_held_answer_waits_until_it_is_released() -> None:
             await refused
 
 
-async def test_a_request_without_an_answer_and_one_that_is_wrong_are_told_why() -> None:
+async def test_an_invalid_or_unanswered_request_is_refused_with_the_reason() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "add", "arguments": "{}"}}
     unanswered = [*HELLO, {"role": "assistant", "tool_calls": [call]}]
     async with playing() as (server, caller):
@@ -146,7 +146,7 @@ async def test_a_request_without_an_answer_and_one_that_is_wrong_are_told_why() 
         assert (len(server.mistakes), len(server.requests)) == (2, 1)
 
 
-async def test_a_wrong_key_is_refused_and_the_right_one_is_not() -> None:
+async def test_only_the_right_api_key_is_accepted() -> None:
     async with playing(ScriptedAnswer(text="in"), api_key="secret") as (server, caller):
         with pytest.raises(AuthenticationError):
             await caller.ask()
@@ -155,12 +155,12 @@ async def test_a_wrong_key_is_refused_and_the_right_one_is_not() -> None:
         assert len(server.requests) == 1
 
 
-async def test_serving_forever_announces_the_address_and_ends_with_its_task() -> None:
-    said: asyncio.Queue[str] = asyncio.Queue()
+async def test_a_server_announces_its_address_and_ends_with_its_task() -> None:
+    lines: asyncio.Queue[str] = asyncio.Queue()
     server = ModelServer(Script(answers=[ScriptedAnswer(text="hi")]))
-    serving = asyncio.create_task(server.serve_forever(said.put_nowait))
-    announced = await said.get()
-    assert server.base_url in announced
+    serving = asyncio.create_task(server.serve_forever(lines.put_nowait))
+    announcement = await lines.get()
+    assert server.base_url in announcement
     async with AsyncOpenAI(base_url=server.base_url, api_key="k") as client:
         assert await Caller(client).ask() == "hi"
     with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{server.port}"):
@@ -170,11 +170,11 @@ async def test_serving_forever_announces_the_address_and_ends_with_its_task() ->
         await serving
 
 
-# What an endpoint can do wrong --------------------------------------------------------------------
+# Faults of endpoints ------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("A-13")
-async def test_every_refusal_is_an_api_error_and_a_429_says_when_to_come_back() -> None:
+async def test_every_refusal_is_an_api_error_and_a_429_has_its_retry_time() -> None:
     refusals = [Refusal(status=status) for status in (400, 404, 500, 599)]
     slow = Refusal(status=429, retry_after=7, code="slow_down", message="out of breath")
     async with playing(*refusals, slow) as (_, caller):
@@ -187,7 +187,7 @@ async def test_every_refusal_is_an_api_error_and_a_429_says_when_to_come_back() 
     assert caught.value.code == "slow_down"
 
 
-async def test_a_hang_ends_with_the_clients_timeout_or_with_the_server() -> None:
+async def test_a_hang_ends_with_the_clients_timeout_or_the_server() -> None:
     hang = Breakdown(breakdown="hang")
     async with playing(hang, ScriptedAnswer(text="alive"), hang) as (server, caller):
         with pytest.raises(APITimeoutError):
@@ -201,7 +201,7 @@ async def test_a_hang_ends_with_the_clients_timeout_or_with_the_server() -> None
 
 
 @pytest.mark.behaviour("A-13")
-async def test_what_breaks_off_never_passes_for_an_answer() -> None:
+async def test_an_interrupted_answer_is_never_taken_for_a_whole_one() -> None:
     broken: list[AnyAnswer] = [
         Breakdown(breakdown="reset"),
         ScriptedAnswer(text="x" * 500, cut_after=0), ScriptedAnswer(text="alive"),
@@ -229,13 +229,13 @@ async def test_unknown_tools_broken_arguments_and_a_wrong_type_are_delivered_as_
         assert answer.headers["content-type"] == "text/html"
 
 
-# As a program of its own --------------------------------------------------------------------------
+# As a program -------------------------------------------------------------------------------------
 
 PROGRAM = "import sys; from hubbub.testing.model_server import main; main(sys.argv[1])"
 
 
 @pytest.mark.slow
-async def test_it_says_where_it_listens_answers_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+async def test_the_program_prints_its_address_answers_and_ends_on_ctrl_c(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text("answers: [{text: hello}]")
     process = await asyncio.create_subprocess_exec(
@@ -251,7 +251,7 @@ async def test_it_says_where_it_listens_answers_and_ends_with_ctrl_c(tmp_path: P
     assert (process.returncode, errors) == (0, b"")
 
 
-def test_a_broken_script_is_told_before_anything_listens(tmp_path: Path) -> None:
+def test_an_invalid_script_is_reported_before_the_server_listens(tmp_path: Path) -> None:
     script = tmp_path / "script.yaml"
     script.write_text("answers: [{txt: hello}]")
     with pytest.raises(ConfigError, match="txt"):

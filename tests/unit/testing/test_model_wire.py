@@ -1,4 +1,4 @@
-"""The forms of the scripted model's answers: as a whole, as a stream, and in words."""
+"""The scripted model's answers as a whole, as a stream, and as text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from hubbub.testing.model_wire import stream, whole
 
 
 def request(system: str = "", *chat: tuple[str, str], **more: JsonValue) -> ChatRequest:
-    said = [("system", system), ("user", "four letters"), *chat]
-    messages: JsonValue = [{"role": role, "content": text} for role, text in said]
+    pairs = [("system", system), ("user", "four letters"), *chat]
+    messages: JsonValue = [{"role": role, "content": text} for role, text in pairs]
     return parse_request({"model": "m", "messages": messages, **more}, {}, 0.0)
 
 
@@ -42,9 +42,9 @@ answers = st.builds(
 def assembled(
     answer: ScriptedAnswer, number: int
 ) -> tuple[str, list[tuple[str, str, str]], str | None]:
-    """A stream as a client puts it together: text, calls (id, name, arguments), finish reason."""
+    """A stream as a client assembles it: text, calls (id, name, arguments), finish reason."""
     text, reason = "", None
-    made: list[tuple[str, str, str]] = []
+    calls: list[tuple[str, str, str]] = []
     for raw in stream(request(stream=True), answer, number):
         chunk = ChatCompletionChunk.model_validate_json(raw.removeprefix("data: "))
         for choice in chunk.choices:
@@ -53,60 +53,60 @@ def assembled(
             for part in choice.delta.tool_calls or []:
                 assert part.function is not None
                 if part.id is not None:
-                    made.append((part.id, part.function.name or "", ""))
-                id, name, arguments = made[part.index]
-                made[part.index] = (id, name, arguments + (part.function.arguments or ""))
-    return text, made, reason
+                    calls.append((part.id, part.function.name or "", ""))
+                id, name, arguments = calls[part.index]
+                calls[part.index] = (id, name, arguments + (part.function.arguments or ""))
+    return text, calls, reason
 
 
 @given(answers, st.integers(1, 99))
-def test_a_stream_says_what_the_whole_answer_says(answer: ScriptedAnswer, number: int) -> None:
-    told = ChatCompletion.model_validate(whole(request(), answer, number)).choices[0]
-    said = [
+def test_a_stream_equals_the_whole_answer(answer: ScriptedAnswer, number: int) -> None:
+    choice = ChatCompletion.model_validate(whole(request(), answer, number)).choices[0]
+    calls = [
         (c.id, c.function.name, c.function.arguments)
-        for c in told.message.tool_calls or []
+        for c in choice.message.tool_calls or []
         if c.type == "function"
     ]
-    assert assembled(answer, number) == (told.message.content or "", said, told.finish_reason)
+    assert assembled(answer, number) == (choice.message.content or "", calls, choice.finish_reason)
     again = whole(request(), answer, number)
     assert json.dumps(again) == json.dumps(whole(request(), answer, number))
 
 
 @given(answers, st.integers(1, 99))
-def test_the_responses_api_says_the_same_in_its_own_form(
+def test_the_responses_api_returns_the_same_answer_in_its_own_format(
     answer: ScriptedAnswer, number: int
 ) -> None:
     asked = parse_request({"model": "m", "input": "four letters"}, {}, 0.0, by_responses=True)
     chat = ChatCompletion.model_validate(whole(request(), answer, number)).choices[0]
-    told = Response.model_validate(whole(asked, answer, number))
-    assert told.output_text == (chat.message.content or "")
-    calls = [item for item in told.output if isinstance(item, ResponseFunctionToolCall)]
+    response = Response.model_validate(whole(asked, answer, number))
+    assert response.output_text == (chat.message.content or "")
+    calls = [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
     assert [(c.call_id, c.name, c.arguments) for c in calls] == [
         (c.id, c.function.name, c.function.arguments)
         for c in chat.message.tool_calls or []
         if c.type == "function"
     ]
-    assert (told.status == "incomplete") is (chat.finish_reason == "length")
+    assert (response.status == "incomplete") is (chat.finish_reason == "length")
     assembly = ResponseAssembly()
     for raw in stream(asked, answer, number):
         data = raw.partition("data: ")[2]
         EVENT.validate_json(data)
         assembly.add(json.loads(data))
     assert assembly.is_complete
-    assert assembly.answer() == read_response(json.loads(told.model_dump_json()))
+    assert assembly.answer() == read_response(json.loads(response.model_dump_json()))
 
 
 EVENT: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 
 
-# In the words that a request asks for -------------------------------------------------------------
+# As the text that a request asks for --------------------------------------------------------------
 
 LINES, OBJECT = request("Write TOOL_CALL lines."), request("Write <final_output></final_output>.")
 ADD = ScriptedCall(tool="add", arguments={"a": 1})
 
 
 @pytest.mark.parametrize(
-    ("made", "expected"),
+    ("calls", "expected"),
     [
         ([ADD], {"action": "CallTool", "selected_tool": "add", "parameters": {"a": 1}}),
         (
@@ -138,7 +138,9 @@ ADD = ScriptedCall(tool="add", arguments={"a": 1})
         ),
     ],
 )
-def test_calls_become_an_object(made: list[ScriptedCall], expected: dict[str, JsonValue]) -> None:
-    text = in_words(ScriptedAnswer(calls=made, wait="any"), OBJECT).text or ""
+def test_calls_are_written_as_the_requested_object(
+    calls: list[ScriptedCall], expected: dict[str, JsonValue]
+) -> None:
+    text = in_words(ScriptedAnswer(calls=calls, wait="any"), OBJECT).text or ""
     inside = text.removeprefix("<final_output>").removesuffix("</final_output>")
     assert json.loads(inside) == expected

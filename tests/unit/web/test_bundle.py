@@ -1,4 +1,4 @@
-"""Modules joined into one file: forms of imports and exports, source maps, what is refused."""
+"""Modules bundled into one file: imports, exports, source maps and refusals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
 def body(text: str) -> tuple[str, str]:
-    """What becomes of a module `a/m.js`: its lines, and what it exports."""
+    """The bundled lines and exports of a module `a/m.js`."""
     sources = {"a/m.js": text, "x.js": "", "a/y.js": "", "first.js": ""}
     script = Bundles("first.js", sources).script("a/m.js")
     runner = script[script.index('"a/m.js"') :].partition("{")[2]
@@ -26,8 +26,8 @@ def body(text: str) -> tuple[str, str]:
     return lines.strip(), end.removesuffix(" },").removeprefix("Object.assign($exports, ")
 
 
-def test_every_form_of_import_and_export_is_rewritten_in_its_place() -> None:
-    for source, becomes in (
+def test_every_form_of_import_and_export_is_rewritten_in_place() -> None:
+    for source, rewritten in (
         ('import { a, b as c } from "../x.js";', 'const { a, b: c } = $need("x.js");'),
         ('import {\n  a,\n} from "./y.js";', 'const {\n  a,\n} = $need("a/y.js");'),
         ('import{a as b}from"../x.js";let c', 'const {a: b} = $need("x.js");let c'),
@@ -43,7 +43,7 @@ def test_every_form_of_import_and_export_is_rewritten_in_its_place() -> None:
         ("let a;\n/*! @license MIT */\nlet b;", "let a;\n/*! @license MIT */\nlet b;"),
         ('t = "import { a } and export what?";', 't = "import { a } and export what?";'),
     ):
-        assert body(source)[0] == becomes
+        assert body(source)[0] == rewritten
     for source, exported in (
         ("export const a = 1;\nexport class B {}", "{ a: a, B: B });"),
         ("export function f() {}\nexport async function g() {}", "{ f: f, g: g });"),
@@ -56,7 +56,7 @@ def test_every_form_of_import_and_export_is_rewritten_in_its_place() -> None:
         assert body(source)[1] == exported
 
 
-def test_what_cannot_be_read_is_refused_with_its_place() -> None:
+def test_unsupported_syntax_and_missing_modules_are_refused_with_the_reason() -> None:
     for source, reason in (
         ("export let a = 1;", "export let a"),
         ("export const { a } = b;", "export const {"),
@@ -67,12 +67,12 @@ def test_what_cannot_be_read_is_refused_with_its_place() -> None:
     ):
         with pytest.raises(BundleError, match=re.escape(reason)):
             body(source)
-    round_trip = {"first.js": 'import "./b.js";', "b.js": 'import "./first.js";'}
+    cycle = {"first.js": 'import "./b.js";', "b.js": 'import "./first.js";'}
     with pytest.raises(BundleError, match=r"first.js imports itself by way of b.js"):
-        Bundles("first.js", round_trip)
+        Bundles("first.js", cycle)
 
 
-def test_a_later_bundle_has_what_the_first_one_lacks_each_module_after_what_it_imports() -> None:
+def test_a_later_bundle_adds_missing_modules_after_their_imports() -> None:
     sources = {
         "first.js": 'import "./both.js";',
         "both.js": "",
@@ -89,11 +89,11 @@ def test_a_later_bundle_has_what_the_first_one_lacks_each_module_after_what_it_i
 
 
 def mapped(source_map: str) -> list[tuple[str, int] | None]:
-    """For each line of a bundle its source and the line there, from 0."""
-    found = json.loads(source_map)
+    """For each line of a bundle its source and its line there, from 0."""
+    parsed = json.loads(source_map)
     lines: list[tuple[str, int] | None] = []
     source = line = 0
-    for segment in found["mappings"].split(";"):
+    for segment in parsed["mappings"].split(";"):
         if not segment:
             lines.append(None)
             continue
@@ -104,26 +104,26 @@ def mapped(source_map: str) -> list[tuple[str, int] | None]:
             if not digit & 32:
                 numbers.append(-(number >> 1) if number & 1 else number >> 1)
                 number = shift = 0
-        assert (numbers[0], numbers[3]) == (0, 0), "columns"
+        assert (numbers[0], numbers[3]) == (0, 0), "columns are 0"
         source, line = source + numbers[1], line + numbers[2]
-        lines.append((found["sources"][source], line))
+        lines.append((parsed["sources"][source], line))
     return lines
 
 
-def test_a_source_map_leads_from_every_line_to_the_file_that_was_written() -> None:
+def test_a_source_map_maps_every_line_to_its_source_file() -> None:
     bundles = Bundles("main.js", PAGE)
-    written = {name: text.rstrip().split("\n") for name, text in PAGE.items()}
+    sources = {name: text.rstrip().split("\n") for name, text in PAGE.items()}
     for entry, up in (("main.js", "../"), ("features/documents/document.js", "../../../")):
-        script, seen = bundles.script(entry).split("\n"), set()
+        script, covered = bundles.script(entry).split("\n"), set()
         for text, place in zip(script, mapped(bundles.source_map(entry)), strict=False):
             if place is not None:
                 name = place[0].removeprefix(up)
-                seen.add((name, place[1]))
-                source = written[name][place[1]]
+                covered.add((name, place[1]))
+                source = sources[name][place[1]]
                 assert text in ("", source) or re.search("import|export|^} from", source)
-        names = {name for name, _ in seen}
+        names = {name for name, _ in covered}
         assert entry in names
-        assert seen == {(name, n) for name in names for n in range(len(written[name]))}
+        assert covered == {(name, n) for name in names for n in range(len(sources[name]))}
 
 
 def test_every_module_of_the_page_can_be_bundled() -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 from hubbub.web.site import STATIC, About, Site, SiteResponse
 
 OPEN = About("town", "open", ("ann", "bob"))
-ASKED = {"Host": "127.0.0.1:4820", "Accept-Encoding": "gzip, br"}
+HEADERS = {"Host": "127.0.0.1:4820", "Accept-Encoding": "gzip, br"}
 
 
-def found(site: Site, path: str, headers: dict[str, str] | None = None) -> SiteResponse:
-    reply = site.find(path, ASKED if headers is None else headers)
+def get(site: Site, path: str, headers: dict[str, str] | None = None) -> SiteResponse:
+    reply = site.find(path, HEADERS if headers is None else headers)
     assert reply is not None
     return reply
 
@@ -44,15 +44,15 @@ def small(folder: Path) -> Site:
 
 
 def base(site: Site) -> str:
-    match = re.search(r"/static/[0-9a-f]{16}", text(found(site, "/")))
+    match = re.search(r"/static/[0-9a-f]{16}", text(get(site, "/")))
     assert match is not None
     return match[0]
 
 
-def test_a_look_at_the_page_takes_a_few_calls_for_each_file() -> None:
-    """Whoever reaches the port may ask for the page, without a token."""
+def test_a_request_for_the_page_takes_few_calls_per_file() -> None:
+    """Anyone who reaches the port can request the page, without a token."""
     site, calls = Site(OPEN), 0
-    found(site, "/")
+    get(site, "/")
     files = sum(1 for path in STATIC.rglob("*") if path.is_file())
 
     def count(frame: object, event: str, called: object) -> None:
@@ -61,14 +61,14 @@ def test_a_look_at_the_page_takes_a_few_calls_for_each_file() -> None:
 
     sys.setprofile(count)
     try:
-        site.find("/", ASKED)
+        site.find("/", HEADERS)
     finally:
         sys.setprofile(None)
     assert calls < 30 * files
 
 
-def test_the_page_knows_its_network_before_anybody_has_joined() -> None:
-    page = text(found(Site(OPEN), "/"))
+def test_the_page_contains_its_network_before_anyone_joins() -> None:
+    page = text(get(Site(OPEN), "/"))
     match = re.search(r'<meta name="hubbub" content="([^"]*)">', page)
     assert match is not None
     assert json.loads(unescape(match[1])) == {
@@ -76,12 +76,12 @@ def test_the_page_knows_its_network_before_anybody_has_joined() -> None:
         "auth": "open",
         "humans": ["ann", "bob"],
     }
-    page = text(found(Site(About('"><script>alert(1)</script>', "open")), "/"))
-    assert "<script>alert" not in page, "its name is text, never markup"
+    page = text(get(Site(About('"><script>alert(1)</script>', "open")), "/"))
+    assert "<script>alert" not in page, "the name is escaped"
 
 
-def test_one_script_and_no_style_stands_in_the_page_itself_and_the_policy_names_it() -> None:
-    reply = found(Site(OPEN), "/")
+def test_the_policy_allows_exactly_the_one_inline_script() -> None:
+    reply = get(Site(OPEN), "/")
     page = text(reply)
     [script] = re.findall(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", page, re.DOTALL)
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -91,54 +91,54 @@ def test_one_script_and_no_style_stands_in_the_page_itself_and_the_policy_names_
     assert not re.search(r"\son[a-z]+=", page)
     assert "unsafe" not in policy
     for allowed in ("default-src 'none'", "ws://127.0.0.1:4820 "):
-        assert allowed in policy, "this server only"
+        assert allowed in policy
     assert "require-trusted-types-for 'script'" in policy
 
 
-def test_the_page_begins_with_one_script_and_one_style_sheet_that_have_all_parts(
+def test_the_page_loads_one_bundled_script_and_style_sheet(
     tmp_path: Path,
 ) -> None:
-    page = text(found(Site(OPEN), "/"))
+    page = text(get(Site(OPEN), "/"))
     names = re.findall(r'(?:href|src)="/static/[0-9a-f]{16}/([^"]+)"', page)
     assert names == ["icon.svg", "bundles/styles/main.css", "bundles/main.js"]
     site = small(tmp_path)
-    script = text(found(site, f"{base(site)}/bundles/main.js"))
+    script = text(get(site, f"{base(site)}/bundles/main.js"))
     assert re.findall(r'^"([^"]+)"\(', script, re.MULTILINE) == ["b.js", "core/a.js", "main.js"]
-    assert text(found(site, f"{base(site)}/bundles/styles/main.css")) == "a {}\nb {}\n"
-    later = found(site, f"{base(site)}/bundles/core/later.js")
+    assert text(get(site, f"{base(site)}/bundles/styles/main.css")) == "a {}\nb {}\n"
+    later = get(site, f"{base(site)}/bundles/core/later.js")
     assert '"core/later.js"' in text(later)
-    mapping = found(site, f"{base(site)}/bundles/core/later.js.map")
+    mapping = get(site, f"{base(site)}/bundles/core/later.js.map")
     assert json.loads(text(mapping))["sources"] == ["../../core/later.js"]
     (tmp_path / "b.js").write_text("export const b = 2;\n")
-    assert "b = 2" in text(found(site, f"{base(site)}/bundles/main.js")), "edited, it shows"
+    assert "b = 2" in text(get(site, f"{base(site)}/bundles/main.js")), "edits take effect"
 
 
-def test_files_by_the_current_hash_may_be_kept_for_good() -> None:
+def test_files_under_the_current_hash_are_cached_forever() -> None:
     site = Site(OPEN)
-    reply = found(site, f"{base(site)}/main.js")
+    reply = get(site, f"{base(site)}/main.js")
     assert reply.headers["Cache-Control"] == "public, max-age=31536000, immutable"
     assert reply.headers["Content-Type"] == "text/javascript; charset=utf-8"
     assert text(reply) == (STATIC / "main.js").read_text()
-    site.prepare()  # compresses ahead, and changes nothing
+    site.prepare()  # compresses in advance
     for path in ("/", f"{base(site)}/bundles/main.js", f"{base(site)}/main.js"):
-        before = found(site, path)
-        again = found(site, path, {**ASKED, "If-None-Match": before.headers["ETag"]})
-        assert (again.status, again.body) == (304, b""), "what a browser has is not sent again"
+        before = get(site, path)
+        again = get(site, path, {**HEADERS, "If-None-Match": before.headers["ETag"]})
+        assert (again.status, again.body) == (304, b""), "cached files are not sent again"
     assert text(before) == (STATIC / "main.js").read_text()
 
 
-def test_a_page_from_before_an_update_still_finds_its_files(tmp_path: Path) -> None:
+def test_a_page_from_before_an_update_still_gets_its_files(tmp_path: Path) -> None:
     site = small(tmp_path)
     old = base(site)
     (tmp_path / "b.js").write_text("export const b = 2;\n")
     new = base(site)
     assert new != old
-    reply = found(site, f"{old}/b.js")
+    reply = get(site, f"{old}/b.js")
     assert reply.headers["Cache-Control"] == "no-cache"
     assert text(reply) == "export const b = 2;\n"
 
 
-def test_files_are_compressed_for_those_who_take_it() -> None:
+def test_files_are_compressed_for_clients_that_accept_it() -> None:
     cases: list[tuple[str, bool]] = [
         ("gzip, deflate, br", True),
         ("GZIP;q=0.5", True),
@@ -148,23 +148,23 @@ def test_files_are_compressed_for_those_who_take_it() -> None:
     ]
     for accepted, compressed in cases:
         site = Site(OPEN)
-        reply = found(site, f"{base(site)}/vendor/purify.js", {"Accept-Encoding": accepted})
+        reply = get(site, f"{base(site)}/vendor/purify.js", {"Accept-Encoding": accepted})
         assert (reply.headers.get("Content-Encoding") == "gzip") is compressed
         assert reply.headers["Vary"] == "Accept-Encoding"
         assert text(reply) == (STATIC / "vendor" / "purify.js").read_text()
 
 
-def test_nothing_but_the_files_of_the_page_can_be_had() -> None:
+def test_only_the_files_of_the_page_are_served() -> None:
     site = Site(OPEN)
     for path in (
         *("x/../site.py", "x/..%2fsite.py", "/etc/passwd", "x/", "", "x/core"),
         *("x/bundles/", "x/bundles/core", "x/bundles/no.js", "x/bundles/no.js.map"),
         *("x/bundles/no.css", "x/bundles/icon.svg", "x/bundles/bundles/main.js"),
     ):
-        assert site.find(f"/static/{path}", ASKED) is None
-    assert site.find("/other", ASKED) is None
-    assert found(site, "/favicon.ico").headers["Content-Type"] == "image/svg+xml"
-    page = text(found(site, "/join"))
+        assert site.find(f"/static/{path}", HEADERS) is None
+    assert site.find("/other", HEADERS) is None
+    assert get(site, "/favicon.ico").headers["Content-Type"] == "image/svg+xml"
+    page = text(get(site, "/join"))
     assert "Connect to <code>ws://127.0.0.1:4820</code>" in page
 
 
