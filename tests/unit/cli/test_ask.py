@@ -20,7 +20,7 @@ from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import TurnEnd, TurnStart
 from tests.unit.cli.conftest import Shell
-from tests.unit.people.chatting import said
+from tests.unit.people.chatting import posted
 
 
 @contextmanager
@@ -117,10 +117,10 @@ def test_an_answer_is_written_as_it_grows(monkeypatch: pytest.MonkeyPatch) -> No
     printer = AnswerPrinter()
     for text in ("The", "The answer", "The answer \x1b[31m"):
         printer.part("bot", text)
-    printer.whole(said(1, "The answer \x1b[31mis 4"))
+    printer.whole(posted(1, "The answer \x1b[31mis 4"))
     printer.part("bot", "Besides")
-    printer.whole(said(2, "No: it is 5"))
-    AnswerPrinter(names=True).whole(said(3, "so it is"))
+    printer.whole(posted(2, "No: it is 5"))
+    AnswerPrinter(names=True).whole(posted(3, "so it is"))
     assert out.getvalue().splitlines() == [
         "The answer <U+001B>[31mis 4", "Besides", "No: it is 5", "bob: so it is",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Ann at a chat: a scripted console, the real client, the real hub."""
+"""Ann at a chat: a scripted console with the real client and hub."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def _is_notice(line: Line) -> bool:
 
 
 class Person:
-    """A console with a script: says lines, and waits until something is shown."""
+    """A scripted console that types lines and waits for output."""
 
     def __init__(self, *, patient: bool = False) -> None:
         self.patient = patient
         self.shown: list[str] = []
-        self._said: list[str] = []
+        self._transcript: list[str] = []
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
         self._idle = asyncio.Event()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def start(self, status: Status) -> None:
         self.status = status
@@ -59,29 +59,29 @@ class Person:
             self._idle.set()
         line = await self._lines.get()
         if line is not None:
-            self._said.append(f"> {line}")
+            self._transcript.append(f"> {line}")
         return line
 
     def show(self, lines: Sequence[Line]) -> None:
         self.shown += [plain(render(line)) for line in lines]
-        self._said += [plain(render(line)) for line in lines if not _is_notice(line)]
-        self._news.set()
+        self._transcript += [plain(render(line)) for line in lines if not _is_notice(line)]
+        self._changed.set()
 
     @property
     def transcript(self) -> str:
-        """All that was typed and shown but for the hub's notices, which come when they come; and
-        without what changes from run to run, as ids do where notices have some."""
-        return re.sub(r"\bm\d+\b", "<m>", settled("\n".join(self._said)))
+        """Everything typed and shown, without the hub's notices, whose order varies, and without
+        ids, which depend on those notices."""
+        return re.sub(r"\bm\d+\b", "<m>", settled("\n".join(self._transcript)))
 
     def refresh(self) -> None:
-        self._news.set()
+        self._changed.set()
 
     def types(self, *lines: str) -> None:
         for line in lines:
             self._lines.put_nowait(line)
 
-    async def plays(self, *lines: str) -> None:
-        """Type the lines, and wait until a patient console has done all that they ask for."""
+    async def enters(self, *lines: str) -> None:
+        """Types the lines and waits until a patient console has handled them all."""
         self._idle.clear()
         self.types(*lines)
         async with asyncio.timeout(DEADLINE_S):
@@ -91,27 +91,23 @@ class Person:
         self._lines.put_nowait(None)
 
     async def sees(self, text: str) -> str:
-        """Wait for a line with this text; forget what came before it."""
-        async with asyncio.timeout(DEADLINE_S):
-            while True:
-                for n, line in enumerate(self.shown):
-                    if text in line:
-                        self.shown = self.shown[n + 1 :]
-                        return line
-                self._news.clear()
-                await self._news.wait()
+        """Waits for a line with this text, and drops the lines before it."""
+        await self._until(lambda: any(text in line for line in self.shown))
+        n = next(n for n, line in enumerate(self.shown) if text in line)
+        line, self.shown = self.shown[n], self.shown[n + 1 :]
+        return line
 
     async def status_is_quiet(self) -> None:
         await self._until(lambda: not self.status.notices())
 
-    async def status_says(self, text: str) -> None:
-        await self._until(lambda: any(text in told for _, told in self.status.notices()))
+    async def status_shows(self, text: str) -> None:
+        await self._until(lambda: any(text in notice for _, notice in self.status.notices()))
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(DEADLINE_S):
             while not condition():
-                self._news.clear()
-                await self._news.wait()
+                self._changed.clear()
+                await self._changed.wait()
 
 
 class Chat:
@@ -126,7 +122,7 @@ class Chat:
 
     def attach(self, outlet: Outlet) -> Inlet:
         if self.away:
-            raise ConnectionRefusedError(111, "nobody there")
+            raise ConnectionRefusedError(111, "no hub")
         return self.network.hub.gateway.attach(outlet)
 
     async def run(self) -> None:
@@ -144,7 +140,7 @@ class Chat:
 async def chatting(
     network: LocalNetwork, *, patient: bool = False, opening: str | None = "#general"
 ) -> AsyncIterator[Chat]:
-    """Ann chats, from #general on; at the end of the block she leaves, if she has not yet."""
+    """Ann chats in #general, and leaves at the latest at the end of the block."""
     chat = Chat(network, opening)
     chat.ann = Person(patient=patient)
     async with asyncio.TaskGroup() as tasks:

@@ -1,4 +1,4 @@
-"""Messages, frames and states of a person's client for the tests of the chats."""
+"""Messages, frames and states of a person's client."""
 
 from __future__ import annotations
 
@@ -12,20 +12,13 @@ from hubbub.people.shown import Line
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Approval, BreakerState, Stopped, StopScope, Takeover
 from hubbub.protocol.frames import Event, Ready, Signal
-from hubbub.protocol.messages import (
-    Card,
-    Channel,
-    Message,
-    Participant,
-    SenderKind,
-    ThreadSummary,
-)
+from hubbub.protocol.messages import Card, Channel, Message, Participant, SenderKind, ThreadSummary
 from hubbub.protocol.operations import SendResult
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
-def said(
+def posted(
     seq: int,
     text: JsonValue = "hi",
     *,
@@ -57,7 +50,7 @@ def event(message: Message) -> Event:
 
 
 def thread(*messages: Message, read: int | None = None) -> ThreadSummary:
-    """A thread that ends with these messages, all of them read unless `read` says how far."""
+    """A thread that ends with these messages, all read unless `read` is given."""
     last = messages[-1]
     return ThreadSummary(
         id=last.thread_id,
@@ -101,13 +94,13 @@ def ready(
 def result(
     seq: int, thread: str, tseq: int, text: str = "x", **more: tuple[str, ...]
 ) -> SendResult:
-    """What the hub answers ann who has said this at noon."""
-    mine = said(seq, text, sender="ann", thread=thread, tseq=tseq, kind="human", at=NOON)
+    """The hub's result for a message that ann sent at noon."""
+    mine = posted(seq, text, sender="ann", thread=thread, tseq=tseq, kind="human", at=NOON)
     return SendResult(id=mine.id, seq=seq, thread_id=thread, tseq=tseq, message=mine, **more)
 
 
-def begun(*threads: ThreadSummary, head: int = 0) -> ChatSession:
-    """Ann's session in a network with bob, concierge, #general (joined, open) and #desk (not)."""
+def new_session(*threads: ThreadSummary, head: int = 0) -> ChatSession:
+    """Ann's session with bob, concierge, #general (joined and open) and #desk (not joined)."""
     session = ChatSession("ann")
     session.begin(ready(*threads, head=head))
     session.open("channel.general")
@@ -123,8 +116,8 @@ def shown(lines: list[Line]) -> list[str]:
 
 
 def approval(id: str = "a1", **more: object) -> Approval:
-    """Bob asks to delete a file; ann may decide."""
-    told: dict[str, object] = {
+    """Bob asks to delete a file; ann can decide."""
+    fields: dict[str, object] = {
         "id": id,
         "agent": "bob",
         "turn": "bob-m4",
@@ -138,7 +131,7 @@ def approval(id: str = "a1", **more: object) -> Approval:
         "expires_at": NOON,
         "state": "pending",
     }
-    return Approval.model_validate({**told, **more})
+    return Approval.model_validate({**fields, **more})
 
 
 def stopped(scope: StopScope, target: str | None = None, by: str = "eve") -> Stopped:

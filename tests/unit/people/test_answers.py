@@ -1,4 +1,4 @@
-"""Who asks agents is told what came of it, in memory: the real hub, agents that follow a script."""
+"""Answers of scripted agents, or the reasons for none, with the real hub in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILE = NetworkFile.model_validate({
 
 
 class Bot:
-    """An agent that does with each wake what it is told to."""
+    """An agent that handles its wakes step by step."""
 
     def __init__(self, client: Client):
         self.client, self.turn = client, ""
@@ -43,12 +43,14 @@ class Bot:
                 return
 
     async def begin(self) -> None:
+        """Begins the turn of the next wake."""
+        await self.woken()
         assert self.message is not None
         messages, thread = (self.message.id,), self.message.thread_id
         start = TurnStart(id=self.turn, thread_id=thread, messages=messages)
         await self.client.call("begin_turn", start=start)
 
-    async def says(self, text: str) -> None:
+    async def sends(self, text: str) -> None:
         assert self.message is not None
         thread = self.message.thread_id
         await self.client.call("send_text_message", to=thread, text=text, cause=self.turn)
@@ -59,11 +61,11 @@ class Bot:
 
 
 class Room:
-    """Ann, who asks, and her network."""
+    """Ann and her network."""
 
     def __init__(self, network: LocalNetwork, ann: Client):
         self.network, self.ann = network, ann
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
     async def bot(self, name: str = "bot") -> Bot:
         return Bot(await self.network.join(name, turns=True))
@@ -74,8 +76,8 @@ class Room:
         return Answers(
             self.ann,
             SendResult.model_validate(value),
-            answered=lambda message: self.heard.append(message.text),
-            writing=lambda agent, text: self.heard.append(f"{agent} writes {text}"),
+            answered=lambda message: self.received.append(message.text),
+            writing=lambda agent, text: self.received.append(f"{agent} writes {text}"),
         )
 
     async def waits(self, answers: Answers, *work: Awaitable[object]) -> None:
@@ -84,7 +86,7 @@ class Room:
 
 
 @asynccontextmanager
-async def room() -> AsyncIterator[Room]:
+async def open_room() -> AsyncIterator[Room]:
     quick = ClientOptions(backoff=Backoff(first_s=0.001, most_s=0.005))
     async with LocalNetwork(FILE) as network:
         way = MemoryTransport(network.hub.gateway.attach)
@@ -92,53 +94,49 @@ async def room() -> AsyncIterator[Room]:
             yield Room(network, ann)
 
 
-async def test_all_that_the_turn_says_is_an_answer_and_its_end_is_the_end() -> None:
-    async with room() as here:
-        bot = await here.bot()
-        answers = await here.asks()
+async def test_every_message_of_the_turn_is_an_answer_until_the_turn_ends() -> None:
+    async with open_room() as room:
+        bot = await room.bot()
+        answers = await room.asks()
 
         async def work() -> None:
-            await bot.woken()
             await bot.begin()
             partial: JsonValue = {"turn": bot.turn, "step": 1, "text": "let"}
             await bot.client.signal("partial", "dm.ann.bot", partial)
-            await bot.says("let me see")
-            await here.ann.call("read_message", id="m2")  # the first answer is no reason to leave
-            await bot.says("4")
+            await bot.sends("let me see")
+            await room.ann.call("read_message", id="m2")  # after the first answer she still waits
+            await bot.sends("4")
             await bot.ends()
 
-        await here.waits(answers, work())
-        assert here.heard == ["bot writes let", "let me see", "4"]
+        await room.waits(answers, work())
+        assert room.received == ["bot writes let", "let me see", "4"]
         assert (answers.reason, answers.receipts["bot"].outcome) == ("", "finished")
-        threads = ThreadList.model_validate(await here.ann.call("list_threads")).threads
-        assert [t.read for t in threads if t.id == "dm.ann.bot"] == [3], "it has been read"
+        threads = ThreadList.model_validate(await room.ann.call("list_threads")).threads
+        assert [t.read for t in threads if t.id == "dm.ann.bot"] == [3], "it is marked as read"
 
 
-async def test_what_an_agent_says_in_a_later_turn_when_it_has_asked_another_is_an_answer() -> None:
-    async with room() as here:
-        bot, calc = await here.bot(), await here.bot("calc")
-        answers = await here.asks()
+async def test_a_message_of_a_later_turn_after_a_delegation_is_an_answer() -> None:
+    async with open_room() as room:
+        bot, calc = await room.bot(), await room.bot("calc")
+        answers = await room.asks()
 
         async def work() -> None:
-            await bot.woken()
             await bot.begin()
-            await bot.says("I ask calc")
+            await bot.sends("I ask calc")
             await bot.client.call("delegate", to="calc", task="2+2", cause=bot.turn)
             await bot.ends()
-            await calc.woken()
             await calc.begin()
             assert calc.message is not None
             task = calc.message.id
             report = calc.client.call
             await report("report", request=task, status="result", text="4", cause=calc.turn)
             await calc.ends()
-            await bot.woken()
             await bot.begin()
             await bot.client.call("send_text_message", to="ann", text="it is 4", cause=bot.turn)
             await bot.ends()
 
-        await here.waits(answers, work())
-        assert here.heard == ["I ask calc", "it is 4"]
+        await room.waits(answers, work())
+        assert room.received == ["I ask calc", "it is 4"]
 
 
 Ending = Callable[[Bot, Client], Awaitable[object]]
@@ -158,72 +156,69 @@ NO_ANSWER: dict[str, Ending] = {
 }
 
 
-async def test_without_an_answer_the_reason_is_told(snapshot: SnapshotAssertion) -> None:
-    told = {}
+async def test_a_missing_answer_is_explained(snapshot: SnapshotAssertion) -> None:
+    reasons = {}
     for name, ending in NO_ANSWER.items():
-        async with room() as here:
-            bot = await here.bot()
-            answers = await here.asks()
+        async with open_room() as room:
+            bot = await room.bot()
+            answers = await room.asks()
 
-            async def work(bot: Bot = bot, here: Room = here, ending: Ending = ending) -> None:
-                await bot.woken()
+            async def work(bot: Bot = bot, room: Room = room, ending: Ending = ending) -> None:
                 await bot.begin()
-                await ending(bot, here.ann)
+                await ending(bot, room.ann)
 
-            await here.waits(answers, work())
-            assert here.heard == []
-            value = await here.ann.call("list_approvals")
-            told[name] = settled(answers.reason)
+            await room.waits(answers, work())
+            assert room.received == []
+            value = await room.ann.call("list_approvals")
+            reasons[name] = settled(answers.reason)
             for approval in Approvals.model_validate(value).approvals:
-                told[name] = told[name].replace(approval.id, "<id>")
-    async with room() as here:
-        answers = await here.asks("desk", "post_to_channel")
-        await here.waits(answers)
-        told["nobody woken"] = answers.reason
-    assert told == snapshot
+                reasons[name] = reasons[name].replace(approval.id, "<id>")
+    async with open_room() as room:
+        answers = await room.asks("desk", "post_to_channel")
+        await room.waits(answers)
+        reasons["no agent woken"] = answers.reason
+    assert reasons == snapshot
 
 
 async def test_an_answer_is_not_lost_with_the_connection() -> None:
-    async with room() as here:
-        bot = await here.bot()
-        answers = await here.asks()
+    async with open_room() as room:
+        bot = await room.bot()
+        answers = await room.asks()
 
         async def work() -> None:
-            await bot.woken()
             await bot.begin()
-            for session in here.network.hub.gateway.sessions():
+            for session in room.network.hub.gateway.sessions():
                 if session.participant == "ann":
                     session.close(CloseCode.SLOW, "too slow")
-            await bot.says("4")
+            await bot.sends("4")
             await bot.ends()
 
-        await here.waits(answers, work())
-        assert (here.heard, answers.reason) == (["4"], "")
+        await room.waits(answers, work())
+        assert (room.received, answers.reason) == (["4"], "")
 
 
-async def test_all_agents_that_were_woken_are_waited_for_and_others_are_not() -> None:
-    async with room() as here:
-        bots = [await here.bot(name) for name in ("bot", "eve", "raw")]
-        value = await here.ann.call("post_to_channel", channel="desk", text="@bot @eve 2+2?")
-        answers = Answers(here.ann, SendResult.model_validate(value))
+async def test_only_the_woken_agents_are_awaited() -> None:
+    async with open_room() as room:
+        bots = [await room.bot(name) for name in ("bot", "eve", "raw")]
+        value = await room.ann.call("post_to_channel", channel="desk", text="@bot @eve 2+2?")
+        answers = Answers(room.ann, SendResult.model_validate(value))
 
         async def work(bot: Bot, text: str) -> None:
-            await bot.woken()
             await bot.begin()
-            await bot.says(text)
+            await bot.sends(text)
             await bot.ends()
 
         async def chatter(bot: Bot) -> None:
             await bot.client.call("post_to_channel", channel="desk", text="hello everybody")
 
-        await here.waits(answers, chatter(bots[2]), work(bots[0], "4"), work(bots[1], "four"))
+        await room.waits(answers, chatter(bots[2]), work(bots[0], "4"), work(bots[1], "four"))
         assert sorted(message.text for message in answers.messages) == ["4", "four"]
 
 
-async def test_an_agent_without_records_has_answered_when_it_has_spoken() -> None:
-    async with room() as here:
-        raw = await here.network.join("raw")
-        answers = await here.asks("raw")
+async def test_the_first_message_of_an_agent_without_turn_records_is_its_answer() -> None:
+    async with open_room() as room:
+        raw = await room.network.join("raw")
+        answers = await room.asks("raw")
 
         async def work() -> None:
             async for item in raw.events():
@@ -232,18 +227,16 @@ async def test_an_agent_without_records_has_answered_when_it_has_spoken() -> Non
                     await raw.call("send_text_message", to="ann", text="4")
                     return
 
-        await here.waits(answers, work())
+        await room.waits(answers, work())
         assert [message.text for message in answers.messages] == ["4"]
 
 
 @pytest.mark.parametrize("begun", [True, False])
-async def test_what_is_not_wanted_any_more_is_stopped(begun: bool) -> None:
-    async with room() as here:
-        bot = await here.bot()
-        answers = await here.asks()
-        await bot.woken()
-        if begun:
-            await bot.begin()
+async def test_stopping_answers_cancels_the_turn(begun: bool) -> None:
+    async with open_room() as room:
+        bot = await room.bot()
+        answers = await room.asks()
+        await (bot.begin() if begun else bot.woken())
         await answers.stop()
-        await here.waits(answers)
+        await room.waits(answers)
         assert answers.receipts["bot"].outcome == "cancelled"

@@ -17,13 +17,14 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from hubbub.client import Client
 from hubbub.people.chat.console import Console, PipeConsole, Status
 from hubbub.people.chat.conversation import run_chat
 from hubbub.people.chat.terminal import ChatCompleter, TerminalConsole
 from hubbub.people.shown import MessageLine, NoteLine
 from hubbub.testing.network import LocalNetwork
-from tests.unit.people.chatroom import DEADLINE_S, town
-from tests.unit.people.chatting import begun, said
+from tests.unit.people.chatroom import DEADLINE_S
+from tests.unit.people.chatting import new_session, posted
 
 
 @pytest.fixture
@@ -34,14 +35,14 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 async def lines_of(console: PipeConsole) -> list[str]:
-    found = []
+    lines = []
     async with asyncio.timeout(DEADLINE_S):
         while (line := await console.read()) is not None:
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
-async def test_a_pipe_gives_its_lines_however_they_are_cut(pipe: tuple[int, int]) -> None:
+async def test_lines_of_a_pipe_do_not_depend_on_how_it_is_chunked(pipe: tuple[int, int]) -> None:
     read, write = pipe
     console = PipeConsole(read, io.StringIO())
     reading = asyncio.create_task(lines_of(console))
@@ -50,10 +51,10 @@ async def test_a_pipe_gives_its_lines_however_they_are_cut(pipe: tuple[int, int]
         await asyncio.sleep(0)
     os.close(write)
     assert await reading == ["one", "two", "", "three ü", "last\ufffd"]
-    assert await lines_of(PipeConsole(read, io.StringIO())) == [], "an empty input is no line"
+    assert await lines_of(PipeConsole(read, io.StringIO())) == [], "empty input has no lines"
 
 
-async def test_a_file_gives_its_lines_too(tmp_path: Path) -> None:
+async def test_lines_of_a_file_are_read(tmp_path: Path) -> None:
     path = tmp_path / "script"
     path.write_bytes(b"one\ntwo\n")
     with path.open("rb") as file:
@@ -71,15 +72,15 @@ async def test_reading_a_pipe_can_be_cancelled(pipe: tuple[int, int]) -> None:
     assert await lines_of(PipeConsole(pipe[0], io.StringIO())) == ["later"]
 
 
-def test_a_pipe_is_shown_plain_and_whole_lines() -> None:
+def test_output_to_a_pipe_is_plain_and_untruncated() -> None:
     out = io.StringIO()
-    PipeConsole(0, out).show([NoteLine("x" * 300, "error"), MessageLine(said(1, "\x1b[31mhi"))])
+    PipeConsole(0, out).show([NoteLine("x" * 300, "error"), MessageLine(posted(1, "\x1b[31mhi"))])
     first, second = out.getvalue().splitlines()
     assert first == "x" * 300
     assert second.endswith("bob: <U+001B>[31mhi")
 
 
-async def test_an_output_that_nobody_reads_ends_the_input(pipe: tuple[int, int]) -> None:
+async def test_a_closed_output_ends_the_input(pipe: tuple[int, int]) -> None:
     unread, out = os.pipe()
     os.close(unread)
     with os.fdopen(out, "w") as writer:
@@ -96,7 +97,7 @@ async def test_an_output_that_nobody_reads_ends_the_input(pipe: tuple[int, int])
 
 
 class Drawing(io.StringIO):
-    """A text that says when it has grown, and answers where the cursor is when asked."""
+    """A buffer that signals its growth and answers queries for the cursor position."""
 
     def __init__(self, keys: PipeInput) -> None:
         super().__init__()
@@ -114,7 +115,7 @@ class Drawing(io.StringIO):
 
 
 class Screen:
-    """A terminal that is a string."""
+    """A terminal that draws into a string."""
 
     def __init__(self, keys: PipeInput) -> None:
         self.keys = keys
@@ -138,7 +139,7 @@ class Screen:
 
 @asynccontextmanager
 async def screen(network: LocalNetwork) -> AsyncIterator[Screen]:
-    """Ann at a terminal; at the end of the block she presses Ctrl-D."""
+    """Ann at a terminal, who presses Ctrl-D at the end of the block."""
     ann = await network.join("ann", "human")
     with create_pipe_input() as keys:
         screen = Screen(keys)
@@ -151,12 +152,6 @@ async def screen(network: LocalNetwork) -> AsyncIterator[Screen]:
             screen.types("\x03\x04")
             async with asyncio.timeout(DEADLINE_S):
                 assert await running == 0
-
-
-@pytest.fixture
-async def network() -> AsyncIterator[LocalNetwork]:
-    async with town() as network:
-        yield network
 
 
 async def test_lines_are_typed_completed_and_sent(network: LocalNetwork) -> None:
@@ -172,8 +167,8 @@ async def test_lines_are_typed_completed_and_sent(network: LocalNetwork) -> None
         await ann.shows("/dm bo")
         ann.types("\t,oops\x7f\x7f\x7f\x7f\x7f\r")
         await ann.shows("── @bob ──")
-        ann.types("never mind\x03said instead\r")
-        await ann.shows("said instead")
+        ann.types("never mind\x03sent instead\r")
+        await ann.shows("sent instead")
         ann.types("\x03")
     assert "never mind ✓" not in ann.drawn
 
@@ -186,14 +181,13 @@ def test_a_completion_ends_with_one_space() -> None:
         ("@bo", " x", "bob"),
     ):
         document = Document(before + after, len(before))
-        found = ChatCompleter(Status(begun())).get_completions(document, CompleteEvent())
-        assert [item.text for item in found] == [completion]
+        offered = ChatCompleter(Status(new_session())).get_completions(document, CompleteEvent())
+        assert [item.text for item in offered] == [completion]
 
 
-async def test_what_arrives_while_typing_leaves_the_line_whole_and_the_terminal_alone(
-    network: LocalNetwork,
+async def test_messages_that_arrive_while_typing_do_not_disturb_line_or_terminal(
+    network: LocalNetwork, bob: Client
 ) -> None:
-    bob = await network.join("bob", "human")
     async with screen(network) as ann:
         ann.types("half a sen")
         await ann.shows("half a sen")
@@ -210,7 +204,7 @@ async def test_what_arrives_while_typing_leaves_the_line_whole_and_the_terminal_
     assert "\x9b" not in ann.drawn
 
 
-async def test_without_colour_nothing_is_coloured(
+async def test_no_color_disables_all_colours(
     network: LocalNetwork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")

@@ -1,31 +1,18 @@
-"""A chat at work: what is said, opened, listed and refused, with and without a connection."""
+"""Conversations in the chat, with and without a connection."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from hubbub.client import Client, MemoryTransport
 from hubbub.protocol.codes import CloseCode
 from hubbub.testing.network import LocalNetwork
-from tests.unit.people.chatroom import chatting, next_text, town
+from tests.unit.people.chatroom import chatting, next_text
 
 
-@pytest.fixture
-async def network() -> AsyncIterator[LocalNetwork]:
-    async with town() as network:
-        yield network
-
-
-@pytest.fixture
-async def bob(network: LocalNetwork) -> Client:
-    return await network.join("bob", "human")
-
-
-async def test_a_newcomer_sees_where_she_is_and_how_to_begin(network: LocalNetwork) -> None:
+async def test_a_newcomer_sees_her_thread_and_a_hint(network: LocalNetwork) -> None:
     await network.join("calculator")
     async with chatting(network, opening=None) as chat:
         await chat.ann.sees("── broadcast ──")
@@ -38,7 +25,7 @@ async def test_a_newcomer_sees_where_she_is_and_how_to_begin(network: LocalNetwo
         await chat.ann.sees("── broadcast ──")
 
 
-async def test_what_is_said_reaches_the_thread_and_is_shown_once(
+async def test_a_message_reaches_its_thread_and_is_shown_once(
     network: LocalNetwork, bob: Client
 ) -> None:
     async with chatting(network) as chat:
@@ -49,7 +36,7 @@ async def test_what_is_said_reaches_the_thread_and_is_shown_once(
         await chat.ann.sees("bob: hello ann")
         await bob.call("send_text_message", to="ann", text="psst")
         await chat.ann.sees("[@bob] bob: psst")
-        await chat.ann.status_says("unread: @bob 1")
+        await chat.ann.status_shows("unread: @bob 1")
         chat.ann.types("/dm bob yes?")
         await chat.ann.sees("── @bob ──")
         await chat.ann.sees("bob: psst")
@@ -58,11 +45,11 @@ async def test_what_is_said_reaches_the_thread_and_is_shown_once(
         assert chat.ann.status.notices() == []
         chat.ann.types("/opne")
         await chat.ann.sees("did you mean /open?")
-    assert chat.code == 0, "this is no script"
+    assert chat.code == 0, "only scripts fail"
     assert not any("hello all" in line for line in chat.ann.shown)
 
 
-async def test_history_is_there_when_a_thread_is_opened_and_more_on_request(
+async def test_opening_a_thread_shows_its_history_and_more_on_request(
     network: LocalNetwork, bob: Client
 ) -> None:
     for n in range(1, 46):
@@ -80,33 +67,33 @@ async def test_history_is_there_when_a_thread_is_opened_and_more_on_request(
         await chat.ann.sees("beginning of the thread")
 
 
-async def test_replies_channels_lists_and_mistakes_stand_below_what_was_typed(
+async def test_results_and_errors_appear_below_their_commands(
     network: LocalNetwork, bob: Client, snapshot: SnapshotAssertion
 ) -> None:
     for question in ("a question", "another"):
         await bob.call("post_to_channel", channel="general", text=question)
     await bob.call("create_channel", name="loft")
     async with chatting(network, patient=True) as chat:
-        await chat.ann.plays(
+        await chat.ann.enters(
             "/reply m1 an answer", "/open #general › m1", "and more", "/open m2", "first there",
         )  # fmt: skip
-        heard = [await next_text(bob) for _ in range(3)]
-        assert heard == ["an answer", "and more", "first there"]
-        await chat.ann.plays(
+        received = [await next_text(bob) for _ in range(3)]
+        assert received == ["an answer", "and more", "first there"]
+        await chat.ann.enters(
             "/open #loft", "/join loft", "/create attic", "/leave", "/leave", "/join nowhere",
             "/create general", "/who", "/threads", "/open 1",
             "/opne 1", "/dm nobody", "/open #nothing", "/open m999", "/reply m999 x",
             "/dm calculator hello @nobody",
         )  # fmt: skip
         assert chat.ann.transcript == snapshot
-        await chat.ann.plays("x" * 70_000)
-        told = await chat.ann.sees("✗ not sent: text: at most 65536 bytes")
-        assert told.endswith("xxx…")
-        assert len(told) < 200
+        await chat.ann.enters("x" * 70_000)
+        error = await chat.ann.sees("✗ not sent: text: at most 65536 bytes")
+        assert error.endswith("xxx…")
+        assert len(error) < 200
     assert chat.code == 1
 
 
-async def test_a_script_of_which_a_line_was_refused_fails(network: LocalNetwork) -> None:
+async def test_a_script_with_a_refused_line_fails(network: LocalNetwork) -> None:
     for line, code in (
         ("/dm nobody", 1), ("/join nowhere", 1), ("/frobnicate", 1), ("x" * 70_000, 1), ("/who", 0),
     ):  # fmt: skip
@@ -116,8 +103,8 @@ async def test_a_script_of_which_a_line_was_refused_fails(network: LocalNetwork)
         assert chat.code == code
 
 
-async def test_a_script_is_obeyed_line_by_line_and_waits_for_answers(network: LocalNetwork) -> None:
-    """Each line is done with before the next one is read: answers stand below their commands."""
+async def test_a_script_runs_line_by_line_and_waits_for_answers(network: LocalNetwork) -> None:
+    """Each line is finished before the next one is read."""
     calculator = await network.join("calculator")
 
     async def answer() -> None:
@@ -127,17 +114,17 @@ async def test_a_script_is_obeyed_line_by_line_and_waits_for_answers(network: Lo
     async with asyncio.TaskGroup() as tasks, chatting(network, patient=True) as chat:
         tasks.create_task(answer())
         chat.ann.types("/dm calculator 2+2", "/wait 10", "/who", "/wait 0.001", "on", "/quit")
-        for told in ("── @calculator ──", "ann: 2+2 ✓", "calculator: 4", "  human  ", "on ✓"):
-            await chat.ann.sees(told)
+        for line in ("── @calculator ──", "ann: 2+2 ✓", "calculator: 4", "  human  ", "on ✓"):
+            await chat.ann.sees(line)
 
 
-async def test_activity_shows_beside_the_messages(network: LocalNetwork) -> None:
+async def test_activity_is_shown_in_the_status(network: LocalNetwork) -> None:
     calculator = await network.join("calculator")
     async with chatting(network) as chat:
         chat.ann.types("/dm calculator 2+2")
         await chat.ann.sees("2+2 ✓")
         await calculator.signal("activity", "dm.ann.calculator", {"state": "thinking"})
-        await chat.ann.status_says("calculator is thinking")
+        await chat.ann.status_shows("calculator is thinking")
         await calculator.call("send_text_message", to="ann", text="4")
         await chat.ann.sees("calculator: 4")
         await calculator.signal("activity", "dm.ann.calculator", {"state": "idle"})
@@ -147,7 +134,7 @@ async def test_activity_shows_beside_the_messages(network: LocalNetwork) -> None
 # The connection -----------------------------------------------------------------------------------
 
 
-async def test_a_lost_connection_is_told_once_and_what_is_said_meanwhile_arrives(
+async def test_a_lost_connection_is_reported_once_and_queued_messages_arrive(
     network: LocalNetwork, bob: Client
 ) -> None:
     async with chatting(network) as chat:
@@ -155,33 +142,33 @@ async def test_a_lost_connection_is_told_once_and_what_is_said_meanwhile_arrives
         chat.away = True
         chat.cut()
         await chat.ann.sees("connection lost (cut by the test)")
-        await chat.ann.status_says("Connection refused")
-        chat.ann.types("/who", "said in the dark", "/dm bob", "/threads")
+        await chat.ann.status_shows("Connection refused")
+        chat.ann.types("/who", "sent offline", "/dm bob", "/threads")
         await chat.ann.sees("not connected; will run after reconnecting")
-        await chat.ann.sees("not connected; will send later: said in the dark")
+        await chat.ann.sees("not connected; will send later: sent offline")
         await chat.ann.sees("── @bob ──")
-        await chat.ann.status_says("1 unsent")
+        await chat.ann.status_shows("1 unsent")
         chat.away = False
         await chat.ann.sees("reconnected")
-        assert await next_text(bob) == "said in the dark"
+        assert await next_text(bob) == "sent offline"
         chat.ann.types("/open #general", "/who")
-        await chat.ann.sees("said in the dark ✓")
+        await chat.ann.sees("sent offline ✓")
         await chat.ann.sees("  human  ")
     assert not any("connection lost" in line for line in chat.ann.shown)
 
 
-async def test_leaving_without_a_connection_says_what_was_not_sent(network: LocalNetwork) -> None:
+async def test_leaving_without_a_connection_reports_unsent_messages(network: LocalNetwork) -> None:
     async with chatting(network) as chat:
         await chat.ann.sees("#general")
         chat.away = True
         chat.cut()
-        await chat.ann.status_says("Connection refused")
+        await chat.ann.status_shows("Connection refused")
         chat.ann.types("lost words", "/quit")
         await chat.ann.sees("1 not sent")
     assert chat.code == 0
 
 
-async def test_a_hub_that_closes_for_good_ends_the_chat(network: LocalNetwork) -> None:
+async def test_a_permanent_close_by_the_hub_ends_the_chat(network: LocalNetwork) -> None:
     async with chatting(network) as chat:
         await chat.ann.sees("#general")
         chat.cut(CloseCode.REVOKED)
@@ -189,17 +176,17 @@ async def test_a_hub_that_closes_for_good_ends_the_chat(network: LocalNetwork) -
     assert chat.code == 1
 
 
-# What was read ------------------------------------------------------------------------------------
+# Read marks ---------------------------------------------------------------------------------------
 
 
 async def read_marks(network: LocalNetwork) -> dict[str, int]:
-    """How far the hub thinks that ann has read."""
+    """Ann's read marks in the hub."""
     transport = MemoryTransport(network.hub.gateway.attach)
     async with Client(transport, "ann", "human", cursor="latest") as another_window:
         return {thread.id: thread.read for thread in another_window.ready.threads}
 
 
-async def test_what_is_shown_is_read_and_what_is_announced_is_not(
+async def test_shown_messages_are_read_and_announced_ones_are_not(
     network: LocalNetwork, bob: Client
 ) -> None:
     await bob.call("post_to_channel", channel="general", text="before")
@@ -212,7 +199,7 @@ async def test_what_is_shown_is_read_and_what_is_announced_is_not(
         chat.ann.types("my answer")
         await chat.ann.sees("my answer ✓")
         chat.ann.types("/who")
-        await chat.ann.sees("bob")  # what was posted before it has arrived
+        await chat.ann.sees("bob")  # so earlier posts have arrived
         assert await read_marks(network) == {"channel.general": 3, "dm.ann.bob": 0}
         chat.ann.types("/open @bob", "/who")
         await chat.ann.sees("bob: elsewhere")
@@ -220,13 +207,13 @@ async def test_what_is_shown_is_read_and_what_is_announced_is_not(
         assert await read_marks(network) == {"channel.general": 3, "dm.ann.bob": 1}
 
 
-async def test_what_another_window_has_read_is_not_unread_here_and_what_was_missed_is_told(
+async def test_messages_read_in_another_window_are_read_and_missed_ones_are_reported(
     network: LocalNetwork, bob: Client
 ) -> None:
     async with chatting(network) as chat:
         await chat.ann.sees("── #general")
         await bob.call("send_text_message", to="ann", text="psst")
-        await chat.ann.status_says("unread: @bob 1")
+        await chat.ann.status_shows("unread: @bob 1")
         async with Client(MemoryTransport(network.hub.gateway.attach), "ann", "human") as other:
             await other.call("mark_read", thread="direct_bob", upto=1)
         await chat.ann.status_is_quiet()

@@ -1,4 +1,4 @@
-"""Names of people and threads as somebody types them."""
+"""Names of people and threads as people type them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PEOPLE = ("ann", "bob", "carol", "general-smith", "desk")
 CHANNELS = ("general", "desk")
 
 
-def test_a_thread_is_found_by_all_its_names() -> None:
-    for text, found in {
+def test_a_thread_is_found_by_each_of_its_names() -> None:
+    for text, thread in {
         "bob": "dm.ann.bob",
         "@bob": "dm.ann.bob",
         "direct_bob": "dm.ann.bob",
@@ -35,11 +35,11 @@ def test_a_thread_is_found_by_all_its_names() -> None:
         "bob.t4": "dm.ann.bob.t4",
         "#general › m4 › m9": "channel.general.t4.t9",
     }.items():
-        assert find_thread(text, "ann", PEOPLE, CHANNELS) == found, text
+        assert find_thread(text, "ann", PEOPLE, CHANNELS) == thread, text
 
 
-def test_what_is_no_thread_is_one_sentence_with_the_nearest_name() -> None:
-    for text, says in {
+def test_an_unknown_thread_is_one_sentence_with_the_nearest_name() -> None:
+    for text, message in {
         "bbo": "there is no participant or channel 'bbo'; did you mean bob?",
         "#genral": "there is no channel '#genral'; did you mean general?",
         "@bbo": "there is no participant '@bbo'; did you mean bob?",
@@ -55,7 +55,7 @@ def test_what_is_no_thread_is_one_sentence_with_the_nearest_name() -> None:
     }.items():
         with pytest.raises(UserError) as caught:
             find_thread(text, "ann", PEOPLE, CHANNELS)
-        assert str(caught.value).startswith(says), text
+        assert str(caught.value).startswith(message), text
 
 
 def test_a_group_has_at_most_eight_members() -> None:
@@ -74,24 +74,22 @@ tops = st.one_of(
 
 
 @given(tops, replies)
-def test_a_thread_is_found_by_what_it_is_shown_as(top: str, replies: list[int]) -> None:
+def test_a_thread_is_found_by_its_label(top: str, replies: list[int]) -> None:
     thread = top + "".join(f".t{seq}" for seq in replies)
     assert find_thread(label(thread, "ann"), "ann", PEOPLE, CHANNELS) == thread
 
 
 @given(st.text(max_size=80))
-def test_any_text_is_a_thread_or_one_sentence(text: str) -> None:
+def test_any_text_is_a_thread_or_an_error_of_one_line(text: str) -> None:
     try:
-        found = find_thread(text, "ann", PEOPLE, CHANNELS)
+        thread = find_thread(text, "ann", PEOPLE, CHANNELS)
     except UserError as error:
-        found, told = "", str(error)
+        assert "\n" not in str(error)  # noqa: PT017
     else:
-        told = ""
-    assert "\n" not in told
-    assert not found or thread_ids.canonical(found, "ann") == found
+        assert thread_ids.canonical(thread, "ann") == thread
 
 
-def test_names_are_split_checked_and_compared() -> None:
+def test_names_are_split_and_checked() -> None:
     assert names_in("@bob, carol+bob,,") == ("bob", "carol")
     assert check_name("ann") == "ann"
     for name in ("a b", "", "hub", "operator", "t5", "direct_bob", "x" * 65):
@@ -99,7 +97,7 @@ def test_names_are_split_checked_and_compared() -> None:
             check_name(name)
 
 
-def test_the_default_name_is_a_person_of_the_network_or_this_user() -> None:
+def test_the_default_name_is_a_person_of_the_network_or_the_system_user() -> None:
     for humans, user, name in (
         (("ann", "bob"), "root", "ann"),
         ((), "carol", "carol"),

@@ -1,4 +1,4 @@
-"""Amounts, bars, codes and trees in words, and what a client in charge tells of signals."""
+"""Figures, codes and interaction trees as text, and the lines for control signals."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from hubbub.protocol.turns import Outcome
 from tests.unit.people.chatting import (
     NOON,
     approval,
-    begun,
     breaker,
     event,
+    new_session,
+    posted,
     ready,
-    said,
     shown,
     signal,
     stopped,
@@ -54,7 +54,7 @@ from tests.unit.people.chatting import (
 )
 
 
-def test_numbers_and_times_are_told_as_people_say_them() -> None:
+def test_numbers_and_times_are_formatted_for_people() -> None:
     assert list(map(thousands, (0, 999, 9999, 12_345, 200_000, 1.5e7))) == [
         "0", "999", "9999", "12.3k", "200k", "15M",
     ]  # fmt: skip
@@ -70,7 +70,7 @@ def test_numbers_and_times_are_told_as_people_say_them() -> None:
         assert moment(near) == f"{near:%H:%M}"
 
 
-def test_every_code_has_its_words() -> None:
+def test_every_outcome_and_wake_reason_has_a_text() -> None:
     assert set(get_args(Outcome)) <= set(OUTCOMES)
     assert outcome_text(None) == "running"
     assert outcome_text("budget_exhausted", "usd") == "exhausted its budget: usd"
@@ -89,17 +89,17 @@ def test_a_bar_is_full_only_when_the_limit_is_reached(used: float, of: float) ->
         assert drawn[0] == "█"
 
 
-def test_a_limit_that_is_reached_says_so() -> None:
+def test_a_reached_limit_is_marked() -> None:
     assert budget_line("fan_out", 2, 8).startswith("fan out     ████░")
     assert budget_line("usd", 0.5, 0.5).endswith("$0.50 of $0.50  reached")
     assert budget_line("wakes", 3, 8, reached=True).endswith("3 of 8  reached")
 
 
 @pytest.mark.behaviour("H-132")
-def test_who_sends_is_told_whom_it_does_not_wake_why_and_what_to_do(
+def test_a_sender_sees_which_agents_do_not_wake_why_and_the_remedy(
     snapshot: SnapshotAssertion,
 ) -> None:
-    mine = said(1, sender="ann")
+    mine = posted(1, sender="ann")
     result = SendResult(
         id="m1",
         seq=1,
@@ -117,7 +117,7 @@ def test_who_sends_is_told_whom_it_does_not_wake_why_and_what_to_do(
 
 
 def entry(seq: int, sender: str, text: str, cause: str | None = None, to: str = "bob") -> Message:
-    message = said(seq, text, sender=sender, thread=f"dm.{'.'.join(sorted((sender, to)))}")
+    message = posted(seq, text, sender=sender, thread=f"dm.{'.'.join(sorted((sender, to)))}")
     return message.model_copy(update={"cause_id": cause, "interaction_id": "i1"})
 
 
@@ -129,12 +129,12 @@ def wake(seq: int, agent: str, turn: str) -> InteractionWake:
 
 
 def turn(id: str, agent: str, **more: object) -> TurnSummary:
-    told: dict[str, object] = {"id": id, "agent": agent, "thread_id": "x", "started_at": NOON}
-    return TurnSummary.model_validate({**told, **more})
+    fields: dict[str, object] = {"id": id, "agent": agent, "thread_id": "x", "started_at": NOON}
+    return TurnSummary.model_validate({**fields, **more})
 
 
 @pytest.mark.behaviour("H-120")
-def test_a_tree_has_what_was_said_under_the_turn_that_said_it_and_ends_with_the_budget(
+def test_an_interaction_tree_has_messages_under_their_turns_and_the_budget(
     snapshot: SnapshotAssertion,
 ) -> None:
     caused = InteractionView("i1", more=False)
@@ -164,8 +164,8 @@ def test_a_tree_has_what_was_said_under_the_turn_that_said_it_and_ends_with_the_
         interaction="i1", opened_by="ann", opened_at=NOON, limits={"wakes": 2, "fan_out": 8},
         used={"wakes": 2}, reached=("wakes", "fan_out"), sums=Sums(turns=1, usd=0.5), active=False,
     )  # fmt: skip
-    told = ("\n".join(lines_of(drawn(whole))) for whole in (caused, hidden, spent))
-    assert "\n\n".join(told) == snapshot
+    trees = ("\n".join(lines_of(drawn(view))) for view in (caused, hidden, spent))
+    assert "\n\n".join(trees) == snapshot
 
 
 # Signals ------------------------------------------------------------------------------------------
@@ -175,31 +175,31 @@ def dumped(values: Sequence[BaseModel]) -> list[object]:
     return [value.model_dump(mode="json") for value in values]
 
 
-def asks(session: ChatSession, told: Approval) -> list[str]:
-    data = told.model_dump(mode="json", by_alias=True)
+def asks(session: ChatSession, approval: Approval) -> list[str]:
+    data = approval.model_dump(mode="json", by_alias=True)
     return shown(session.signalled(signal("approval", data)))
 
 
-def stops(
-    session: ChatSession, found: Sequence[Stopped], broken: Sequence[BreakerState] = ()
+def stop_lines(
+    session: ChatSession, stops: Sequence[Stopped], breakers: Sequence[BreakerState] = ()
 ) -> list[str]:
-    data = {"stops": dumped(found), "breakers": dumped(broken)}
+    data = {"stops": dumped(stops), "breakers": dumped(breakers)}
     return shown(session.signalled(signal("stops", data)))
 
 
-def held(session: ChatSession, *takeovers: Takeover) -> list[str]:
+def takeover_lines(session: ChatSession, *takeovers: Takeover) -> list[str]:
     return shown(session.signalled(signal("takeovers", {"takeovers": dumped(takeovers)})))
 
 
-def hears(session: ChatSession, seq: int, text: str, thread: str) -> list[str]:
-    message = said(seq, text, sender="eve", thread=thread)
-    heard = ObservedMessage(agent="bob", message=message)
-    return shown(session.signalled(signal("overheard", heard.model_dump(mode="json"))))
+def observed_lines(session: ChatSession, seq: int, text: str, thread: str) -> list[str]:
+    message = posted(seq, text, sender="eve", thread=thread)
+    observed = ObservedMessage(agent="bob", message=message)
+    return shown(session.signalled(signal("overheard", observed.model_dump(mode="json"))))
 
 
 @pytest.mark.behaviour("H-128")
-def test_an_approval_is_told_once_with_what_to_type_and_then_how_it_was_decided() -> None:
-    session = begun()
+def test_an_approval_is_shown_once_with_its_commands_and_then_its_decision() -> None:
+    session = new_session()
     lines = asks(session, approval(reason="it is gone then", description="Deletes\nit"))
     assert lines[:4] == [
         "bob asks to run delete_file in #general",
@@ -218,67 +218,74 @@ def test_an_approval_is_told_once_with_what_to_type_and_then_how_it_was_decided(
     runs = approval("a2", state="started", decided_by="ann", final={"path": "b.txt"})
     approved = "delete_file by bob (a2) was approved by ann with other arguments"
     assert asks(session, runs) == [approved]
-    assert asks(begun(), approval(may_decide=False, approvers=("eve",)))[-1] == "   a1: eve decides"
+    assert (
+        asks(new_session(), approval(may_decide=False, approvers=("eve",)))[-1]
+        == "   a1: eve decides"
+    )
 
 
 @pytest.mark.behaviour("H-129")
-def test_stops_breakers_takeovers_and_what_goes_on_again_are_told_once() -> None:
-    session = begun()
-    found = [stopped("agent", "bob"), stopped("thread", "channel.general"), stopped("all")]
-    assert stops(session, found, [breaker("channel.desk")]) == [
+def test_stops_breakers_takeovers_and_resumes_are_shown_once() -> None:
+    session = new_session()
+    stops = [stopped("agent", "bob"), stopped("thread", "channel.general"), stopped("all")]
+    assert stop_lines(session, stops, [breaker("channel.desk")]) == [
         "eve stopped bob: too loud; resume with `/resume agent bob`",
         "eve stopped #general: too loud; resume with `/resume thread #general`",
         "eve stopped everything: too loud; resume with `/resume all`",
         "#desk was stopped by its breaker: 61 turns started in 60 s; "
         "resume with `/resume thread #desk`",
     ]
-    assert stops(session, found, [breaker("channel.desk")]) == []
+    assert stop_lines(session, stops, [breaker("channel.desk")]) == []
     assert ("lost", "everything is stopped, 1 breaker open") in session.oversight.status()
-    assert stops(session, found[:1]) == [
+    assert stop_lines(session, stops[:1]) == [
         "#general is resumed",
         "everything is resumed",
         "#desk is resumed",
     ]
     assert session.oversight.status() == [("lost", "1 stopped")]
-    assert stops(begun(), [stopped("agent", "bob", by="ann")]) == [], "one's own is no news"
-    assert held(begun(), takeover("bob", "ann")) == []
-    assert held(session, takeover("bob", "eve"))[0].startswith("eve speaks for bob until ")
+    assert stop_lines(new_session(), [stopped("agent", "bob", by="ann")]) == [], (
+        "her own is not shown"
+    )
+    assert takeover_lines(new_session(), takeover("bob", "ann")) == []
+    assert takeover_lines(session, takeover("bob", "eve"))[0].startswith(
+        "eve speaks for bob until "
+    )
     assert ("unread", "eve speaks for bob") in session.oversight.status()
-    assert held(session) == ["bob speaks for itself again"]
+    assert takeover_lines(session) == ["bob speaks for itself again"]
 
 
-def test_after_a_reconnection_only_what_is_new_is_told() -> None:
-    session = begun()
-    stops(session, [stopped("agent", "bob")])
-    held(session, takeover("bob", "eve"))
+def test_after_a_reconnection_only_changes_are_shown() -> None:
+    session = new_session()
+    stop_lines(session, [stopped("agent", "bob")])
+    takeover_lines(session, takeover("bob", "eve"))
     asks(session, approval())
     session.begin(ready(resumed=True))
     assert session.oversight.status() == []
     assert asks(session, approval()) == []
-    assert held(session, takeover("bob", "eve")) == []
-    assert stops(session, [stopped("agent", "bob"), stopped("agent", "concierge")]) == [
+    assert takeover_lines(session, takeover("bob", "eve")) == []
+    assert stop_lines(session, [stopped("agent", "bob"), stopped("agent", "concierge")]) == [
         "eve stopped concierge: too loud; resume with `/resume agent concierge`"
     ]
     assert ("unread", "1 to approve") in session.oversight.status()
 
 
 @pytest.mark.behaviour("H-130")
-def test_what_reaches_an_agent_that_one_speaks_for_is_shown_once() -> None:
-    session = begun()
-    held(session, takeover("bob", "ann"))
-    assert hears(session, 9, "psst", "dm.bob.eve") == [
+def test_a_message_to_an_agent_under_takeover_is_shown_once() -> None:
+    session = new_session()
+    takeover_lines(session, takeover("bob", "ann"))
+    assert observed_lines(session, 9, "psst", "dm.bob.eve") == [
         "12:09 m9 [to bob in @bob,@eve] eve: psst",
         "to answer there: /open dm.bob.eve, then /as bob <text>",
     ]
-    assert hears(session, 9, "psst", "dm.bob.eve") == []
+    assert observed_lines(session, 9, "psst", "dm.bob.eve") == []
     session.open("dm.bob.eve")
-    assert hears(session, 10, "well?", "dm.bob.eve") == ["12:10 m10 eve: well?"]
+    assert observed_lines(session, 10, "well?", "dm.bob.eve") == ["12:10 m10 eve: well?"]
     for thread in ("channel.general", "broadcast", "dm.ann.bob"):
-        assert hears(begun(), 9, "said to ann anyway", thread) == []
+        assert observed_lines(new_session(), 9, "already hers", thread) == []
 
 
 @pytest.mark.behaviour("H-131")
-def test_messages_say_who_speaks_what_is_from_outside_and_what_is_asked() -> None:
+def test_messages_are_labelled_with_speaker_trust_mode_and_request() -> None:
     timeout = RequestMark(id="m7", kind="failed", outcome="timeout")
     cases: tuple[tuple[dict[str, object], str], ...] = (
         ({"sent_by": "ann"}, "12:01 m1 [ann as bob]: hi"),
@@ -291,15 +298,15 @@ def test_messages_say_who_speaks_what_is_from_outside_and_what_is_asked() -> Non
          "12:01 m1 bob [untrusted] [m7 failed: timeout]: hi"),
     )  # fmt: skip
     for marks, line in cases:
-        message = said(1).model_copy(update=marks)
-        assert shown(begun().take(event(message))) == [line]
+        message = posted(1).model_copy(update=marks)
+        assert shown(new_session().take(event(message))) == [line]
         elsewhere = message.model_copy(update={"thread_id": "dm.ann.bob"})
-        assert shown(begun().take(event(elsewhere))) == [line.replace("m1 ", "m1 [@bob] ", 1)]
+        assert shown(new_session().take(event(elsewhere))) == [line.replace("m1 ", "m1 [@bob] ", 1)]
 
 
-def test_versions_of_an_agent_have_the_time_as_elsewhere() -> None:
+def test_versions_of_an_agent_are_listed_with_author_and_time() -> None:
     versions = (AgentVersion(version=2), AgentVersion(version=1, at=NOON, by="ann"))
-    found = AgentDefinition(
+    poet = AgentDefinition(
         agent="poet",
         fields=AgentFields(),
         version=2,
@@ -308,29 +315,29 @@ def test_versions_of_an_agent_have_the_time_as_elsewhere() -> None:
         removable=True,
     )
     unused = cast(PersonClient, None)
-    lines = [line.text.split() for line in definition(found, unused)]
+    lines = [line.text.split() for line in definition(poet, unused)]
     assert lines[-2:] == [
         ["version", "2", "by", "hand"],
         ["version", "1", "ann", *moment(NOON).split()],
     ]
 
 
-def test_an_edit_with_a_share_holds_there_until_it_holds_in_all_threads_or_none() -> None:
-    def found(rollout: AgentRollout | None) -> AgentDefinition:
+def test_an_edit_with_a_share_is_a_rollout_until_it_applies_to_all_or_none() -> None:
+    def poet(rollout: AgentRollout | None) -> AgentDefinition:
         fields = AgentFields(instruction="Old.", model="small", rollout=rollout)
         return AgentDefinition(
             agent="poet", fields=fields, version=2, versions=(), file="net.yaml", removable=False
         )
 
-    new, tried = {"instruction": "New."}, AgentRollout(share=0.2, instruction="New.")
+    new, trial = {"instruction": "New."}, AgentRollout(share=0.2, instruction="New.")
     old = {"instruction": "Old."}
-    assert rolled_out(found(None), new, 0.2) == {
+    assert rolled_out(poet(None), new, 0.2) == {
         **old, "rollout": {"share": 0.2, "instruction": "New."},
     }  # fmt: skip
-    assert rolled_out(found(tried), {"model": "large"}, 0.5) == {
+    assert rolled_out(poet(trial), {"model": "large"}, 0.5) == {
         "model": "small", "rollout": {"share": 0.5, "instruction": "New.", "model": "large"},
     }  # fmt: skip
-    assert rolled_out(found(tried), {}, 1.0) == {"instruction": "New.", "rollout": None}
-    assert rolled_out(found(tried), {}, 0.0) == {"rollout": None}
+    assert rolled_out(poet(trial), {}, 1.0) == {"instruction": "New.", "rollout": None}
+    assert rolled_out(poet(trial), {}, 0.0) == {"rollout": None}
     with pytest.raises(UserError, match="--instruction or --model"):
-        rolled_out(found(None), {}, 0.2)
+        rolled_out(poet(None), {}, 0.2)

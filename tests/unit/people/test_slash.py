@@ -1,4 +1,4 @@
-"""What is typed after a slash: which command it is, what it is given, what could come next."""
+"""Slash commands: parsing, arguments and completion."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from hubbub.people.parameters import described_operations, known_operations
 from hubbub.protocol.messages import Attachment, Channel, OperationInfo
 from tests.unit.people.chatting import (
     approval,
-    begun,
     breaker,
     event,
+    new_session,
     person,
+    posted,
     ready,
-    said,
     signal,
     stopped,
     takeover,
@@ -70,21 +70,21 @@ def meaning(line: str) -> str:
 
 
 @pytest.mark.behaviour("M-310")
-def test_a_line_means_its_command_or_gets_one_sentence_with_how_to_write_it(
+def test_a_line_is_parsed_as_its_command_or_refused_in_one_sentence(
     snapshot: SnapshotAssertion,
 ) -> None:
-    found = {line: meaning(line) for line in LINES}
-    assert found == snapshot
-    assert not any("\n" in told for told in found.values() if told.startswith("✗"))
+    meanings = {line: meaning(line) for line in LINES}
+    assert meanings == snapshot
+    assert not any("\n" in text for text in meanings.values() if text.startswith("✗"))
 
 
 @given(st.sampled_from(all_commands()), st.text(max_size=40))
-def test_whatever_follows_a_command_is_read_or_is_a_sentence(command: object, rest: str) -> None:
+def test_any_text_after_a_command_is_parsed_or_refused(command: object, rest: str) -> None:
     with suppress(UserError):
         assert isinstance(slash.read(command, rest.strip()), dict)  # type: ignore[arg-type]
 
 
-def test_every_command_explains_itself_and_is_one_of_its_own() -> None:
+def test_every_command_has_a_help_text_and_a_unique_path() -> None:
     for where in ("shell", "chat"):
         paths = [c.path for c in all_commands() if c.where in ("both", where)]
         assert len(set(paths)) == len(paths)
@@ -95,7 +95,7 @@ def test_every_command_explains_itself_and_is_one_of_its_own() -> None:
 
 
 @pytest.mark.behaviour("M-321")
-def test_an_operation_of_a_mod_has_its_command_by_being_declared() -> None:
+def test_a_declared_operation_of_a_mod_becomes_a_command() -> None:
     schema = {
         "properties": {"who": {"type": "string", "description": "Who gets it."},
                        "count": {"type": "integer", "default": 1, "minimum": 1},
@@ -114,16 +114,16 @@ def test_an_operation_of_a_mod_has_its_command_by_being_declared() -> None:
 
 
 @pytest.mark.behaviour("M-310", "M-380")
-def test_without_its_operation_a_command_is_not_there() -> None:
+def test_a_command_without_its_operation_is_unavailable() -> None:
     for line, operation in (("react m1 x", "toggle_reaction"), ("documents", "list_documents")):
-        told = "is not available here: this network does not have the mod [a-z]+; add "
-        with pytest.raises(UserError, match=told):
+        reason = "is not available here: this network does not have the mod [a-z]+; add "
+        with pytest.raises(UserError, match=reason):
             slash.find(line, OFFERS - {operation}, (), LOCAL)
     with pytest.raises(UserError, match="there is no command /histroy; did you mean /history"):
         slash.find("histroy m5", OFFERS, (), LOCAL)
 
 
-def test_the_hubs_operations_are_told_as_commands() -> None:
+def test_operation_names_in_messages_are_replaced_with_commands() -> None:
     message = "there is no task t9 for you; see list_tasks, or say some_other_thing"
     assert in_commands(message, SHELL) == (
         "there is no task t9 for you; see `hubbub tasks list`, or say some_other_thing"
@@ -145,7 +145,7 @@ def offered(session: ChatSession, *lines: str) -> dict[str, str]:
 
 
 def in_a_network() -> ChatSession:
-    """Ann's, in a network with some people and channels."""
+    """Ann's session in a network with people and channels."""
     session = ChatSession("ann")
     people = (
         person("ann", "human"),
@@ -154,22 +154,22 @@ def in_a_network() -> ChatSession:
         person("amy", "human", present=False),
     )
     channels = (Channel(name="general", joined=True), Channel(name="desk", description="work"))
-    spoken = thread(said(1, "first"), said(2, "second"))
-    session.begin(ready(spoken, people=people, channels=channels))
+    general = thread(posted(1, "first"), posted(2, "second"))
+    session.begin(ready(general, people=people, channels=channels))
     session.open("channel.general")
     return session
 
 
-def offering(session: ChatSession) -> ChatSession:
-    """The same, where the hub has everything."""
+def with_all_operations(session: ChatSession) -> ChatSession:
+    """The session, with every operation available."""
     session.offers = OFFERS
     return session
 
 
 def in_charge() -> ChatSession:
-    """Ann's, where something waits, is stopped, taken over and at work."""
-    answer = said(2).model_copy(update={"interaction_id": "i1", "cause_id": "m1", "hop": 1})
-    session = offering(begun(thread(said(1), answer)))
+    """Ann's session with an approval, a stop, a breaker, takeovers and an activity."""
+    answer = posted(2).model_copy(update={"interaction_id": "i1", "cause_id": "m1", "hop": 1})
+    session = with_all_operations(new_session(thread(posted(1), answer)))
     session.oversight.note(approval())
     session.oversight.stops = (stopped("agent", "bob"),)
     session.oversight.breakers = (breaker("channel.desk"),)
@@ -180,19 +180,22 @@ def in_charge() -> ChatSession:
 
 
 def with_mods() -> ChatSession:
-    """Ann's, where she has come across some things."""
+    """Ann's session with known ids of mods."""
     file = Attachment(name="plan.pdf", uri="file:f3")
-    messages = (said(1, "mine", sender="ann"), said(2).model_copy(update={"attachments": (file,)}))
+    messages = (
+        posted(1, "mine", sender="ann"),
+        posted(2).model_copy(update={"attachments": (file,)}),
+    )
     session = ChatSession("ann")
     session.begin(ready(thread(*messages)))
-    offering(session).open("channel.general")
+    with_all_operations(session).open("channel.general")
     session.known_ids.note([("t1", "Write"), ("t12", "Print"), ("p1", "Lunch?"), ("b1", "")])
     session.known_ids.offer("p1", ("soup", "rice"))
     return session
 
 
 @pytest.mark.behaviour("M-322")
-def test_what_could_come_next_is_offered_best_first(snapshot: SnapshotAssertion) -> None:
+def test_completions_are_offered_best_first(snapshot: SnapshotAssertion) -> None:
     assert offered(
         in_a_network(),
         "/", "/q", "/jo", "/re", "@ca", "hello @con", "(@con", "@", "@ator", "mail@con", "@con ",
@@ -214,31 +217,29 @@ def test_what_could_come_next_is_offered_best_first(snapshot: SnapshotAssertion)
     ) == snapshot(name="mods")  # fmt: skip
 
 
-def test_a_candidate_says_what_it_is_and_is_harmless() -> None:
+def test_a_candidate_has_a_harmless_description() -> None:
     session = in_a_network()
-    about = {found.text: found.about for found in candidates("@", session)}
+    about = {candidate.text: candidate.about for candidate in candidates("@", session)}
     assert about == {"calculator": "adds numbers", "concierge": "agent", "amy": "(away) human"}
-    session.take(event(said(3, "psst", thread="dm.amy.ann", tseq=1)))
-    (found,) = [f for f in candidates("/open ", session) if f.text == "@amy"]
-    assert found.about == "1 new psst"
-    evil = begun(thread(said(1, "\x1b]0;title\x07")))
+    session.take(event(posted(3, "psst", thread="dm.amy.ann", tseq=1)))
+    (amy,) = [each for each in candidates("/open ", session) if each.text == "@amy"]
+    assert amy.about == "1 new psst"
+    evil = new_session(thread(posted(1, "\x1b]0;title\x07")))
     assert candidates("/reply ", evil)[0].about == "bob: <U+001B>]0;title<U+0007>"
 
 
 @given(st.text(max_size=40))
-def test_a_candidate_replaces_only_what_stands_before_the_cursor(before: str) -> None:
-    for found in candidates(before, offering(begun(thread(said(1))))):
-        assert 0 <= found.replaces <= len(before)
+def test_a_candidate_replaces_only_text_before_the_cursor(before: str) -> None:
+    for candidate in candidates(before, with_all_operations(new_session(thread(posted(1))))):
+        assert 0 <= candidate.replaces <= len(before)
 
 
 @given(st.sampled_from(["/", "/open ", "/dm ", "/join ", "@", "x @", "/dm bob,"]), st.data())
-def test_choosing_a_candidate_leaves_it_as_the_only_match_or_a_prefix(
-    start: str, data: st.DataObject
-) -> None:
-    session = begun(thread(said(1)))
-    found = data.draw(st.sampled_from(candidates(start, session)))
-    line = start[: len(start) - found.replaces] + found.text
-    assert found.text in [again.text for again in candidates(line, session)]
+def test_a_chosen_candidate_is_still_offered(start: str, data: st.DataObject) -> None:
+    session = new_session(thread(posted(1)))
+    chosen = data.draw(st.sampled_from(candidates(start, session)))
+    line = start[: len(start) - chosen.replaces] + chosen.text
+    assert chosen.text in [candidate.text for candidate in candidates(line, session)]
 
 
 @pytest.mark.behaviour("M-322")

@@ -1,4 +1,4 @@
-"""Text of others, colours, and how lines look."""
+"""Untrusted text, colours, and the rendering of lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hubbub.people.messages import PALETTE, colour_of
 from hubbub.people.shown import DayHeading, MessageLine, NoteLine, OtherThreadLine, ThreadHeading
 from hubbub.people.text import clip, columns, one_line, visible, wrap
 from hubbub.protocol.messages import Attachment, Quote
-from tests.unit.people.chatting import said
+from tests.unit.people.chatting import posted
 
 BIDI = [*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A)), "\u200e", "\u061c"]
 
@@ -39,10 +39,8 @@ def test_control_and_bidi_characters_become_visible() -> None:
 
 @pytest.mark.behaviour("U-2")
 @given(st.text(), st.text(), st.text())
-def test_nothing_that_others_say_or_are_called_steers_a_terminal(
-    text: str, name: str, quote: str
-) -> None:
-    message = said(5, text).model_copy(
+def test_no_text_or_name_controls_the_terminal(text: str, name: str, quote: str) -> None:
+    message = posted(5, text).model_copy(
         update={"sender_id": name, "quote": Quote(message_id="m1", text=quote)}
     )
     lines = (MessageLine(message, False, True, "ann"), OtherThreadLine(message, "broadcast"))
@@ -55,7 +53,7 @@ def test_nothing_that_others_say_or_are_called_steers_a_terminal(
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=("Cc", "Cs"))), st.integers(1, 40))
-def test_a_clipped_text_is_a_beginning_and_not_wider(text: str, width: int) -> None:
+def test_a_clipped_text_is_a_prefix_within_the_width(text: str, width: int) -> None:
     cut = clip(text, width)
     assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
     columns = sum(
@@ -80,7 +78,7 @@ def test_text_wraps_between_words() -> None:
 
 
 def test_a_long_text_is_wrapped_in_one_pass() -> None:
-    """Counting all columns again at each word took minutes for this."""
+    """Counting all columns anew at each word takes minutes for this text."""
     text = "é " + "lorem " * 40_000
     for width in (100, 10**6):
         wrapped = wrap(text, width, "  ")
@@ -90,7 +88,7 @@ def test_a_long_text_is_wrapped_in_one_pass() -> None:
 
 
 @given(st.text(alphabet="ab 漢\n", max_size=80), st.integers(8, 30), st.integers(0, 6))
-def test_wrapping_changes_only_white_space_and_keeps_to_the_width(
+def test_wrapping_changes_only_white_space_and_stays_within_the_width(
     text: str, width: int, taken: int
 ) -> None:
     wrapped = wrap(text, width, "  ", taken)
@@ -107,7 +105,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_a_participant_always_has_the_same_colour_readable_on_black_and_on_white() -> None:
+def test_a_participant_has_a_fixed_colour_readable_on_black_and_white() -> None:
     assert colour_of("alice") == colour_of("alice") == "#af5f5f"
     assert len({colour_of(f"agent{n}") for n in range(100)}) == len(PALETTE)
     styles = (part[3:] for style in STYLES.values() for part in style.split() if "fg:" in part)
@@ -117,18 +115,18 @@ def test_a_participant_always_has_the_same_colour_readable_on_black_and_on_white
         assert 1.05 / (light + 0.05) >= 3, colour
 
 
-def test_a_message_shows_time_id_sender_and_all_that_it_brings() -> None:
-    quoting = said(5, "see").model_copy(
+def test_a_message_is_rendered_with_time_id_sender_quote_and_attachments() -> None:
+    quoting = posted(5, "see").model_copy(
         update={
             "quote": Quote(message_id="m1", text="what\nwas"),
             "attachments": (Attachment(name="plan.md", uri="hub:files/1"),),
         }
     )
-    sums = said(5, {"sum": 4})
+    sums = posted(5, {"sum": 4})
     for message, mine, shown in (
-        (said(5, "hello"), False, "12:05 m5 bob: hello"),
-        (said(5, "hello", sender="ann"), True, "12:05 m5 ann: hello ✓"),
-        (said(5, "one\ntwo\n"), False, "12:05 m5 bob: one\n      two"),
+        (posted(5, "hello"), False, "12:05 m5 bob: hello"),
+        (posted(5, "hello", sender="ann"), True, "12:05 m5 ann: hello ✓"),
+        (posted(5, "one\ntwo\n"), False, "12:05 m5 bob: one\n      two"),
         (sums, False, '12:05 m5 bob: {"sum":4}'),
         (sums.model_copy(update={"text_representation": "four"}), False, "12:05 m5 bob: four"),
         (quoting, False,
@@ -137,40 +135,40 @@ def test_a_message_shows_time_id_sender_and_all_that_it_brings() -> None:
         assert plain(render(MessageLine(message, mine=mine))) == shown
 
 
-def test_times_are_those_of_the_machines_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_shown_in_the_local_time_zone(monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         with monkeypatch.context() as patch:
             patch.setenv("TZ", "IST-5:30")
             time.tzset()
-            assert plain(render(MessageLine(said(5)))).startswith("17:35 ")
+            assert plain(render(MessageLine(posted(5)))).startswith("17:35 ")
     finally:
         time.tzset()
 
 
-def test_mentions_are_set_off_and_notices_of_the_network_are_dim() -> None:
-    line = MessageLine(said(5, "hey @ann, not @anna"), mentions_me=True, me="ann")
+def test_mentions_are_highlighted_and_notices_of_the_hub_are_dim() -> None:
+    line = MessageLine(posted(5, "hey @ann, not @anna"), mentions_me=True, me="ann")
     fragments = render(line)
     assert [text for style, text in fragments if style == "class:mention"] == ["@ann"]
     assert plain(fragments).endswith("hey @ann, not @anna")
-    notice = render(MessageLine(said(5, "limit reached", sender="hub", kind="system")))
+    notice = render(MessageLine(posted(5, "limit reached", sender="hub", kind="system")))
     assert {style for style, _ in notice} == {"class:dim"}
 
 
-def test_a_message_elsewhere_is_one_line_that_fits() -> None:
-    long = OtherThreadLine(said(5, "long\n" + "word " * 100), "direct_bob")
+def test_a_message_in_another_thread_is_one_line_within_the_width() -> None:
+    long = OtherThreadLine(posted(5, "long\n" + "word " * 100), "direct_bob")
     ((style, text),) = render(long, 60)
     assert style == "class:dim"
     assert text.startswith("12:05 m5 [direct_bob] bob: long word")
     assert len(text) == 60
     assert text.endswith("…")
-    ((style, text),) = render(OtherThreadLine(said(5), "broadcast", mentions_me=True))
+    ((style, text),) = render(OtherThreadLine(posted(5), "broadcast", mentions_me=True))
     assert style == "class:mentioned"
     assert text.startswith("! ")
-    ((_, text),) = render(OtherThreadLine(said(5), "broadcast", mine=True))
+    ((_, text),) = render(OtherThreadLine(posted(5), "broadcast", mine=True))
     assert text.endswith(" ✓")
 
 
-def test_headers_days_and_notes() -> None:
+def test_headings_days_and_notes_are_rendered_in_their_style() -> None:
     assert plain(render(ThreadHeading("direct_bob"))) == "── direct_bob ──"
     assert plain(render(DayHeading(date(2026, 3, 4)))) == "— Wed 04 March 2026 —"
     assert render(NoteLine("bad", "error")) == [("class:error", "bad")]

@@ -1,4 +1,4 @@
-"""What mods bring, in words: made of what the hub tells, and safe for a terminal."""
+"""Results and signals of mods as text that is safe for a terminal."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from hubbub.people.shown import NoteLine
 from hubbub.people.state import KEPT, ClientState, ClientThread
 from hubbub.people.text import visible
 from hubbub.protocol.messages import Amendment, Attachment, Message
-from tests.unit.people.chatting import NOON, begun, event, said, shown, signal, thread
+from tests.unit.people.chatting import NOON, event, new_session, posted, shown, signal, thread
 
 EVIL = "a\x1b[2J\u202eb\nc"
-"""Clears the screen, turns the text around, begins a line."""
+"""Clears the screen, reverses the text and starts a line."""
 
 
 def amending(seq: int, of: int, text: str = "", sender: str = "bob") -> Message:
     kind = "edited" if text else "deleted"
     amends = Amendment.model_validate({"message_id": f"m{of}", "kind": kind})
-    return said(seq, text, sender=sender).model_copy(update={"amends": amends})
+    return posted(seq, text, sender=sender).model_copy(update={"amends": amends})
 
 
 # Edits and deletions ------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("M-311")
-def test_an_edit_of_what_is_shown_is_one_line_and_no_message() -> None:
-    session = begun(thread(said(1, "yse"), said(2, "oops")))
+def test_an_edit_in_the_open_thread_is_one_line_and_no_message() -> None:
+    session = new_session(thread(posted(1, "yse"), posted(2, "oops")))
     assert shown(session.take(event(amending(3, 1, "yes")))) == ["m1 bob edited: yes"]
     assert shown(session.take(event(amending(4, 2)))) == ["m2 bob deleted it"]
     assert session.unread == []
@@ -54,33 +54,33 @@ def test_an_edit_of_what_is_shown_is_one_line_and_no_message() -> None:
 
 
 @pytest.mark.behaviour("M-311")
-def test_an_edit_elsewhere_is_neither_told_nor_counted() -> None:
+def test_an_edit_in_another_thread_is_neither_shown_nor_counted() -> None:
     dm = "dm.ann.bob"
-    session = begun(thread(said(1)), thread(said(2, "hi", thread=dm, tseq=1), read=0))
+    session = new_session(thread(posted(1)), thread(posted(2, "hi", thread=dm, tseq=1), read=0))
     edit = amending(3, 2, "hello").model_copy(update={"thread_id": dm, "tseq": 2})
     assert session.take(event(edit)) == []
     assert session.unread == ["@bob 1"]
     assert "bob: hello" in shown(session.lists())[0]
 
 
-def test_a_message_that_is_fetched_later_is_shown_as_it_is_by_now() -> None:
-    known = ClientThread("channel.general")
-    known.add([amending(8, 2, "third"), amending(5, 2, "second")])
-    known.add([said(2, "first"), said(3)])
-    assert known.messages[2].text == "third"
-    assert (known.oldest, known.first, known.count, known.unread) == (2, 2, 6, 6)
-    known.read = 5
-    assert known.unread == 2, "an edit that was read counts as little as one that was not"
+def test_a_message_fetched_later_has_its_latest_text() -> None:
+    history = ClientThread("channel.general")
+    history.add([amending(8, 2, "third"), amending(5, 2, "second")])
+    history.add([posted(2, "first"), posted(3)])
+    assert history.messages[2].text == "third"
+    assert (history.oldest, history.first, history.count, history.unread) == (2, 2, 6, 6)
+    history.read = 5
+    assert history.unread == 2, "edits never count"
 
 
-def test_edits_of_what_is_forgotten_are_forgotten() -> None:
-    known = ClientThread("channel.general")
-    for message in (said(1), amending(2, 1, "x"), *map(said, range(3, KEPT + 4))):
-        known.append(message)
-    assert (len(known.messages), known.amendments, known.more) == (KEPT, {}, True)
+def test_edits_of_dropped_messages_are_dropped() -> None:
+    history = ClientThread("channel.general")
+    for message in (posted(1), amending(2, 1, "x"), *map(posted, range(3, KEPT + 4))):
+        history.append(message)
+    assert (len(history.messages), history.amendments, history.more) == (KEPT, {}, True)
 
 
-# Reactions and other news -------------------------------------------------------------------------
+# Reactions and other signals ----------------------------------------------------------------------
 
 
 def reacted(by: str = "bob", kind: str = "added", count: int = 1) -> object:
@@ -90,8 +90,8 @@ def reacted(by: str = "bob", kind: str = "added", count: int = 1) -> object:
 
 
 @pytest.mark.behaviour("M-312")
-def test_a_reaction_of_another_is_one_quiet_line_and_stands_below_the_message() -> None:
-    session = begun(thread(said(1)))
+def test_a_reaction_is_one_line_and_appears_below_its_message() -> None:
+    session = new_session(thread(posted(1)))
     general = "channel.general"
     lines = session.signalled(signal("mod.reactions", reacted(count=2), thread=general))
     assert lines == [NoteLine("m1 bob reacted with 👍 (👍 2)")]
@@ -104,8 +104,8 @@ def test_a_reaction_of_another_is_one_quiet_line_and_stands_below_the_message() 
     assert shown(session.open(general))[1] == "12:01 m1 bob: hi"
 
 
-def test_signals_that_nobody_understands_tell_nothing() -> None:
-    session = begun(thread(said(1)))
+def test_malformed_and_forged_signals_are_ignored() -> None:
+    session = new_session(thread(posted(1)))
     strange: list[object] = [None, [], {"kind": "added"}, {"kind": "added", "data": {"by": 1}}]
     for data in strange:
         assert session.signalled(signal("mod.reactions", data, thread="channel.general")) == []
@@ -114,7 +114,7 @@ def test_signals_that_nobody_understands_tell_nothing() -> None:
     assert session.signalled(forged) == []
 
 
-def test_only_so_much_is_remembered() -> None:
+def test_cached_ids_and_reactions_are_bounded() -> None:
     seen = KnownIds()
     for n in range(MOST_REACTIONS + 5):
         seen.react(f"m{n}", [("👍", 1)])
@@ -124,7 +124,7 @@ def test_only_so_much_is_remembered() -> None:
     assert seen.of("t")[0][0] == f"t{SEEN + 10}"
 
 
-def test_what_calls_for_a_person_is_told_and_nothing_else() -> None:
+def test_only_signals_that_concern_the_person_become_notices() -> None:
     task = {"by": "bob", "task": "t1", "title": "x"}
     cases: tuple[tuple[str, str, dict[str, str], str | None], ...] = (
         ("tasks", "created", {**task, "owner": "ann"}, "bob assigned you t1: x"),
@@ -138,17 +138,17 @@ def test_what_calls_for_a_person_is_told_and_nothing_else() -> None:
         ("other", "created", {"by": "bob"}, None),
     )
     for mod, kind, data, text in cases:
-        given = signal(f"mod.{mod}", {"kind": kind, "data": data}, thread="channel.general")
-        found = notice(given, "ann", KnownIds())
-        assert (None if found is None else found.text) == text
+        received = signal(f"mod.{mod}", {"kind": kind, "data": data}, thread="channel.general")
+        line = notice(received, "ann", KnownIds())
+        assert (None if line is None else line.text) == text
 
 
-def test_what_calls_for_one_is_told_in_other_threads_too() -> None:
-    session = begun(thread(said(1)))
+def test_an_assignment_is_shown_from_other_threads_too() -> None:
+    session = new_session(thread(posted(1)))
     session.open("broadcast")
     data = {"by": "bob", "owner": "ann", "task": "t1", "title": "x"}
-    heard = signal("mod.tasks", {"kind": "created", "data": data}, thread="channel.general")
-    assert session.signalled(heard) == [NoteLine("[#general] bob assigned you t1: x")]
+    created = signal("mod.tasks", {"kind": "created", "data": data}, thread="channel.general")
+    assert session.signalled(created) == [NoteLine("[#general] bob assigned you t1: x")]
     resolved = {"kind": "resolved", "data": {"resolved_by": "bob"}}
     assert session.signalled(signal("mod.threads", resolved, thread="channel.general")) == []
     assert session.signalled(signal("mod.reactions", reacted(), thread="channel.general")) == []
@@ -170,7 +170,7 @@ def test_a_file_is_shown_with_id_type_and_size() -> None:
 
 
 @pytest.mark.behaviour("M-316")
-def test_no_place_is_taken_that_is_not_free(
+def test_a_file_is_only_saved_to_a_free_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -179,8 +179,8 @@ def test_no_place_is_taken_that_is_not_free(
     (tmp_path / "folder").mkdir()
     assert free_path("", "a.txt") == Path("a.txt")
     assert free_path("folder", "a.txt") == Path("folder/a.txt")
-    assert free_path(".hidden", "a.txt") == Path(".hidden"), "it was asked for"
-    for path, name, why in (
+    assert free_path(".hidden", "a.txt") == Path(".hidden"), "it was requested"
+    for path, name, reason in (
         ("", "there.txt", "already exists"),
         ("there.txt", "a.txt", "already exists"),
         ("", "link.txt", "already exists"),
@@ -190,13 +190,13 @@ def test_no_place_is_taken_that_is_not_free(
         ("folder", ".profile", "would be a hidden file"),
         ("none/a.txt", "a.txt", "no such folder"),
     ):
-        with pytest.raises(UserError, match=why):
+        with pytest.raises(UserError, match=reason):
             free_path(path, name)
     with pytest.raises(UserError, match="no such file"):
         local_file(str(tmp_path))
 
 
-# Texts of others ----------------------------------------------------------------------------------
+# Untrusted text -----------------------------------------------------------------------------------
 
 
 def _evil_notes() -> list[NoteLine]:
@@ -249,26 +249,26 @@ def _evil_notes() -> list[NoteLine]:
         "agents find": {"agents": [agent], "more": False},
     }  # fmt: skip
     commands = {command.path: command for command in all_commands()}
-    told = json.loads(json.dumps(answers, default=datetime.isoformat))
-    notes = [n for path, value in told.items() for n in viewed(commands[path], value, person)]
+    values = json.loads(json.dumps(answers, default=datetime.isoformat))
+    notes = [n for path, value in values.items() for n in viewed(commands[path], value, person)]
     model = DocumentDiff.model_validate(diff)
     return [*notes, *difference(model), *_hits(SearchHits.model_validate(hits), person),
             *_digest(Digest.model_validate(digest), person, marked=False)]  # fmt: skip
 
 
 @pytest.mark.behaviour("M-320")
-def test_no_text_of_others_steers_the_terminal_or_begins_a_line() -> None:
+def test_no_text_in_a_result_controls_the_terminal_or_starts_a_line() -> None:
     notes = _evil_notes()
     assert len(notes) > 30
     for note, line in zip(notes, shown([*notes]), strict=True):
-        assert line == visible(line), "nothing invisible is left"
+        assert line == visible(line), "every character is visible"
         assert "\n" not in note.text, "one note is one line"
-        assert not note.text.startswith("c"), "what was a line of another's stands indented"
+        assert not note.text.startswith("c"), "an untrusted line is indented"
 
 
 @pytest.mark.behaviour("M-320")
-def test_names_and_edits_of_others_are_made_safe_too() -> None:
-    session = begun(thread(said(1)))
+def test_edits_and_file_names_are_escaped() -> None:
+    session = new_session(thread(posted(1)))
     lines = shown(session.take(event(amending(2, 1, EVIL))))
     assert lines == ["m1 bob edited: a<U+001B>[2J<U+202E>b\n      c"]
     file = Attachment(name=EVIL, uri="file:f3", media_type=EVIL)
