@@ -30,7 +30,6 @@ def broken_pipe() -> io.TextIOWrapper:
 def unusable_stderr(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
-
     with broken_pipe() as stream, monkeypatch.context() as patch:
         if request.param == "closed":
             stream.close()

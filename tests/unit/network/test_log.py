@@ -9,22 +9,16 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hubbub.clock import SystemClock
-from hubbub.network.log import Entry, Log, LogListeners
+from hubbub.network.log import CallbackWaiter, Entry, Log, LogListeners
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.store import open_store
 from hubbub.network.threads import Threads
 from hubbub.protocol.messages import Draft
 
 
-class IgnoringSender:
-    """A sender that ignores its results."""
-
-    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None: ...
-
-    def repeated(self, ref: str, value: bytes) -> None: ...
-
-    def failed(self, ref: str, error: Exception) -> None:
-        raise error
+def raise_failure(outcome: int | Exception) -> None:
+    if isinstance(outcome, Exception):
+        raise outcome
 
 
 class LogHarness:
@@ -43,7 +37,7 @@ class LogHarness:
     def append(self, count: int) -> None:
         for _ in range(count):
             draft = Draft("ann", "agent", "dm.ann.bob", "direct", "hi", recipients=("bob",))
-            entry = Entry(draft, IgnoringSender())
+            entry = Entry(draft, CallbackWaiter(raise_failure))
             entry.thread, entry.decisions, entry.interaction, entry.hop = self._thread, [], None, 0
             self.log.append(entry)
 

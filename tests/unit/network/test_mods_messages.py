@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.network.log import Entry
+from hubbub.network.log import CallbackWaiter, Entry
 from hubbub.network.mods.runtime import message_of
 from hubbub.network.threads import Threads
 from hubbub.protocol.codec import encode_message
@@ -85,7 +85,7 @@ def test_a_message_for_mods_equals_the_one_parsed_from_the_log(
     fields = {**PLAIN, "content": text, **{name: OTHER[name] for name in names}}
     draft = Draft(**fields).replace(purpose=purpose)
     thread = Threads().ensure(draft.thread_id)
-    entry = Entry(draft, _IgnoringSender())
+    entry = Entry(draft, CallbackWaiter(lambda outcome: None))
     entry.thread, entry.decisions = thread, []
     entry.interaction, entry.hop, entry.hop_limit = interaction, 2, 9
     entry.seq, entry.tseq, entry.sent_at = 8, 3, TIME
@@ -94,11 +94,3 @@ def test_a_message_for_mods_equals_the_one_parsed_from_the_log(
     assert built == parsed
     assert built.model_dump_json() == parsed.model_dump_json()
     assert built.model_copy(update={"amended": "edited"}).amended == "edited"
-
-
-class _IgnoringSender:
-    def sent(self, ref: str, entry: Entry, *, duplicate: bool = False) -> None: ...
-
-    def repeated(self, ref: str, value: bytes) -> None: ...
-
-    def failed(self, ref: str, error: Exception) -> None: ...

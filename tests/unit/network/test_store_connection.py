@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from hubbub.network.store import SqliteStore
 from hubbub.network.store.connection import connect, explained
 from hubbub.network.store.database import snapshot, transaction
 from hubbub.network.store.location import SqliteLocation, parse_url
-from hubbub.testing.store_rows import direct, seqs
+from hubbub.testing.store_rows import direct, opened, seqs
 
 
 @pytest.mark.parametrize("file", ["x.db", None])
@@ -51,8 +52,7 @@ async def test_a_connection_that_fails_to_open_leaves_no_thread(tmp_path: Path) 
         assert not thread.is_alive()
 
 
-def test_a_transaction_commits_all_or_nothing() -> None:
-    db = sqlite3.connect(":memory:", isolation_level=None)
+def test_a_transaction_commits_all_or_nothing(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE t (x)")
     with transaction(db):
         db.execute("INSERT INTO t VALUES (1)")
@@ -60,7 +60,6 @@ def test_a_transaction_commits_all_or_nothing() -> None:
         db.execute("INSERT INTO t VALUES (1 / ?)", (1 // 0,))
     assert db.execute("SELECT count(*) FROM t").fetchone() == (1,)
     assert not db.in_transaction
-    db.close()
 
 
 def test_a_transaction_locks_the_database_from_its_start(tmp_path: Path) -> None:
@@ -91,9 +90,16 @@ def test_a_snapshot_does_not_see_concurrent_writes(tmp_path: Path) -> None:
     writer.close()
 
 
-async def test_a_locked_database_is_unavailable_until_it_is_released(tmp_path: Path) -> None:
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     store = SqliteStore(parse_url(f"sqlite:{tmp_path}/x.db"))
-    await store.open()
+    async with opened(store):
+        yield store
+
+
+async def test_a_locked_database_is_unavailable_until_it_is_released(
+    tmp_path: Path, store: SqliteStore
+) -> None:
     await store.writing.run(lambda db: db.execute("PRAGMA busy_timeout = 10").fetchone())
     other = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -103,12 +109,11 @@ async def test_a_locked_database_is_unavailable_until_it_is_released(tmp_path: P
     other.close()
     await store.append(direct(1, 3))
     assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2, 3]
-    await store.close()
 
 
-async def test_a_log_damaged_while_it_is_open_is_unavailable(tmp_path: Path) -> None:
-    store = SqliteStore(parse_url(f"sqlite:{tmp_path}/x.db"))
-    await store.open()
+async def test_a_log_damaged_while_it_is_open_is_unavailable(
+    tmp_path: Path, store: SqliteStore
+) -> None:
     await store.append(direct(1, 300))
     await store.close()
     await store.open()
@@ -118,13 +123,9 @@ async def test_a_log_damaged_while_it_is_open_is_unavailable(tmp_path: Path) -> 
             file.write(b"\xff" * 4096)
     with pytest.raises(StoreUnavailable, match="malformed"):
         await store.log(0, 300, 500)
-    await store.close()
 
 
-async def test_commits_of_the_writing_connection_are_durable(tmp_path: Path) -> None:
-    store = SqliteStore(parse_url(f"sqlite:{tmp_path}/x.db"))
-    await store.open()
-
+async def test_commits_of_the_writing_connection_are_durable(store: SqliteStore) -> None:
     def pragmas(db: sqlite3.Connection) -> list[object]:
         names = ("journal_mode", "synchronous", "wal_autocheckpoint", "busy_timeout")
         return [db.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
@@ -132,7 +133,6 @@ async def test_commits_of_the_writing_connection_are_durable(tmp_path: Path) -> 
     assert await store.writing.run(pragmas) == ["wal", 2, 1000, 5000]
     with pytest.raises(StoreUnavailable, match="readonly"):
         await store.reading.run(lambda db: db.execute("DELETE FROM message"))
-    await store.close()
 
 
 def test_an_error_of_the_disk_names_the_file(tmp_path: Path) -> None:

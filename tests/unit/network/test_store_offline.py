@@ -16,7 +16,7 @@ from hubbub.network.store import (
     open_store,
     revoke_tokens_offline,
 )
-from hubbub.testing.store_rows import direct
+from hubbub.testing.store_rows import direct, opened
 
 ANN, BOB = "a" * 64, "b" * 64
 
@@ -29,17 +29,17 @@ async def test_tokens_can_change_without_a_hub_and_beside_a_running_one(
     assert await list_tokens_offline(url) == {}
     await add_token_offline(url, ANN, "ann")
     store = open_store(url)
-    assert len((await store.open()).epoch) == 26
-    await store.append(direct(1, 5))
-    for sha256, name in ((BOB, "bob"), ("c" * 64, "bob")):
-        await add_token_offline(url, sha256, name)
-    assert await list_tokens_offline(url) == {"ann": 1, "bob": 2}
-    assert await store.read(TokenHashes("ann")) == [ANN]
-    await revoke_tokens_offline(url, "ann")
-    assert await store.read(TokenHashes("ann")) == []
-    assert set(await store.read(TokenHashes("bob"))) == {BOB, "c" * 64}
-    await store.append(direct(6, 9))
-    await store.close()
+    async with opened(store) as state:
+        assert len(state.epoch) == 26
+        await store.append(direct(1, 5))
+        for sha256, name in ((BOB, "bob"), ("c" * 64, "bob")):
+            await add_token_offline(url, sha256, name)
+        assert await list_tokens_offline(url) == {"ann": 1, "bob": 2}
+        assert await store.read(TokenHashes("ann")) == [ANN]
+        await revoke_tokens_offline(url, "ann")
+        assert await store.read(TokenHashes("ann")) == []
+        assert set(await store.read(TokenHashes("bob"))) == {BOB, "c" * 64}
+        await store.append(direct(6, 9))
 
 
 async def test_tokens_are_refused_for_anything_but_a_hubs_file(tmp_path: Path) -> None:
@@ -56,11 +56,8 @@ async def test_tokens_are_refused_for_anything_but_a_hubs_file(tmp_path: Path) -
 
 async def test_the_schema_is_never_migrated_under_a_running_hub(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path}/x.db"
-    store = open_store(url)
-    await store.open()
-    db = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
-    db.execute("PRAGMA user_version = 0")  # as written by an older version
-    db.close()
-    with pytest.raises(StoreVersionError, match="older schema and a hub is running"):
-        await add_token_offline(url, ANN, "ann")
-    await store.close()
+    async with opened(open_store(url)):
+        with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as db:
+            db.execute("PRAGMA user_version = 0")  # as written by an older version
+        with pytest.raises(StoreVersionError, match="older schema and a hub is running"):
+            await add_token_offline(url, ANN, "ann")

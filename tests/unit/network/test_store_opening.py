@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,26 +17,23 @@ import pytest
 from hubbub.errors import HubbubError, StoreUnavailable, StoreVersionError, UserError
 from hubbub.network.store import open_store
 from hubbub.network.store.migrate import APPLICATION_ID, latest_version
-from hubbub.testing.store_rows import body, direct, message, write
+from hubbub.testing.store_rows import body, direct, message, opened, write
 
 
 def database(path: Path, *statements: str) -> str:
     """The URL of a SQLite file created by these statements."""
-    db = sqlite3.connect(path, isolation_level=None)
-    for statement in statements:
-        db.execute(statement)
-    db.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement)
     return f"sqlite:{path}"
 
 
 async def filled(path: Path) -> str:
     """The URL of a closed store with 300 messages."""
-    url = f"sqlite:{path}"
-    store = open_store(url)
-    await store.open()
-    await store.append(direct(1, 300))
-    await store.close()
-    return url
+    store = open_store(f"sqlite:{path}")
+    async with opened(store):
+        await store.append(direct(1, 300))
+    return f"sqlite:{path}"
 
 
 async def refusal(url: str, kind: type[HubbubError] = UserError) -> str:
@@ -58,24 +56,21 @@ async def test_a_url_names_a_file_in_a_folder_that_exists(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.db").touch()  # an empty file becomes a store
     for name in ("net.db", "relative.db"):
-        store = open_store(f"sqlite:{name}")
-        assert (await store.open()).head == 0
-        await store.close()
+        async with opened(open_store(f"sqlite:{name}")) as state:
+            assert state.head == 0
         assert (tmp_path / name).stat().st_size > 0
 
 
 async def test_a_new_store_has_the_application_id_and_the_latest_schema(tmp_path: Path) -> None:
     await filled(tmp_path / "x.db")
-    db = sqlite3.connect(tmp_path / "x.db")
-    assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
-    assert db.execute("PRAGMA user_version").fetchone() == (latest_version(),)
-    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    db.close()
+    with closing(sqlite3.connect(tmp_path / "x.db")) as db:
+        assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
+        assert db.execute("PRAGMA user_version").fetchone() == (latest_version(),)
+        assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     epochs = set()
     for name in ("x.db", "y.db"):
-        store = open_store(f"sqlite:{tmp_path}/{name}")
-        epochs.add((await store.open()).epoch)
-        await store.close()
+        async with opened(open_store(f"sqlite:{tmp_path}/{name}")) as state:
+            epochs.add(state.epoch)
     assert len(epochs) == 2
 
 
@@ -121,17 +116,15 @@ async def test_a_truncated_or_overwritten_file_is_refused_as_damaged(tmp_path: P
 async def test_a_second_hub_is_refused_with_the_process_that_has_the_store(tmp_path: Path) -> None:
     url = f"sqlite:{tmp_path}/x.db"
     first = open_store(url)
-    await first.open()
-    assert f"x.db is in use by another hub (process {os.getpid()})" in await refusal(url)
-    os.link(tmp_path / "x.db", tmp_path / "same.db")
-    (tmp_path / "other.db").symlink_to(tmp_path / "x.db")
-    for name in ("same.db", "other.db"):
-        assert "in use by another hub" in await refusal(f"sqlite:{tmp_path}/{name}")
-    await first.append(direct(1, 1))
-    await first.close()
-    second = open_store(url)
-    assert (await second.open()).head == 1
-    await second.close()
+    async with opened(first):
+        assert f"x.db is in use by another hub (process {os.getpid()})" in await refusal(url)
+        os.link(tmp_path / "x.db", tmp_path / "same.db")
+        (tmp_path / "other.db").symlink_to(tmp_path / "x.db")
+        for name in ("same.db", "other.db"):
+            assert "in use by another hub" in await refusal(f"sqlite:{tmp_path}/{name}")
+        await first.append(direct(1, 1))
+    async with opened(open_store(url)) as state:
+        assert state.head == 1
 
 
 @pytest.mark.behaviour("S-14")
@@ -141,15 +134,11 @@ async def test_only_the_owner_can_read_the_database_files(tmp_path: Path) -> Non
 
     before = os.umask(0)
     try:
-        store = open_store(f"sqlite:{tmp_path}/x.db")
-        await store.open()
-        assert len(os.listdir(tmp_path)) == 3
-        assert modes() == {0o600}
-        await store.close()
-        (tmp_path / "x.db").chmod(0o644)
-        await store.open()
-        assert modes() == {0o600}
-        await store.close()
+        for _ in range(2):
+            async with opened(open_store(f"sqlite:{tmp_path}/x.db")):
+                assert len(os.listdir(tmp_path)) == 3
+                assert modes() == {0o600}
+            (tmp_path / "x.db").chmod(0o644)
     finally:
         os.umask(before)
 
@@ -181,8 +170,7 @@ async def test_a_store_with_deleted_or_replaced_files_refuses_writes(
 
 @pytest.mark.slow
 @pytest.mark.behaviour("S-9")
-def test_a_store_stays_locked_until_its_process_is_killed(tmp_path: Path) -> None:
-
+async def test_a_store_stays_locked_until_its_process_is_killed(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys; from hubbub.network.store import open_store\n"
         "async def main():\n"
@@ -190,27 +178,19 @@ def test_a_store_stays_locked_until_its_process_is_killed(tmp_path: Path) -> Non
         "    await store.open(); print('open', flush=True); sys.stdin.read()\n"
         "asyncio.run(main())"
     )
-    run_open_and_close(tmp_path / "x.db")
+    url = await filled(tmp_path / "x.db")
     os.link(tmp_path / "x.db", tmp_path / "same.db")
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"open\n"
-        for name, process in (("x.db", other.pid), ("same.db", "unknown")):
-            with pytest.raises(UserError, match=f"process {process}"):
-                run_open_and_close(tmp_path / name)
-        other.kill()
-    run_open_and_close(tmp_path / "x.db")
-
-
-def run_open_and_close(path: Path) -> None:
-    async def main() -> None:
-        store = open_store(f"sqlite:{path}")
-        await store.open()
-        await store.close()
-
-    asyncio.run(main())
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert other.stdout is not None
+    assert await other.stdout.readline() == b"open\n"
+    for name, process in (("x.db", other.pid), ("same.db", "unknown")):
+        assert f"process {process}" in await refusal(f"sqlite:{tmp_path}/{name}")
+    other.kill()
+    await other.wait()
+    async with opened(open_store(url)):
+        pass
 
 
 def ended(threads: set[threading.Thread]) -> bool:
@@ -240,26 +220,23 @@ async def test_a_failed_open_leaves_no_thread_and_no_lock(tmp_path: Path) -> Non
     await refusal(url, StoreVersionError)
     assert ended(set(threading.enumerate()) - before)
     (tmp_path / "x.db").unlink()
-    store = open_store(url)
-    await store.open()
-    await store.close()
+    async with opened(open_store(url)):
+        pass
 
 
 async def test_appended_messages_survive_without_a_close(tmp_path: Path) -> None:
     """Copies the files as a killed hub leaves them behind."""
-    store = open_store(f"sqlite:{tmp_path}/x.db")
-    await store.open()
-    await store.append(direct(1, 40))
-    await write(store, messages=[message(41, cid="c")])
-    left = tmp_path / "left"
+    store, left = open_store(f"sqlite:{tmp_path}/x.db"), tmp_path / "left"
     left.mkdir()
-    for file in (tmp_path / "x.db", tmp_path / "x.db-wal"):
-        shutil.copy(file, left)
-    await store.close()
+    async with opened(store):
+        await store.append(direct(1, 40))
+        await write(store, messages=[message(41, cid="c")])
+        for file in (tmp_path / "x.db", tmp_path / "x.db-wal"):
+            shutil.copy(file, left)
     again = open_store(f"sqlite:{left}/x.db")
-    assert (await again.open()).head == 41
-    assert await again.message(40) == body(40)
-    await again.close()
+    async with opened(again) as state:
+        assert state.head == 41
+        assert await again.message(40) == body(40)
 
 
 @pytest.mark.slow

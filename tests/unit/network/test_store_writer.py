@@ -87,7 +87,6 @@ def test_no_index_lags_by_more_than_the_tail_and_a_few_batches(
 
 
 def test_a_commit_updates_at_most_one_index(db: sqlite3.Connection) -> None:
-
     writer, before = started(10), [0] * len(INDEXES)
     for first in range(1, 100, 4):
         writer.write(db, batch(first, first + 3))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,32 +33,23 @@ WAKES = st.builds(
 )
 
 
+COPIED = (
+    *("thread_id", "sender_id", "sender_kind", "type", "recipients", "content", "mentions"),
+    *("text_representation", "reply_to", "quote", "attachments", "cause_id", "sent_by"),
+    *("untrusted", "request", "mode", "amends", "timer_of"),
+)
+
+
 def expected(draft: Draft, seq: int, tseq: int, hop: int) -> Message:
     purpose = draft.purpose
+    copied: dict[str, Any] = {name: getattr(draft, name) for name in COPIED}
     return Message(
+        **copied,
         id=f"m{seq}",
         seq=seq,
-        thread_id=draft.thread_id,
         tseq=tseq,
-        sender_id=draft.sender_id,
-        sender_kind=draft.sender_kind,
-        type=draft.type,
-        recipients=draft.recipients,
-        content=draft.content,
-        text_representation=draft.text_representation,
-        reply_to=draft.reply_to,
-        quote=draft.quote,
-        mentions=draft.mentions,
-        attachments=draft.attachments,
         interaction_id="i1",
-        cause_id=draft.cause_id,
         hop=hop,
-        sent_by=draft.sent_by,
-        untrusted=draft.untrusted,
-        request=draft.request,
-        mode=draft.mode,
-        amends=draft.amends,
-        timer_of=draft.timer_of,
         imported=isinstance(purpose, TranscriptMark),
         sent_at=datetime.fromisoformat(
             purpose.sent_at if isinstance(purpose, TranscriptMark) else NOW

@@ -177,7 +177,6 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_a_search_by_hints_misses_no_secret_that_a_full_search_detects(text: str) -> None:
-
     expected = {(kind.name, span) for kind in secrets._KINDS for span in kind.find(text)}
     expected |= {("secret", span) for span in secrets._guessed(text)}
     for name, pattern in WHOLE.items():
