@@ -21,7 +21,7 @@ def test_built_in_mods_are_registered_by_name() -> None:
         assert find_mod(name).kind.name == name
 
 
-def test_a_mod_is_listed_by_name_or_with_settings() -> None:
+def test_a_config_lists_a_mod_by_name_or_with_settings() -> None:
     entries: list[Entry] = ["moderation", {"moderation": None}, {"moderation": {"max_length": 9}}]
     for entry, length in zip(entries, (None, None, 9), strict=True):
         (mod,) = load_mods([entry])

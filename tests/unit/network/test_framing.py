@@ -94,7 +94,7 @@ def test_the_library_takes_over_from_an_unmasked_or_invalid_frame() -> None:
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20))
-def test_no_bytes_raise_an_error(chunks: list[bytes]) -> None:
+def test_arbitrary_bytes_never_raise_an_error(chunks: list[bytes]) -> None:
     under_test, _ = splitter()
     for chunk in chunks:
         under_test.feed(chunk)

@@ -138,7 +138,7 @@ async def appended(store: Store, batches: Sequence[Batch]) -> None:
 
 @pytest.mark.parametrize(("tail", "large"), [(1, False), (8192, False), (8192, True)])
 @pytest.mark.behaviour("Q-13")
-async def test_a_branch_reads_like_a_log_cut_there_and_grows_independently(
+async def test_a_branch_reads_like_a_log_truncated_there_and_grows_independently(
     tmp_path: Path, tail: int, large: bool
 ) -> None:
     text = "y" * 100_000 if large else "x"

@@ -135,7 +135,7 @@ async def test_commits_of_the_writing_connection_are_durable(store: SqliteStore)
         await store.reading.run(lambda db: db.execute("DELETE FROM message"))
 
 
-def test_an_error_of_the_disk_names_the_file(tmp_path: Path) -> None:
+def test_a_disk_error_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused, explained(SqliteLocation(Path("net.db"))):
         raise StoreUnavailable("the store is closed")
     assert str(refused.value) == "net.db cannot be used as a store: the store is closed"

@@ -186,7 +186,7 @@ async def test_verification_reports_the_first_damaged_position(tmp_path: Path) -
             verify_log(url)
 
 
-async def test_a_log_without_checksums_is_migrated_to_checksums(tmp_path: Path) -> None:
+async def test_a_log_of_the_old_format_gets_checksums(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         migrate(db, "x", {number: scripts()[number] for number in range(1, 8)})

@@ -110,7 +110,7 @@ def test_people_have_read_all_messages_from_before_read_marks_existed(
 
 
 @pytest.mark.behaviour("S-10")
-def test_messages_of_the_format_without_recipients_still_reach_them(
+def test_messages_of_the_old_format_still_reach_their_recipient(
     db: sqlite3.Connection,
 ) -> None:
     migrate(db, "x", {n: scripts()[n] for n in range(1, 8)})
@@ -132,7 +132,7 @@ def test_messages_of_the_format_without_recipients_still_reach_them(
 
 
 @pytest.mark.behaviour("S-10", "T-5")
-def test_prompts_of_the_format_without_parts_are_read_whole(db: sqlite3.Connection) -> None:
+def test_prompts_of_the_old_format_without_parts_are_read_whole(db: sqlite3.Connection) -> None:
     migrate(db, "x", {n: scripts()[n] for n in range(1, 12)})
     starts: list[dict[str, str | None]] = [
         {"id": "t1", "model": "é", "system_prompt": "Be brief.", "prompt": "<a>\n\u0007 grüße"},

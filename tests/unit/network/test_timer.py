@@ -33,7 +33,7 @@ class Bell:
         return min(self.moments, default=None)
 
 
-async def test_the_timer_fires_at_each_earliest_moment_until_it_is_stopped() -> None:
+async def test_the_timer_fires_at_its_earliest_moment_until_it_is_stopped() -> None:
     clock = HandClock()
     clock.wall = 1000.0
     bell = Bell(clock)

@@ -31,7 +31,7 @@ def reaches(edges: set[tuple[str, str]], start: str, goal: str) -> bool:
 
 @pytest.mark.behaviour("H-55")
 @given(st.lists(st.one_of(ASKS, ENDS, ANSWERS, LEAVES, OVER), max_size=60))
-def test_exactly_the_waits_that_close_a_cycle_are_refused(
+def test_a_wait_is_refused_only_if_it_closes_a_cycle(
     steps: list[tuple[str, object, object]],
 ) -> None:
     waits, model = Waits(), dict[int, Wait]()

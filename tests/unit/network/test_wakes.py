@@ -317,7 +317,7 @@ def test_the_table_has_one_rule_for_each_case() -> None:
         assert [each for each in decide(notice_facts, ALL) if each.reply] == []
 
 
-def test_edits_and_imports_wake_no_agent_and_a_timer_the_agents_it_names() -> None:
+def test_edits_and_imports_wake_no_agent_and_timers_wake_the_agents_they_name() -> None:
     everybody = ["calc", "bob"]
     for decisions, reason in (
         (decide_amendment(everybody), Reason.AMENDMENT),

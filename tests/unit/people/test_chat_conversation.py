@@ -207,7 +207,7 @@ async def test_shown_messages_are_read_and_announced_ones_are_not(
         assert await read_marks(network) == {"channel.general": 3, "dm.ann.bob": 1}
 
 
-async def test_messages_read_in_another_window_are_read_and_missed_ones_are_reported(
+async def test_reading_in_another_window_clears_unread_and_missed_messages_are_counted(
     network: LocalNetwork, bob: Client
 ) -> None:
     async with chatting(network) as chat:

@@ -168,7 +168,7 @@ def test_the_oldest_page_tells_whether_there_is_more() -> None:
 
 
 @given(st.lists(st.integers(1, 2 * KEPT), unique=True, max_size=60))
-def test_messages_are_ordered_whatever_order_they_arrive_in(numbers: list[int]) -> None:
+def test_messages_are_ordered_regardless_of_their_arrival(numbers: list[int]) -> None:
     thread = ClientThread("broadcast")
     for n in numbers:
         thread.append(posted(n, thread="broadcast", tseq=n))

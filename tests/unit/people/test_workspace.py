@@ -43,7 +43,7 @@ def amending(seq: int, of: int, text: str = "", sender: str = "bob") -> Message:
 
 
 @pytest.mark.behaviour("M-311")
-def test_an_edit_in_the_open_thread_is_one_line_and_no_message() -> None:
+def test_an_edit_in_the_open_thread_is_one_line_and_not_a_message() -> None:
     session = new_session(thread(posted(1, "yse"), posted(2, "oops")))
     assert shown(session.take(event(amending(3, 1, "yes")))) == ["m1 bob edited: yes"]
     assert shown(session.take(event(amending(4, 2)))) == ["m2 bob deleted it"]

@@ -260,7 +260,7 @@ def test_a_frame_has_a_limited_number_of_objects_and_lists() -> None:
             assert large_decoder.decode(DEEP % json.dumps(texts).encode()).op == "call"
 
 
-def test_extreme_nesting_is_an_error_wherever_it_is() -> None:
+def test_extreme_nesting_anywhere_is_an_error() -> None:
     large_decoder = Decoder({"weigh": Weigh}, max_bytes=256 * 1024, max_depth=8)
     deep = b"[" * 50_000 + b"]" * 50_000
     for data in (

@@ -137,7 +137,7 @@ def test_ids_are_up_to_64_letters_digits_dashes_and_underscores() -> None:
         assert not is_participant_id(name)
 
 
-def test_reserved_names_are_no_participant_ids() -> None:
+def test_reserved_names_are_not_participant_ids() -> None:
     threads = ("direct_bob", "channel_general", "mod_tasks", "direct_")
     for name in (*sorted(RESERVED_IDS), "t5", "t123456", *threads):
         assert is_id(name)

@@ -62,7 +62,7 @@ def test_rules_also_apply_to_quotes_and_attachment_names() -> None:
 
 
 @pytest.mark.behaviour("M-244")
-def test_a_message_is_rejected_when_its_pattern_exceeds_the_time_limit() -> None:
+def test_a_message_is_rejected_when_a_pattern_exceeds_the_time_limit() -> None:
     text = "y" + "a" * 60_000 + "!"
     for pattern, action in (
         (r"^y(\w+\s?)*$", "mask"),
