@@ -17,7 +17,7 @@ from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
 from hubbub.protocol.frames import Ack, Identify, Signal
 from hubbub.protocol.messages import Attachment, Card, Message, NewAttachment
-from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnStart
+from hubbub.protocol.turns import Step, ToolCallRecord
 from hubbub.protocol.wire import WELCOME, SessionState, complaint
 
 CODES = {
@@ -118,15 +118,6 @@ def test_attachment_fields_have_limits_that_do_not_apply_to_stored_ones() -> Non
         with pytest.raises(ValidationError, match=field):
             NewAttachment.model_validate(longer)
         assert len(getattr(Attachment.model_validate(longer), field)) == most + 1
-
-
-def turn(*costs: float | None) -> Turn:
-    return Turn(
-        start=TurnStart(id="bot-m1", thread_id="dm.ann.bot", messages=("m1",)),
-        agent="bot",
-        started_at=datetime(2026, 1, 2, tzinfo=UTC),
-        steps=tuple(Step(n=n, cost_usd=cost, tokens_in=5) for n, cost in enumerate(costs, 1)),
-    )
 
 
 def test_records_without_cost_and_offsets_are_valid() -> None:
