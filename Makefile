@@ -19,8 +19,8 @@ help: ## show this list
 run: $(VENV)/.installed ## start a network with three agents (CONFIG=... for another one)
 	@exec $(BIN)/hubbub up $(CONFIG)
 
-test: $(VENV)/.installed-dev ## all tests, in three parts; each also alone:
-	@sh scripts/test.sh $(BIN)/python $(JOBS) fast slow page
+test: $(VENV)/.installed-dev ## all tests in one run; or one part of them:
+	@sh scripts/test.sh $(BIN)/python $(JOBS) all
 
 test-fast: $(VENV)/.installed-dev ## what runs within one process, in a minute
 	@sh scripts/test.sh $(BIN)/python $(JOBS) fast

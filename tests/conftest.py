@@ -96,16 +96,19 @@ def _load_profile(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes seconds begins first: what the workers take from each other at the end is short.
-
-    Each of them begins with an equal share of the list, so those modules are dealt out to them.
+    """Start long tests first, so that the tests which workers steal from each other at the end are
+    short. Each worker starts with an equal share of the list, so long modules are spread over it.
     """
+
+    def is_long(item: pytest.Item) -> bool:
+        return any(item.get_closest_marker(name) for name in ("slow", "browser"))
+
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     shares: list[list[pytest.Item]] = [[] for _ in range(workers)]
-    long = [item for item in items if item.get_closest_marker("slow")]
+    long = [item for item in items if is_long(item)]
     for n, (_, module) in enumerate(groupby(long, key=lambda item: item.path)):
         shares[n % workers] += module
-    short = [item for item in items if not item.get_closest_marker("slow")]
+    short = [item for item in items if not is_long(item)]
     for share in shares:
         rest = max(0, len(items) // workers - len(share))
         share += short[:rest]
