@@ -1,4 +1,4 @@
-"""Branches and cases that owners ask a running network for."""
+"""Branches and cases that owners request from a running network."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ pytestmark = pytest.mark.behaviour("Q-13")
 NOTHING = BranchSide(messages=0, turns=0, tokens_in=0, tokens_out=0, seconds=0.0)
 
 
-class Held:
-    """A command line whose commands end when they are let go."""
+class HeldProgram:
+    """A command line whose branches finish when the test releases them."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.go = asyncio.Event()
+        self.commands: list[str] = []
+        self.released = asyncio.Event()
 
     async def branch(self, args: Branch) -> Branched:
-        self.asked.append(args.message)
-        await self.go.wait()
+        self.commands.append(args.message)
+        await self.released.wait()
         return Branched(message=args.message, then=NOTHING, now=NOTHING)
 
     async def case(self, message: str) -> str:
-        self.asked.append(f"case {message}")
+        self.commands.append(f"case {message}")
         return "cases: []"
 
 
-async def test_a_command_that_runs_is_not_begun_again_and_two_run_at_once(
+async def test_a_running_command_is_not_started_twice_and_at_most_two_run_at_once(
     in_memory: Networks,
 ) -> None:
     async with in_memory.start(config(humans={"ann": {"roles": ["owner"]}})) as network:
         ann, bot = await network.join("ann"), await network.join("bot", "agent")
         with pytest.raises(OperationError, match="only `hubbub up` can"):
             await ann.call("branch", message="m1")
-        held = network.hub.services.trials.program = Held()
+        program = network.hub.services.trials.program = HeldProgram()
         first = await ann.post("branch", message="m1")
         again = await ann.post("branch", message="m1")
         other = await ann.post("branch", message="m2")
@@ -50,10 +50,10 @@ async def test_a_command_that_runs_is_not_begun_again_and_two_run_at_once(
         network.hub.services.trials.branching.patience_s = 0.0
         with pytest.raises(OperationError, match="ask again") as caught:
             await ann.call("branch", message="m1")
-        assert caught.value.temporary, "the page asks again by itself"
+        assert caught.value.temporary, "the page retries by itself"
         network.hub.services.trials.branching.patience_s = 10.0
-        held.go.set()
+        program.released.set()
         for ref, message in ((first, "m1"), (again, "m1"), (other, "m2")):
             assert (await ann.answer(ref))["value"]["message"] == message
-        assert held.asked == ["m1", "m2"]
+        assert program.commands == ["m1", "m2"]
         assert await ann.call("make_case", message="m3") == {"yaml": "cases: []"}

@@ -1,4 +1,4 @@
-"""Bridges between a hub and a chat in memory, and how words change on their way."""
+"""Bridges between a hub and a chat in memory, and how they convert messages."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Room(Chat):
     async def show(self, agents: Sequence[str]) -> None:
         self.shown += agents
 
-    async def tell(self, *events: Incoming) -> None:
-        """These happen here; returns when the network has them."""
+    async def receive(self, *events: Incoming) -> None:
+        """These events happen in the chat. Returns when the network has them."""
         async with soon():
             for event in events:
                 await (await self._take)(event)
@@ -77,8 +77,8 @@ class Room(Chat):
 @asynccontextmanager
 async def bridge(net: Network, pairs: Path) -> AsyncIterator[Room]:
     room = Room()
-    made = Bridge("room", room, {"dev": "#dev"}, net.local.transport, token=TOKEN, pairs=pairs)
-    running = asyncio.create_task(made.run())
+    process = Bridge("room", room, {"dev": "#dev"}, net.local.transport, token=TOKEN, pairs=pairs)
+    running = asyncio.create_task(process.run())
     try:
         yield room
         assert not running.done(), running
@@ -102,56 +102,60 @@ async def network(hubs: Networks, **more: object) -> AsyncIterator[tuple[Network
         yield net, ann
 
 
-async def log(ann: Peer, thread: str = "channel.dev") -> list[Frame]:
-    found = await ann.call("read_thread", thread=thread)
-    return [each for each in found["messages"] if "amends" not in each]
+async def messages(ann: Peer, thread: str = "channel.dev") -> list[Frame]:
+    page = await ann.call("read_thread", thread=thread)
+    return [message for message in page["messages"] if "amends" not in message]
+
+
+async def contents(ann: Peer, thread: str = "channel.dev") -> list[str]:
+    return [message["content"] for message in await messages(ann, thread)]
 
 
 @pytest.mark.behaviour("I-35", "I-38")
-async def test_what_is_said_on_both_sides_is_the_same_conversation(
+async def test_both_sides_see_the_same_messages_replies_edits_and_deletions(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     async with network(in_memory) as (net, ann), bridge(net, tmp_path / "pairs") as room:
-        await room.tell(IncomingMessage("$1", ALICE, "#dev", "hello @helper"))
-        await room.tell(IncomingMessage("$1", ALICE, "#dev", "hello @helper"))
-        (hello,) = await log(ann)
+        await room.receive(IncomingMessage("$1", ALICE, "#dev", "hello @helper"))
+        await room.receive(IncomingMessage("$1", ALICE, "#dev", "hello @helper"))
+        (hello,) = await messages(ann)
         assert (hello["sender_id"], hello["untrusted"]) == ("room-alice", True)
         assert hello["mentions"] == ["helper"]
         await eventually(lambda: room.shown == ["helper"])
 
         sent = await ann.call("reply", message_id=hello["id"], text="hello @room-alice")
-        await room.tell(IncomingMessage("$2", BOB, "#dev", "me too", thread="$1"))
-        replies = await log(ann, sent["thread_id"])
-        assert [each["content"] for each in replies] == ["hello @room-alice", "me too"]
+        await room.receive(IncomingMessage("$2", BOB, "#dev", "me too", thread="$1"))
+        replies = await messages(ann, sent["thread_id"])
+        assert [reply["content"] for reply in replies] == ["hello @room-alice", "me too"]
         assert replies[1]["sender_id"].startswith("room-bob-elsewhere--")
         await eventually(lambda: len(room.sent) == 1)
-        (there,) = room.sent
-        assert (there.author, there.text, there.mentions) == ("ann", "hello Alice", (ALICE,))
-        assert (there.thread, there.parent) == ("$1", Parent("$1", "Alice", "hello @helper"))
+        (posted,) = room.sent
+        assert (posted.author, posted.text, posted.mentions) == ("ann", "hello Alice", (ALICE,))
+        assert (posted.thread, posted.parent) == ("$1", Parent("$1", "Alice", "hello @helper"))
 
         await ann.call("edit_message", message_id=sent["id"], text="good evening")
         await ann.call("delete_message", message_id=sent["id"])
         await eventually(lambda: len(room.sent) == 3)
         edit, deletion = room.sent[1:]
-        assert (edit.change, edit.changes, edit.text) == ("edited", f"${there.id}", "good evening")
+        assert (edit.change, edit.changes, edit.text) == ("edited", f"${posted.id}", "good evening")
         assert (deletion.change, deletion.changes, deletion.text) == ("deleted", edit.changes, "")
 
-        await room.tell(Edited("$3", BOB, "#dev", "$1", "not mine"))
-        await room.tell(Edited("$4", ALICE, "#dev", "$1", "hello all"))
-        assert [each["content"] for each in await log(ann)] == ["hello all"]
-        await room.tell(Deleted("$5", "$1"), Deleted("$6", there.id), PersonLeft("alice"))
-        assert [each.get("amended") for each in await log(ann)] == ["deleted"]
-        assert len(room.sent) == 3, "nothing comes back"
+        await room.receive(Edited("$3", BOB, "#dev", "$1", "not mine"))
+        await room.receive(Edited("$4", ALICE, "#dev", "$1", "hello all"))
+        assert await contents(ann) == ["hello all"]
+        await room.receive(Deleted("$5", "$1"), Deleted("$6", posted.id), PersonLeft("alice"))
+        assert [message.get("amended") for message in await messages(ann)] == ["deleted"]
+        assert len(room.sent) == 3, "nothing is echoed"
 
 
 @pytest.mark.behaviour("I-37")
-async def test_a_bridge_that_ends_in_the_middle_repeats_what_was_not_taken_under_the_same_id(
+async def test_a_restarted_bridge_resends_undelivered_messages_under_the_same_ids(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     pairs = tmp_path / "pairs"
     async with network(in_memory) as (net, ann):
         async with bridge(net, pairs) as room:
-            await room.tell(IncomingMessage("$1", ALICE, "#dev", "hello"))
+            await room.receive(IncomingMessage("$1", ALICE, "#dev", "hello"))
             await ann.call("post_to_channel", channel="dev", text="one")
             await eventually(lambda: len(room.sent) == 1)
             room.fails = True
@@ -159,21 +163,18 @@ async def test_a_bridge_that_ends_in_the_middle_repeats_what_was_not_taken_under
             await eventually(lambda: len(room.sent) == 2)
         await ann.call("post_to_channel", channel="dev", text="three")
         async with bridge(net, pairs) as again:
-            await again.tell(IncomingMessage("$1", ALICE, "#dev", "hello"))
-            await eventually(lambda: [each.text for each in again.sent][-1:] == ["three"])
-            assert [each.text for each in again.sent][-2:] == ["two", "three"]
+            await again.receive(IncomingMessage("$1", ALICE, "#dev", "hello"))
+            await eventually(lambda: [message.text for message in again.sent][-1:] == ["three"])
+            assert [message.text for message in again.sent][-2:] == ["two", "three"]
             assert room.sent[1] in again.sent
-            await again.tell(IncomingMessage("$2", BOB, "#dev", "yes", thread="$1"))
-        (hello, *_) = await log(ann)
-        assert [each["content"] for each in await log(ann)] == ["hello", "one", "two", "three"]
-        replies = await log(ann, f"channel.dev.t{hello['seq']}")
-        assert [each["content"] for each in replies] == ["yes"]
+            await again.receive(IncomingMessage("$2", BOB, "#dev", "yes", thread="$1"))
+        (hello, *_) = await messages(ann)
+        assert await contents(ann) == ["hello", "one", "two", "three"]
+        assert await contents(ann, f"channel.dev.t{hello['seq']}") == ["yes"]
 
 
 @pytest.mark.behaviour("I-35")
-async def test_nobody_but_its_bridge_joins_as_a_person_of_the_other_chat(
-    in_memory: Networks,
-) -> None:
+async def test_only_the_bridge_can_join_as_a_person_of_its_chat(in_memory: Networks) -> None:
     async with network(in_memory) as (net, _):
         for name in ("room", "room-alice"):
             with pytest.raises(OperationError, match="does not prove"):
@@ -189,14 +190,14 @@ async def test_nobody_but_its_bridge_joins_as_a_person_of_the_other_chat(
 
 
 @pytest.mark.behaviour("I-35")
-async def test_who_is_outside_decides_no_approval_and_wakes_no_more_than_the_budgets_allow(
+async def test_people_of_another_chat_cannot_approve_and_are_bound_by_budgets(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     daily = {"network": {"wakes": 1}}
     async with network(in_memory, daily=daily) as (net, ann), bridge(net, tmp_path / "p") as room:
         helper = await net.join("helper", "agent", turns=True)
-        await room.tell(IncomingMessage("$1", ALICE, "#dev", "@helper tidy up"))
-        await room.tell(IncomingMessage("$2", ALICE, "#dev", "@helper and sweep"))
+        await room.receive(IncomingMessage("$1", ALICE, "#dev", "@helper tidy up"))
+        await room.receive(IncomingMessage("$2", ALICE, "#dev", "@helper and sweep"))
         turn = await begin(helper)
         second, notice = await helper.take(2)
         assert (second["message"]["content"], "wake" in second) == ("@helper and sweep", False)
@@ -211,7 +212,7 @@ async def test_who_is_outside_decides_no_approval_and_wakes_no_more_than_the_bud
 
 @pytest.mark.behaviour("I-35")
 @given(st.sets(st.text(min_size=1, max_size=80), min_size=2, max_size=8))
-def test_each_person_of_another_chat_has_one_name_that_nobody_else_has(people: set[str]) -> None:
+def test_each_person_of_another_chat_gets_a_unique_valid_name(people: set[str]) -> None:
     more = people | {puppet_name("b", person).partition("-")[2] for person in people}
     names = {puppet_name("b", person) for person in more}
     assert len(names) == len(more)
@@ -219,14 +220,14 @@ def test_each_person_of_another_chat_has_one_name_that_nobody_else_has(people: s
 
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"])), st.integers(8, 80))
-def test_lines_for_irc_fit_and_lose_nothing_but_spaces(text: str, room: int) -> None:
-    pieces = list(wrap_line(text, room))
-    assert all(len(piece.encode()) <= room for piece in pieces)
-    assert "".join(pieces).replace(" ", "").strip() == text.replace(" ", "").strip()
+def test_lines_for_irc_fit_and_lose_only_spaces(text: str, size: int) -> None:
+    lines = list(wrap_line(text, size))
+    assert all(len(line.encode()) <= size for line in lines)
+    assert "".join(lines).replace(" ", "").strip() == text.replace(" ", "").strip()
 
 
 @pytest.mark.behaviour("I-36")
-def test_how_messages_read_on_irc() -> None:
+def test_messages_are_converted_to_plain_lines_for_irc() -> None:
     def lines(text: str, **more: object) -> list[str]:
         return list(irc_lines(Outgoing("1-m2", "#dev", "ann", text, **more)))  # type: ignore[arg-type]
 
@@ -242,7 +243,7 @@ def test_how_messages_read_on_irc() -> None:
 
 
 @pytest.mark.behaviour("I-39")
-def test_what_is_wrong_with_a_bridge_is_said_with_its_line(tmp_path: Path) -> None:
+def test_mistakes_in_the_config_of_a_bridge_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "hubbub.yaml"
     file.write_text(
         "channels:\n  dev: {}\n  own: {members: [irc-ann]}\n"
@@ -251,16 +252,15 @@ def test_what_is_wrong_with_a_bridge_is_said_with_its_line(tmp_path: Path) -> No
         "  irc: {kind: irc, channels: {dve: '#dev', own: '#own'}}\n"
         "  pigeons: {kind: pigeon, channels: {dev: loft}}\n"
     )
-    with pytest.raises(ConfigProblems) as found:
+    with pytest.raises(ConfigProblems) as problems:
         load_valid(file)
-    text = str(found.value)
-    for part in (
+    for problem in (
         "'irc-ann' clashes with the bridge 'irc'",
         "there is no channel 'dve'; did you mean 'dev'?",
         "channel 'own' has a list of members",
         "unknown kind of bridge 'pigeon'",
     ):
-        assert part in text
+        assert problem in str(problems.value)
     file.write_text(
         "channels: {dev: {}}\nbridges:\n  irc: {kind: irc, channels: {dev: '#dev'}, settings: {}}\n"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -21,33 +20,22 @@ from tests.interaction.peers import config, soon
 AT_ONCE = ClientOptions(backoff=Backoff(first_s=0, most_s=0))
 
 
-@pytest.fixture(params=[False, True], ids=["memory", "sockets"])
-async def any_network(request: pytest.FixtureRequest) -> AsyncIterator[LocalNetwork]:
-    async with LocalNetwork(limited(burst=10_000), sockets=request.param) as network:
-        yield network
-
-
-def limited(**limits: int) -> NetworkFile:
-    """An open network with these limits."""
-    return config(network={"limits": {**limits}})
-
-
 def client(network: LocalNetwork, name: str) -> Client:
     return Client(network.transport(), name, "human", options=AT_ONCE)
 
 
 async def take(client: Client, count: int, *, ack: bool = True) -> list[Event]:
     """The next events."""
-    found: list[Event] = []
+    events: list[Event] = []
     async with soon():
         async for item in client.events():
             if isinstance(item, Event):
-                found.append(item)
+                events.append(item)
                 if ack:
                     await client.ack(item.seq)
-            if len(found) == count:
+            if len(events) == count:
                 break
-    return found
+    return events
 
 
 def texts(events: list[Event]) -> list[str]:
@@ -67,31 +55,34 @@ async def send(client: Client, to: str, text: str) -> SendResult:
 
 
 @pytest.mark.behaviour("C-1", "S-1")
-async def test_posts_arrive_exactly_once_and_in_order_however_often_the_line_is_cut(
-    any_network: LocalNetwork,
-) -> None:
+@pytest.mark.parametrize("sockets", [False, True], ids=["memory", "sockets"])
+async def test_posts_arrive_exactly_once_and_in_order_across_disconnects(sockets: bool) -> None:
     count = 60
-    async with client(any_network, "ann") as ann, client(any_network, "bob") as bob:
+    async with (
+        LocalNetwork(config(network={"limits": {"burst": 10_000}}), sockets=sockets) as network,
+        client(network, "ann") as ann,
+        client(network, "bob") as bob,
+    ):
         posts = [ann.post("send_text_message", to="bob", text=str(n)) for n in range(count)]
-        got: list[str] = []
+        received: list[str] = []
         async with soon():
             for _ in range(6):
-                got += texts(await take(bob, count // 6))
-                cut(any_network)
+                received += texts(await take(bob, count // 6))
+                cut(network)
             await asyncio.gather(*posts)
-    assert got == [str(n) for n in range(count)]
+    assert received == [str(n) for n in range(count)]
 
 
-async def test_an_acknowledgement_from_before_the_cut_is_not_an_error_after_it() -> None:
-    """The hub refuses acknowledgements of what it has not sent on this connection."""
+async def test_an_acknowledgement_stays_valid_after_a_reconnect() -> None:
+    """The hub refuses acknowledgements of events that it did not send on this connection."""
     async with (
-        LocalNetwork(limited(unacknowledged=4)) as network,
+        LocalNetwork(config(network={"limits": {"unacknowledged": 4}})) as network,
         client(network, "ann") as ann,
         client(network, "bob") as bob,
     ):
         for n in range(12):
             await send(ann, "bob", str(n))
-        assert texts(await take(bob, 8)) == [str(n) for n in range(8)], "sent on as it is heard"
+        assert texts(await take(bob, 8)) == [str(n) for n in range(8)]
         events = await take(bob, 4, ack=False)
         for _ in range(3):
             cut(network)
@@ -104,7 +95,7 @@ async def test_an_acknowledgement_from_before_the_cut_is_not_an_error_after_it()
 
 
 class Restarting:
-    """A network that can be stopped and started again, and a way in that follows it."""
+    """A network that can be stopped and started again, and a transport that follows it."""
 
     def __init__(self, file: NetworkFile) -> None:
         self._file = file
@@ -117,12 +108,11 @@ class Restarting:
         return self._network.hub.gateway.attach(outlet)
 
     def client(self, name: str) -> Client:
-
-        async def till_it_runs(delay: float) -> None:
+        async def until_it_runs(delay: float) -> None:
             await self._runs.wait()
 
-        backoff = ClientOptions(backoff=Backoff(sleep=till_it_runs))
-        return Client(MemoryTransport(self.attach), name, "human", options=backoff)
+        options = ClientOptions(backoff=Backoff(sleep=until_it_runs))
+        return Client(MemoryTransport(self.attach), name, "human", options=options)
 
     async def start(self, stack: AsyncExitStack, store: Path) -> None:
         network = LocalNetwork(self._file, store=f"sqlite:{store}")
@@ -137,7 +127,9 @@ class Restarting:
 
 
 @pytest.mark.behaviour("C-3", "S-1")
-async def test_a_restarted_hub_is_resumed_and_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+async def test_clients_resume_after_a_hub_restart_without_loss_or_duplicates(
+    tmp_path: Path,
+) -> None:
     running, stack = Restarting(config()), AsyncExitStack()
     await running.start(stack, tmp_path / "hub.db")
     async with running.client("ann") as ann, running.client("bob") as bob:

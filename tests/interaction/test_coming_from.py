@@ -1,4 +1,4 @@
-"""The programs of the pages for people who come from another prompt system."""
+"""The programs on the pages about migrating from another prompt system."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from tests.programs import printed
 PAGES = "docs/how-to/coming-from"
 
 
-def _written(page: str, folder: Path) -> str:
-    """Writes the files of a page; its program's name."""
+def _write_files(page: str, folder: Path) -> str:
+    """Write the files of a page. Returns the name of its program."""
     files = {b.name: b.text for b in blocks(ROOT / PAGES / page) if b.name is not None}
     for name, text in files.items():
         (folder / name).write_text(text)
     return next(name for name in files if name.endswith(".py"))
 
 
-async def _printed(page: str, folder: Path, model: ModelServer) -> list[str]:
-    return await printed(folder / _written(page, folder), model)
+async def _run(page: str, folder: Path, model: ModelServer) -> list[str]:
+    """The lines that the page's program prints."""
+    return await printed(folder / _write_files(page, folder), model)
 
 
-async def test_a_model_that_writes_step_actions_goes_on_as_it_did(tmp_path: Path) -> None:
+async def test_a_model_that_writes_step_actions_can_keep_its_prompt(tmp_path: Path) -> None:
     page = "a-step-action-prompt.md"
     (tmp_path / "handbook").mkdir()
     (tmp_path / "handbook" / "orders.md").write_text("New clocks come on the first Monday of May.")
@@ -39,14 +40,14 @@ async def test_a_model_that_writes_step_actions_goes_on_as_it_did(tmp_path: Path
         )
 
     helper = When.model_validate({"prompt": "Which date is the first Monday of May"})
-    found = ScriptedAnswer(
+    date = ScriptedAnswer(
         text='{"action": "FINISH", "reasoning": "a Monday", "parameters": {"reason": "May 4"}}'
     )
     answers = [step(f"{name}.json") for name in ("parallel", "fork", "finish")]
     async with ModelServer(
-        Script(rules=[ScriptRule(when=helper, answer=found)], answers=answers)
-    ) as m:
-        lines = await _printed(page, tmp_path, m)
+        Script(rules=[ScriptRule(when=helper, answer=date)], answers=answers)
+    ) as model:
+        lines = await _run(page, tmp_path, model)
     assert lines == [
         "No. New ones come on May 4.",
         "both are needed stock search_knowledge",
@@ -54,27 +55,26 @@ async def test_a_model_that_writes_step_actions_goes_on_as_it_did(tmp_path: Path
         "all is known finish",
         "a Monday finish",
     ]
-    results = m.requests[1].messages[-1].text
-    assert "first Monday of May" in results
-    assert "The year is 2026." in str([r.prompt for r in m.requests])
-    assert "May 4" in m.requests[-1].messages[-1].text
+    assert "first Monday of May" in model.requests[1].messages[-1].text
+    assert "The year is 2026." in str([request.prompt for request in model.requests])
+    assert "May 4" in model.requests[-1].messages[-1].text
 
 
-async def test_a_tool_contract_in_the_prompt_is_a_dialect(tmp_path: Path) -> None:
+async def test_a_tool_contract_in_the_prompt_becomes_a_dialect(tmp_path: Path) -> None:
     page = "a-tool-contract.md"
-    lines = [example(f"{PAGES}/{page}", name) for name in ("calls.txt", "end.txt")]
-    async with playing(*(ScriptedAnswer(text=text) for text in lines)) as model:
-        assert await _printed(page, tmp_path, model) == ["64.50 euros together.", "24.5 40.0"]
+    texts = [example(f"{PAGES}/{page}", name) for name in ("calls.txt", "end.txt")]
+    async with playing(*(ScriptedAnswer(text=text) for text in texts)) as model:
+        assert await _run(page, tmp_path, model) == ["64.50 euros together.", "24.5 40.0"]
     system = model.requests[0].system
     assert system.startswith("You sell things in the network market. The shop is open.")
     assert '"name": "price"' in system
     assert model.requests[0].raw.get("tools") is None
 
 
-async def test_components_make_the_prompts_of_two_agents(tmp_path: Path) -> None:
+async def test_prompt_components_build_the_prompts_of_two_agents(tmp_path: Path) -> None:
     two = [says(call("finish", message=text)) for text in ("Yes.", "Seven.")]
     async with playing(*two) as model:
-        lines = await _printed("prompt-components.md", tmp_path, model)
+        lines = await _run("prompt-components.md", tmp_path, model)
     assert [line.split()[0] for line in lines] == ["Yes.", "Seven."]
     assert "identity style network" in lines[0]
     assert "stock" in lines[1].split()
@@ -85,7 +85,7 @@ async def test_components_make_the_prompts_of_two_agents(tmp_path: Path) -> None
     assert [("in one sentence" in system) for system in systems] == [True, False]
 
 
-async def test_roles_plan_work_and_judge_with_models_of_their_own(tmp_path: Path) -> None:
+async def test_each_role_uses_its_own_model(tmp_path: Path) -> None:
     steps: list[JsonValue] = [
         {"id": 1, "goal": "lamp", "executor": "price", "arguments": {"article": "lamp"}},
         {"id": 2, "goal": "clock", "executor": "price", "depends_on": [1]},
@@ -94,25 +94,19 @@ async def test_roles_plan_work_and_judge_with_models_of_their_own(tmp_path: Path
             "arguments": {"amounts": ["$step_1_result", "$step_2_result"]},
         },
     ]  # fmt: skip
-    again = call("judge", verdict="retry_step", step=1, scores=scores(1), reasoning="no price yet")
-    accepted = call(
-        "judge",
-        verdict="accept",
-        scores=scores(5),
-        reasoning="all there",
-        answer="$step_3_result euros.",
-    )
-    async with playing(
-        says(call("route", target="make_plan", confidence=0.9)),
-        says(call("submit_plan", steps=steps)),
-        says(again),
-        says(call("price", article="clock")),
-        says(accepted),
-    ) as model:
-        lines = await _printed("several-roles.md", tmp_path, model)
+    total = "$step_3_result euros."
+    answers = [
+        call("route", target="make_plan", confidence=0.9),
+        call("submit_plan", steps=steps),
+        call("judge", verdict="retry_step", step=1, scores=scores(1), reasoning="no price yet"),
+        call("price", article="clock"),
+        call("judge", verdict="accept", scores=scores(5), reasoning="priced", answer=total),
+    ]
+    async with playing(*map(says, answers)) as model:
+        lines = await _run("several-roles.md", tmp_path, model)
     assert lines[0] == "64.5 euros."
-    asked = [line for line in lines[1:] if not line.startswith("tools")]
-    assert asked == [
+    calls = [line for line in lines[1:] if not line.startswith("tools")]
+    assert calls == [
         "router gpt-5-nano",
         "planner gpt-5-mini",
         "reflector gpt-5-mini",
@@ -121,12 +115,14 @@ async def test_roles_plan_work_and_judge_with_models_of_their_own(tmp_path: Path
     ]
 
 
-async def test_a_conversation_template_of_ones_own_shows_all_threads(tmp_path: Path) -> None:
-    both = call("send_direct_message", target="bob", text="Ann wants soup.")
-    async with playing(
-        says(call("finish", message="Noted.")), says(both), says(call("finish", message="Soup."))
-    ) as model:
-        lines = await _printed("a-conversation-template.md", tmp_path, model)
+async def test_a_custom_conversation_template_shows_all_threads(tmp_path: Path) -> None:
+    answers = [
+        call("finish", message="Noted."),
+        call("send_direct_message", target="bob", text="Ann wants soup."),
+        call("finish", message="Soup."),
+    ]
+    async with playing(*map(says, answers)) as model:
+        lines = await _run("a-conversation-template.md", tmp_path, model)
     assert lines == ["Ann wants soup.", "", "Soup."]
     prompt = model.requests[1].prompt
     assert '<incoming thread="direct_bob">Soup or pizza?</incoming>' in prompt

@@ -1,4 +1,4 @@
-"""The Python programs that the pages show do what the pages say."""
+"""The Python programs on the pages do what the pages say."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests.interaction.peers import soon
 PAGE = "docs/how-to/use-hubbub-in-python.md"
 
 
-async def _printed(folder: Path, page: str, name: str, model: ModelServer) -> list[str]:
-    """The lines that a page's program prints, with this model."""
+async def _run(folder: Path, page: str, name: str, model: ModelServer) -> list[str]:
+    """The lines that a page's program prints in a process of its own."""
     (folder / name).write_text(example(page, name))
     environment = {"OPENAI_BASE_URL": model.base_url, "PATH": "", "SSL_CERT_DIR": str(folder)}
     program = await asyncio.create_subprocess_exec(
@@ -40,11 +40,11 @@ async def _printed(folder: Path, page: str, name: str, model: ModelServer) -> li
 
 
 @pytest.mark.slow
-async def test_the_programs_of_the_pages_print_the_answers(tmp_path: Path) -> None:
+async def test_the_programs_on_the_pages_print_the_expected_output(tmp_path: Path) -> None:
     async with playing(says(call("finish", message="It is blue."))) as model:
-        assert await _printed(tmp_path, "README.md", "ask.py", model) == ["It is blue."]
+        assert await _run(tmp_path, "README.md", "ask.py", model) == ["It is blue."]
     async with playing(says(call("finish", message="It is wide."))) as model:
-        assert await _printed(tmp_path, PAGE, "one.py", model) == ["It is wide."]
+        assert await _run(tmp_path, PAGE, "one.py", model) == ["It is wide."]
     both: JsonValue = [{"order": 7, "cents": 1900}, {"order": 8, "cents": 250}]
     async with playing(
         says(call("price_of", order=7)),
@@ -52,18 +52,18 @@ async def test_the_programs_of_the_pages_print_the_answers(tmp_path: Path) -> No
         says(call("finish", message=both)),
         says(call("finish", message="You are welcome.")),
     ) as model:
-        first, total, *events = await _printed(tmp_path, PAGE, "refunds.py", model)
+        first, total, *events = await _run(tmp_path, PAGE, "refunds.py", model)
     assert first.startswith("19.00 ")
     assert total == "2150"
     assert events == ["turn_start", "step", "tool_start", "tool_end", "turn_end"]
 
 
-def test_readmes_program_has_few_lines() -> None:
+def test_the_program_in_the_readme_has_at_most_ten_lines() -> None:
     assert len([x for x in example("README.md", "ask.py").splitlines() if x.strip()]) <= 10
 
 
-@pytest.mark.slow  # the Python is tried in a process of its own
-async def test_yaml_may_name_an_agent_of_python_and_say_more_of_it(
+@pytest.mark.slow  # the check imports the Python file in a process of its own
+async def test_yaml_can_name_python_agents_and_tools_and_override_their_config(
     tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
     (tmp_path / "shop.py").write_text(_SHOP)
@@ -86,33 +86,34 @@ async def test_yaml_may_name_an_agent_of_python_and_say_more_of_it(
         ann = await network.join("ann", "human")
         for name in ("clerk", "echo"):
             await ann.call("send_text_message", to=name, text="hello")
-        said: dict[str, JsonValue] = {}
+        replies: dict[str, JsonValue] = {}
         async with soon():
             async for item in ann.events():
                 if isinstance(item, Event):
-                    said[item.message.sender_id] = item.message.content
-                if len(said) == 2:
+                    replies[item.message.sender_id] = item.message.content
+                if len(replies) == 2:
                     break
         for task in group._tasks.copy():
             task.cancel()
-    assert said == {"clerk": "3", "echo": "hello"}
-    for tools, names in (("shop.py:*", {"price", "stock"}), ("shop.py:clerk", None)):
+    assert replies == {"clerk": "3", "echo": "hello"}
+
+    def kit(tools: str) -> ToolKit:
         config = AgentConfig.model_validate({"tools": [str(tmp_path / tools)]})
-        if names is None:
-            with pytest.raises(ConfigError, match="is not a function, and has no `@tool`"):
-                ToolKit(config, "a", tmp_path)
-        else:
-            assert set(ToolKit(config, "a", tmp_path).own_names.values()) == names
+        return ToolKit(config, "a", tmp_path)
+
+    assert set(kit("shop.py:*").own_names.values()) == {"price", "stock"}
+    with pytest.raises(ConfigError, match="is not a function, and has no `@tool`"):
+        kit("shop.py:clerk")
     (tmp_path / "net.yaml").write_text(_NET + '  every: {tools: ["shop.py:*"], model: cheap}\n')
     assert load_valid(tmp_path / "net.yaml").file.agents["every"].tools == [f"{tmp_path}/shop.py:*"]
 
-    wrong = {}
+    problems = {}
     for name in ("nothing", "clark"):
         (tmp_path / "net.yaml").write_text(_NET.replace("shop.py:clerk", f"shop.py:{name}"))
         with pytest.raises(ConfigError) as caught:
             load_valid(tmp_path / "net.yaml")
-        wrong[name] = str(caught.value).replace(str(tmp_path), "FOLDER")
-    assert wrong == snapshot
+        problems[name] = str(caught.value).replace(str(tmp_path), "FOLDER")
+    assert problems == snapshot
 
 
 _SHOP = """
@@ -120,12 +121,12 @@ from hubbub import Agent, LlmAgent, tool
 
 @tool
 def price(order: int) -> int:
-    "What an order has cost."
+    "The price of an order."
     return 1900
 
 @tool
 def stock() -> int:
-    "What is left."
+    "The number of pieces in stock."
     return 3
 
 clerk = LlmAgent("clerk", model="m", instruction="You buy.", tools=[price], max_steps=4)
