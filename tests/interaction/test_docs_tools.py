@@ -1,4 +1,4 @@
-"""The tools and the cases that the pages show do what the pages say."""
+"""The tools and test cases on the pages do what the pages say."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from tests.unit.agents.calling import Pauses, call, failed, text
 OWN = "docs/how-to/give-a-model-your-own-tools.md"
 
 
-def tool_of(page: str, name: str, function: str, folder: Path) -> FunctionTool[..., object]:
+def load_tool(page: str, name: str, function: str, folder: Path) -> FunctionTool[..., object]:
     (folder / name).write_text(example(page, name))
-    found = load_attribute(f"{name}:{function}", folder)
-    assert isinstance(found, FunctionTool)
-    return found
+    tool = load_attribute(f"{name}:{function}", folder)
+    assert isinstance(tool, FunctionTool)
+    return tool
 
 
-async def test_the_stock(tmp_path: Path) -> None:
-    box = Toolbox([tool_of(OWN, "stock.py", "in_stock", tmp_path)])
+async def test_the_stock_tool_returns_a_number_or_says_which_articles_exist(tmp_path: Path) -> None:
+    box = Toolbox([load_tool(OWN, "stock.py", "in_stock", tmp_path)])
     assert await text(box, "in_stock", article="nails") == "300"
     unknown = await failed(box, "in_stock", article="x")
     assert "there are: screws, nails" in str(unknown["message"])
     assert "for example screws" in str((await failed(box, "in_stock"))["message"])
 
 
-async def test_paying_asks_repeats_and_pays_once_and_adding_adds(tmp_path: Path) -> None:
-    pay = tool_of(OWN, "pay.py", "pay", tmp_path)
+async def test_the_pay_tool_needs_approval_retries_and_pays_once(tmp_path: Path) -> None:
+    pay = load_tool(OWN, "pay.py", "pay", tmp_path)
     assert (await failed(Toolbox([pay]), "pay", amount=1))["error"] == "needs_approval"
     approved = ToolPolicy(overrides={"pay": ToolOverrides(confirm=False)}, pause=Pauses())
     box = Toolbox([pay], approved)
@@ -55,22 +55,24 @@ async def test_paying_asks_repeats_and_pays_once_and_adding_adds(tmp_path: Path)
     assert list(book.values()) == [5]
     result = await call(box, "pay", {"amount": 5000})
     assert (result.error, result.attempts) == ("busy", 4)
-    adding = Toolbox([tool_of(OWN, "pay.py", "add_up", tmp_path)])
+    adding = Toolbox([load_tool(OWN, "pay.py", "add_up", tmp_path)])
     assert await text(adding, "add_up", upto=2000) == "2001000"
 
 
 @pytest.mark.slow
-async def test_the_sandboxed_expression(tmp_path: Path) -> None:
-    box = Toolbox([tool_of("docs/explanation/sandbox.md", "risky.py", "evaluate", tmp_path)])
+async def test_the_sandboxed_tool_cannot_start_processes_or_exceed_its_memory(
+    tmp_path: Path,
+) -> None:
+    box = Toolbox([load_tool("docs/explanation/sandbox.md", "risky.py", "evaluate", tmp_path)])
     assert await text(box, "evaluate", expression="6 * 7") == "42"
-    told = await failed(box, "evaluate", expression="__import__('os').system('true')")
-    assert "may not start processes" in str(told["message"])
-    told = await failed(box, "evaluate", expression="'x' * 10**9")
-    assert "more than 300 MiB" in str(told["message"])
+    error = await failed(box, "evaluate", expression="__import__('os').system('true')")
+    assert "may not start processes" in str(error["message"])
+    error = await failed(box, "evaluate", expression="'x' * 10**9")
+    assert "more than 300 MiB" in str(error["message"])
 
 
 @pytest.mark.slow
-async def test_the_library(tmp_path: Path) -> None:
+async def test_the_mcp_server_on_the_page_answers_in_read_only_mode(tmp_path: Path) -> None:
     page = "docs/how-to/use-mcp-servers.md"
     for name in ("library.py", "reading.yaml"):
         (tmp_path / name).write_text(example(page, name))
@@ -99,12 +101,12 @@ SCRIPT = Script(
         ),
     ]
 )
-"""A model that does what the cases of the page want."""
+"""A model that passes the cases on the page."""
 
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """The folder that the page about cases lets its reader write."""
+    """A folder with the files of the page about test cases."""
     for block in blocks(ROOT / "docs/how-to/test-your-prompts.md"):
         if block.name is not None:
             (tmp_path / block.name).parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +115,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 @pytest.mark.behaviour("Q-10")
-async def test_the_cases_of_the_page_pass(shop: Path) -> None:
+async def test_the_cases_on_the_page_pass(shop: Path) -> None:
     async with ModelServer(SCRIPT) as server:
         config = load(shop / "shop.yaml", environ={"OPENAI_BASE_URL": server.base_url})
         files = [*find_cases(config), shop / "clerk.yaml", shop / "desk.yaml"]
@@ -129,7 +131,7 @@ async def test_the_cases_of_the_page_pass(shop: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_the_program_of_the_page_runs(shop: Path) -> None:
+async def test_the_program_on_the_page_runs_the_cases(shop: Path) -> None:
     async with ModelServer(SCRIPT) as server:
         paths = {"OPENAI_BASE_URL": server.base_url, "PYTHONPATH": str(ROOT)}
         process = await asyncio.create_subprocess_exec(

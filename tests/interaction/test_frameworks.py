@@ -1,4 +1,4 @@
-"""The programs that are set beside those of other frameworks."""
+"""The programs that are compared with those of other frameworks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def test_no_framework_has_a_shorter_program_for_a_task() -> None:
         assert lines("hubbub", task) <= min(others), task
 
 
-async def test_the_programs_print_their_answers() -> None:
+async def test_the_compared_programs_print_the_expected_answers() -> None:
     for task in TASKS:
         program = HERE / "hubbub" / f"{task}.py"
         async with ModelServer(script("hubbub", task)) as model:
-            said = await printed(program, model, folder=HERE, typed=INPUT)
-        assert said[-1].endswith(PRINTED[task])
+            output = await printed(program, model, folder=HERE, typed=INPUT)
+        assert output[-1].endswith(PRINTED[task])

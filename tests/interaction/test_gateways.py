@@ -1,4 +1,4 @@
-"""A gateway in front of a hub: what its peers notice of the hub's comings and goings."""
+"""A gateway in front of a hub: what its clients notice when the hub moves to another owner."""
 
 from __future__ import annotations
 
@@ -36,18 +36,22 @@ async def cut(network: Network) -> None:
     uplink.link.cut()
 
 
-async def taken(network: Network) -> None:
-    """The hub has taken a call, the first one."""
-    await eventually(lambda: network.hub.kernel.metrics.calls == 1)
+async def commit_waits(store: MoodyStore) -> None:
+    """The hub has accepted a call, whose commit waits at the closed gate."""
+    async with soon():
+        await store.waiting.wait()
 
 
 async def moved(peer: Peer) -> None:
+    """The peer was notified that its hub moves, and that it has moved."""
     for state in ("moving", "moved"):
         assert (await peer.signal("moving"))["data"] == {"state": state}
 
 
 @pytest.mark.behaviour("R-16")
-async def test_who_has_joined_stays_and_misses_nothing(gateway: Network) -> None:
+async def test_connected_clients_stay_and_miss_nothing_when_the_hub_moves(
+    gateway: Network,
+) -> None:
     ann, bob = await gateway.join("ann"), await gateway.join("bob")
     await ann.say("bob", "before")
     await cut(gateway)
@@ -60,13 +64,13 @@ async def test_who_has_joined_stays_and_misses_nothing(gateway: Network) -> None
 
 
 @pytest.mark.parametrize("cid", [None, "mine"])
-async def test_a_call_that_was_not_answered_is_asked_again_and_done_once(
+async def test_an_unanswered_call_is_repeated_at_the_next_owner_and_done_once(
     gateway: Network, moody: MoodyStore, cid: str | None
 ) -> None:
     ann, bob = await gateway.join("ann"), await gateway.join("bob")
     moody.gate.clear()
     ref = await ann.post("send_text_message", cid=cid, to="bob", text="once")
-    await taken(gateway)
+    await commit_waits(moody)
     await cut(gateway)
     await ann.signal("moving")
     moody.gate.set()
@@ -74,13 +78,13 @@ async def test_a_call_that_was_not_answered_is_asked_again_and_done_once(
     assert await bob.take_texts(1) == ["once"]
 
 
-async def test_what_an_owner_without_its_store_was_asked_is_asked_of_the_next(
+async def test_a_call_to_an_owner_that_lost_its_store_goes_to_the_next_owner(
     gateway: Network, moody: MoodyStore
 ) -> None:
     ann, bob = await gateway.join("ann"), await gateway.join("bob")
     moody.gate.clear()
     ref = await ann.post("send_text_message", to="bob", text="once")
-    await taken(gateway)
+    await commit_waits(moody)
     gateway.hub.gateway.leaving()
     moody.failing = 1
     moody.gate.set()
@@ -92,38 +96,38 @@ async def test_what_an_owner_without_its_store_was_asked_is_asked_of_the_next(
 
 
 class SlowPages(MoodyStore):
-    """Pages of events are read when the test says so."""
+    """A store whose pages of events are read when the test says so."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked_page, self.page = asyncio.Event(), asyncio.Event()
+        self.page_requested, self.page_released = asyncio.Event(), asyncio.Event()
 
     async def events(
         self, participant: str, after: int, upto: int, limit: int, own: bool
     ) -> Sequence[StoredEvent]:
-        self.asked_page.set()
-        await self.page.wait()
+        self.page_requested.set()
+        await self.page_released.wait()
         return await super().events(participant, after, upto, limit, own)
 
 
-async def test_a_page_that_was_being_read_when_the_link_broke_is_read_again() -> None:
+async def test_a_page_read_that_a_broken_link_interrupts_is_repeated() -> None:
     store = SlowPages()
     async with GATEWAYS.start(CHANNELS, store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         await bob.close()
         await network.gone("bob")
-        said = [str(n) for n in range(3)]
-        for text in said:
+        texts = [str(n) for n in range(3)]
+        for text in texts:
             await ann.say("bob", text)
         back = await network.join("bob")
         async with soon():
-            await store.asked_page.wait()
+            await store.page_requested.wait()
         await cut(network)
-        store.page.set()
-        assert await back.take_texts(3) == said
+        store.page_released.set()
+        assert await back.take_texts(3) == texts
 
 
-async def test_a_call_that_refuses_a_cid_is_not_repeated(
+async def test_a_call_that_refuses_a_cid_closes_its_connection_instead_of_repeating(
     gateway: Network, moody: MoodyStore
 ) -> None:
     ann = await gateway.join("ann")
@@ -131,13 +135,13 @@ async def test_a_call_that_refuses_a_cid_is_not_repeated(
     moody.gate.clear()
     args = {"to": "bob", "text": "perhaps"}
     await ann.send(op="call", ref="r", name="send_text_message", args=args, cid=None)
-    await taken(gateway)
+    await commit_waits(moody)
     await cut(gateway)
     assert await ann.closed() == 4004
     moody.gate.set()
 
 
-async def test_calls_keep_their_order_over_a_move(gateway: Network) -> None:
+async def test_calls_keep_their_order_across_moves(gateway: Network) -> None:
     ann, bob = await gateway.join("ann"), await gateway.join("bob")
     refs = []
     for n in range(30):
@@ -150,7 +154,7 @@ async def test_calls_keep_their_order_over_a_move(gateway: Network) -> None:
     assert await bob.take_texts(30) == [str(n) for n in range(30)]
 
 
-async def test_the_token_is_looked_at_again_with_each_owner() -> None:
+async def test_each_new_owner_checks_the_tokens_of_connected_clients() -> None:
     file = config(network={"auth": "tokens"}, humans={"ann": {"roles": ["owner"]}, "bob": {}})
     async with GATEWAYS.start(file) as network:
         admission = network.hub.gateway.admission
@@ -161,7 +165,7 @@ async def test_the_token_is_looked_at_again_with_each_owner() -> None:
         assert await bob.closed() == 4500
 
 
-async def test_who_leaves_while_there_is_no_owner_is_told_to_be_absent(
+async def test_a_client_that_leaves_while_there_is_no_owner_is_reported_offline(
     gateway: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owner, "BACK_WITHIN_S", 0.1)
@@ -174,7 +178,9 @@ async def test_who_leaves_while_there_is_no_owner_is_told_to_be_absent(
         pass
 
 
-async def test_an_agent_has_one_socket_wherever_it_is(gateway: Network) -> None:
+async def test_a_new_socket_of_an_agent_replaces_the_old_one_before_and_after_a_move(
+    gateway: Network,
+) -> None:
     first = await gateway.join("bob", "agent")
     second = await gateway.join("bob", "agent")
     assert await first.closed() == 4503
@@ -185,7 +191,7 @@ async def test_an_agent_has_one_socket_wherever_it_is(gateway: Network) -> None:
     await third.call("list_channels")
 
 
-async def test_a_window_of_unacknowledged_events_is_kept_over_a_move() -> None:
+async def test_the_window_of_unacknowledged_events_survives_a_move() -> None:
     file = config(network={"limits": {"unacknowledged": 4}})
     async with GATEWAYS.start(file) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
@@ -199,7 +205,9 @@ async def test_a_window_of_unacknowledged_events_is_kept_over_a_move() -> None:
         assert await bob.take_texts(4) == ["4", "5", "6", "7"]
 
 
-async def test_members_of_a_channel_are_those_of_now(gateway: Network) -> None:
+async def test_a_channel_message_reaches_the_current_members_through_a_gateway(
+    gateway: Network,
+) -> None:
     ann, bob = await gateway.join("ann"), await gateway.join("bob")
     await bob.call("leave_channel", channel="general")
     await ann.call("post_to_channel", channel="general", text="without bob")
@@ -208,7 +216,7 @@ async def test_members_of_a_channel_are_those_of_now(gateway: Network) -> None:
     assert await bob.take_texts(1) == ["with bob"]
 
 
-async def test_a_peer_reads_what_is_wrong_with_its_frames(gateway: Network) -> None:
+async def test_a_gateway_reports_invalid_frames_and_calls(gateway: Network) -> None:
     ann = await gateway.join("ann")
     await ann.send_raw(b"nonsense")
     assert (await ann.expect("error"))["code"] == "bad_frame"
@@ -219,17 +227,18 @@ async def test_a_peer_reads_what_is_wrong_with_its_frames(gateway: Network) -> N
     assert (await stranger.expect("error"))["code"] == "not_identified"
 
 
-async def test_a_gateway_says_why_a_hub_does_not_want_it() -> None:
+async def test_a_gateway_reports_why_a_hub_refuses_it() -> None:
     async with LocalNetwork(config(), sockets=True) as plain:
         assert "set `gateway_token`" in await _refused(plain.url, "a token of sixteen")
     async with LocalNetwork(config(), gateway=True) as network:
         assert network.uplink is not None
         host, port = network.uplink.owner or ("", 0)
-        said = await _refused(f"ws://{host}:{port}", "another one of sixteen")
-    assert "does not accept this gateway's token" in said
+        refusal = await _refused(f"ws://{host}:{port}", "another one of sixteen")
+    assert "does not accept this gateway's token" in refusal
 
 
 async def _refused(url: str, token: str) -> str:
+    """The error of a gateway that connects to a hub."""
     host, _, port = url.removeprefix("ws://").rpartition(":")
     holder = SessionHolder(asyncio.get_running_loop().time, lambda work: work.close())
     async with soon():

@@ -1,4 +1,4 @@
-"""What adapters for other frameworks share, without any of these."""
+"""The common part of adapters for other frameworks, without any framework."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hubbub.client import Client, WebSocketTransport
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError
 from hubbub.protocol.frames import Event, Signal
+from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Channels
 from tests.interaction.peers import soon
 
@@ -24,8 +25,17 @@ class Seven(GuestAgent):
         return "Seven."
 
 
+async def answer_of(client: Client, agent: str) -> Message:
+    """The next message that the agent sends to the client."""
+    return await anext(
+        item.message
+        async for item in client.events()
+        if isinstance(item, Event) and item.message.sender_id == agent
+    )
+
+
 @pytest.mark.behaviour("I-24")
-async def test_it_joins_by_its_own_token_and_by_no_other() -> None:
+async def test_a_guest_agent_can_join_only_with_its_own_token() -> None:
     async with Network(people=["ann"], auth="tokens") as net, soon():
         url = await net.serve(page=False)
         for token in (None, "hub_other"):
@@ -39,40 +49,30 @@ async def test_it_joins_by_its_own_token_and_by_no_other() -> None:
             if isinstance(item, Signal) and item.type == "presence" and "clerk" in str(item):
                 break
         await ann.call("send_text_message", to="clerk", text="how much?")
-        answer = await anext(
-            each.message
-            async for each in ann.events()
-            if isinstance(each, Event) and each.message.sender_id == "clerk"
-        )
+        answer = await answer_of(ann, "clerk")
         serving.cancel()
         await asyncio.wait({serving})
     assert answer.text == "Seven."
 
 
 class Tidy(GuestAgent):
-    """Makes a channel, and answers with what came of that."""
+    """Creates a channel, and answers with the result."""
 
     async def run(self, turn: GuestTurn) -> str:
         return await turn.call("create_channel", {"name": "tidy"})
 
 
 @pytest.mark.behaviour("I-24")
-async def test_a_call_that_needs_a_persons_word_is_refused_and_its_model_is_told_so() -> None:
-    config, tidy = (
-        AgentConfig(permission_mode="ask"),
-        Tidy("clerk", network_tools=["create_channel"]),
-    )
+async def test_a_call_that_needs_approval_is_refused_with_an_error_for_the_model() -> None:
+    config = AgentConfig(permission_mode="ask")
+    tidy = Tidy("clerk", network_tools=["create_channel"])
     async with Network(people=["ann"]) as net, soon():
         ann = await net.join("ann")
         transport = WebSocketTransport(await net.serve(page=False))
         async with Client(transport, "clerk", "agent", turns=True) as clerk:
             serving = asyncio.create_task(run_python_agent(tidy, clerk, config))
             await ann.call("send_text_message", to="clerk", text="tidy up")
-            answer = await anext(
-                each.message
-                async for each in ann.events()
-                if isinstance(each, Event) and each.message.sender_id == "clerk"
-            )
+            answer = await answer_of(ann, "clerk")
             serving.cancel()
             await asyncio.wait({serving})
         assert "needs_approval" in answer.text
@@ -80,46 +80,40 @@ async def test_a_call_that_needs_a_persons_word_is_refused_and_its_model_is_told
 
 
 @pytest.mark.behaviour("I-24")
-async def test_a_thread_of_a_framework_ends_with_what_it_tells_after_its_turn() -> None:
-    told, ends = asyncio.Event(), list[str]()
+async def test_each_wait_of_a_worker_thread_exits_after_its_turn_was_cancelled() -> None:
+    waiting, exits = asyncio.Event(), Future[list[str]]()
 
-    async def tell() -> str:
-        told.set()
-        await asyncio.get_running_loop().create_future()
-        return "never"
+    async def block() -> object:
+        waiting.set()
+        return await asyncio.get_running_loop().create_future()
 
     async def work() -> None:
         async with WorkerThreads() as threads:
 
             def blocking() -> None:
-                try:
-                    threads.wait(tell())
-                except SystemExit:
-                    ends.append("first")
-                try:
-                    threads.wait(tell())
-                except SystemExit:
-                    ends.append("second")
-                    over.set()
+                caught = []
+                for wait in ("first", "second"):
+                    try:
+                        threads.wait(block())
+                    except SystemExit:
+                        caught.append(wait)
+                exits.set_result(caught)
 
             await threads.run(blocking)
 
-    loop = asyncio.get_running_loop()
-    over = _FromThread(loop)
     async with soon():
         turn = asyncio.create_task(work())
-        await told.wait()
+        await waiting.wait()
         turn.cancel()
         await asyncio.wait({turn})
-        await over.wait()
-    assert ends == ["first", "second"]
+        assert await asyncio.wrap_future(exits) == ["first", "second"]
 
 
 @pytest.mark.behaviour("I-24")
-def test_a_thread_that_outlives_the_program_of_its_turn_ends_with_what_it_tells() -> None:
+def test_a_worker_thread_that_outlives_the_event_loop_exits_at_its_next_wait() -> None:
     began, released, ended = threading.Event(), threading.Event(), Future[str]()
 
-    async def tell() -> str:
+    async def never() -> str:
         return "never"
 
     async def work() -> None:
@@ -129,9 +123,9 @@ def test_a_thread_that_outlives_the_program_of_its_turn_ends_with_what_it_tells(
                 began.set()
                 released.wait()
                 try:
-                    threads.wait(tell())
+                    threads.wait(never())
                 except SystemExit:
-                    ended.set_result("quietly")
+                    ended.set_result("exited")
 
             running = asyncio.create_task(threads.run(late))
             await asyncio.to_thread(began.wait)
@@ -139,17 +133,4 @@ def test_a_thread_that_outlives_the_program_of_its_turn_ends_with_what_it_tells(
 
     asyncio.run(work())
     released.set()
-    assert ended.result(10) == "quietly"
-
-
-class _FromThread:
-    """An event that a thread sets."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop):
-        self._loop, self._event = loop, asyncio.Event()
-
-    def set(self) -> None:
-        self._loop.call_soon_threadsafe(self._event.set)
-
-    async def wait(self) -> None:
-        await self._event.wait()
+    assert ended.result(10) == "exited"

@@ -1,4 +1,4 @@
-"""HTTP as the doors speak it: connections that go on, and requests that are none."""
+"""The HTTP server of the APIs: persistent connections and invalid requests."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from tests.interaction.peers import soon
 
 
-async def told(exchange: Exchange) -> None:
-    """Answers with what was sent: whole, in pieces, or not at all."""
+async def respond(exchange: Exchange) -> None:
+    """Answers with the request's body: whole, in pieces, or not at all."""
     try:
         exchange.check()
         body, seen = await exchange.body(1_000_000), exchange.header("x-one")
@@ -38,14 +38,11 @@ class Peer:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         self.reader, self.writer = reader, writer
 
-    async def asks(self, *parts: bytes) -> tuple[int, bytes]:
-        """Status and body of the answer to what is sent in these parts."""
+    async def request(self, *parts: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer to a request sent in these parts."""
         for part in parts:
             self.writer.write(part)
             await self.writer.drain()
-        return await self.answer()
-
-    async def answer(self) -> tuple[int, bytes]:
         async with soon():
             head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
             if "transfer-encoding: chunked" in head:
@@ -75,8 +72,6 @@ async def peer(port: int) -> AsyncIterator[Peer]:
 
 
 class Echo(Agent):
-    """Says what it hears."""
-
     async def on_direct(self, message: Message) -> str:
         return message.text
 
@@ -87,30 +82,28 @@ def post(path: str, body: bytes = b"", *more: str) -> bytes:
 
 
 @pytest.mark.behaviour("I-20")
-async def test_one_connection_carries_requests_for_the_door_and_then_one_for_the_hub() -> None:
-    asked = json.dumps({"model": "echo", "messages": [{"role": "user", "content": "hi"}]})
-    ask = post("/v1/chat/completions", asked.encode(), "Authorization: Bearer ann")
+async def test_a_connection_carries_many_api_requests_and_closes_after_one_to_the_hub() -> None:
+    question = {"model": "echo", "messages": [{"role": "user", "content": "hi"}]}
+    chat = post("/v1/chat/completions", json.dumps(question).encode(), "Authorization: Bearer ann")
     async with AsyncExitStack() as stack:
         async with Network(Echo(), openai=True) as net:
             port = int((await net.serve(page=False)).rpartition(":")[2])
-            there, idle = [await stack.enter_async_context(peer(port)) for _ in range(2)]
-            for parts in ((ask,), (ask[:30], ask[30:])):
-                status, body = await there.asks(*parts)
+            busy, idle = [await stack.enter_async_context(peer(port)) for _ in range(2)]
+            for parts in ((chat,), (chat[:30], chat[30:])):
+                status, body = await busy.request(*parts)
                 assert status == 200
                 assert json.loads(body)["choices"][0]["message"]["content"] == "hi"
-                assert (await there.asks(post("/v1/nowhere")))[0] == 404
-            assert await there.asks(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") == (
-                200,
-                b"ok\n",
-            )
-            assert await there.ended(), "the hub's own answer is the last"
-            assert (await idle.asks(ask))[0] == 200
-        assert await idle.ended(), "a network that ends closes those that wait"
+                assert (await busy.request(post("/v1/nowhere")))[0] == 404
+            health = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+            assert await busy.request(health) == (200, b"ok\n")
+            assert await busy.ended(), "the hub's own answer is the last"
+            assert (await idle.request(chat))[0] == 200
+        assert await idle.ended(), "a network that ends closes its idle connections"
 
 
 @asynccontextmanager
 async def served(**limits: float) -> AsyncIterator[int]:
-    server = HttpServer(told, **limits)  # type: ignore[arg-type]  # seconds, and a number
+    server = HttpServer(respond, **limits)  # type: ignore[arg-type]  # seconds, and a number
     loop = asyncio.get_running_loop()
     listening = await loop.create_server(server.protocol, "127.0.0.1", 0)
     try:
@@ -121,7 +114,7 @@ async def served(**limits: float) -> AsyncIterator[int]:
 
 
 @pytest.mark.behaviour("I-20")
-async def test_requests_in_any_parts_are_answered_and_what_is_none_is_said_so() -> None:
+async def test_requests_are_answered_however_split_and_invalid_ones_get_an_error() -> None:
     chunked = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
     whole = post("/", b"hello", "X-One: \t1 ")
     trailing = chunked[:-2] + b"X-One: 1\r\n\r\n0\r\nX-One: 2\r\n\r\n"
@@ -144,31 +137,31 @@ async def test_requests_in_any_parts_are_answered_and_what_is_none_is_said_so() 
     ]  # fmt: skip
     async with served() as port:
         for parts, status, body in cases:
-            async with peer(port) as there:
-                found = await there.asks(*parts)
-                assert found[0] == status, (parts[0][:80], found)
-                assert found[1] == body or status >= 400, parts[0][:80]
-                assert await there.ended()
+            async with peer(port) as client:
+                answer = await client.request(*parts)
+                assert answer[0] == status, (parts[0][:80], answer)
+                assert answer[1] == body or status >= 400, parts[0][:80]
+                assert await client.ended()
 
 
 @pytest.mark.behaviour("I-20")
-async def test_who_is_late_is_told_and_who_leaves_or_is_one_too_many_harms_nobody() -> None:
+async def test_slow_disconnected_and_excess_clients_do_not_affect_others() -> None:
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
     async with served(request_s=0.0) as port:
         for parts in ((), (b"POST",), (head, b"x")):
-            async with peer(port) as there:
-                assert (await there.asks(*parts))[0] == 408, parts
-                assert await there.ended()
+            async with peer(port) as slow:
+                assert (await slow.request(*parts))[0] == 408, parts
+                assert await slow.ended()
     async with served(most=1) as port:
         async with peer(port) as first:
             first.writer.write(head)
             async with peer(port) as second:
-                assert (await second.asks(head))[0] == 503
+                assert (await second.request(head))[0] == 503
                 assert await second.ended()
-            assert await first.asks(b"123456789") == (200, b"123456789")
+            assert await first.request(b"123456789") == (200, b"123456789")
         async with peer(port) as gone:
             gone.writer.write(head)
             gone.writer.write_eof()
             assert await gone.ended()
         async with peer(port) as after:
-            assert (await after.asks(head, b"123456789"))[0] == 200
+            assert (await after.request(head, b"123456789"))[0] == 200
