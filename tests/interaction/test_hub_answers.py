@@ -1,4 +1,4 @@
-"""What a sender learns: how much waits where it has spoken, and what became of what it said."""
+"""What a sender learns: how much is queued at each agent, and what became of its message."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ async def end(peer: Peer, turn: str, outcome: str = "finished") -> None:
 
 
 async def receipt(peer: Peer, message: Any, *keys: str) -> list[Any]:
-    """What the receipt of bob tells under these keys."""
+    """These values of bob's receipt for a message."""
     answer = await peer.call("read_receipts", id=message["id"])
-    found = next(r for r in answer["receipts"] if r["participant"] == "bob")
-    return [found.get(key) for key in keys]
+    receipt = next(r for r in answer["receipts"] if r["participant"] == "bob")
+    return [receipt.get(key) for key in keys]
+
+
+async def only_turn(peer: Peer) -> Any:
+    (turn,) = (await peer.call("list_turns"))["turns"]
+    return turn
 
 
 async def pair(network: Network) -> tuple[Peer, Peer]:
@@ -36,7 +41,7 @@ async def pair(network: Network) -> tuple[Peer, Peer]:
 
 
 @pytest.mark.behaviour("H-101")
-async def test_who_speaks_learns_how_much_waits_at_each_agent(network: Network) -> None:
+async def test_a_sender_learns_how_many_messages_are_queued_at_each_agent(network: Network) -> None:
     ann, bob = await pair(network)
     first = await ann.say("bob", "one")
     assert first["queued"] == {"bob": 1}
@@ -47,39 +52,37 @@ async def test_who_speaks_learns_how_much_waits_at_each_agent(network: Network) 
     step = {"n": 1, "steered": [{"message": "m3", "text": "three"}]}
     await bob.call("record_step", turn="bob-m1", step=step)
     await end(bob, "bob-m1")
-    assert (await ann.say("bob", "four"))["queued"] == {"bob": 1}, "what was let in is gone too"
+    assert (await ann.say("bob", "four"))["queued"] == {"bob": 1}, "the steered one counts no more"
     assert "queued" not in await bob.say("ann", "people have no queue")
     cy = await network.join("cy", "agent")
-    told = await ann.call("post_to_channel", channel="desk", text="@bob and @cy")
-    assert told["queued"] == {"bob": 2, "cy": 1}
+    posted = await ann.call("post_to_channel", channel="desk", text="@bob and @cy")
+    assert posted["queued"] == {"bob": 2, "cy": 1}
     await cy.event()
-    await cy.ack(told["seq"])
+    await cy.ack(posted["seq"])
     await cy.sync()
     network.hub.gateway.cursors.flush()
     await network.quiet()
     again = await ann.say("cy", "two")
-    assert again["queued"] == {"cy": 1}, "without turns, what is acknowledged is dealt with"
+    assert again["queued"] == {"cy": 1}, "without turns, an acknowledgement empties the queue"
 
 
 @pytest.mark.behaviour("H-101")
-async def test_a_turn_that_waits_for_a_person_names_the_approval_and_keeps_nobody_waiting(
+async def test_a_turn_that_waits_for_approval_names_it_and_does_not_count_as_queued(
     network: Network,
 ) -> None:
     ann, bob = await pair(network)
     await ann.say("bob", "pay")
     await begin(bob, "bob-m1", "m1")
-    asked: dict[str, Any] = {"turn": "bob-m1", "call": "1:a", "tool": "pay", "arguments": {}}
-    approval = await bob.call("request_approval", **asked)
+    pay: dict[str, Any] = {"turn": "bob-m1", "call": "1:a", "tool": "pay", "arguments": {}}
+    approval = await bob.call("request_approval", **pay)
     assert (await ann.say("bob", "two"))["queued"] == {"bob": 1}
-    (told,) = (await ann.call("list_turns"))["turns"]
-    assert told["waits_for"] == [approval["id"]]
+    assert (await only_turn(ann))["waits_for"] == [approval["id"]]
     await ann.call("approve", id=approval["id"])
     assert (await ann.say("bob", "three"))["queued"] == {"bob": 3}, "it works again"
-    (told,) = (await ann.call("list_turns"))["turns"]
-    assert not told.get("waits_for")
+    assert not (await only_turn(ann)).get("waits_for")
 
 
-async def test_what_waited_before_the_hub_stopped_waits_still(
+async def test_queued_messages_still_count_after_a_restart(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path}/log.db"
@@ -96,7 +99,9 @@ async def test_what_waited_before_the_hub_stopped_waits_still(
 
 
 @pytest.mark.behaviour("H-103")
-async def test_a_sender_learns_whom_a_limit_or_a_stop_kept_asleep(in_memory: Networks) -> None:
+async def test_a_sender_learns_which_agents_a_limit_or_stop_did_not_wake(
+    in_memory: Networks,
+) -> None:
     async with in_memory.start(config(network={"budgets": {"hops": 1}})) as network:
         ann = await network.join("ann")
         bob, cy = [await network.join(name, "agent") for name in ("bob", "cy")]
@@ -105,7 +110,7 @@ async def test_a_sender_learns_whom_a_limit_or_a_stop_kept_asleep(in_memory: Net
         last = await bob.call("send_text_message", to="cy", text="on", cause="m1")
         assert last["not_woken"] == {"cy": "hop_limit"}
         assert "queued" not in last
-        assert (await cy.event())["message"]["content"] == "on", "it arrives all the same"
+        assert (await cy.event())["message"]["content"] == "on", "it is delivered anyway"
         await ann.call("stop", scope="agent", target="bob")
         sent = await ann.say("bob", "are you there?")
         assert sent["not_woken"] == {"bob": "stopped"}
@@ -116,7 +121,7 @@ async def test_a_sender_learns_whom_a_limit_or_a_stop_kept_asleep(in_memory: Net
 
 
 @pytest.mark.behaviour("H-102")
-async def test_a_receipt_tells_when_a_message_was_in_a_prompt_and_how_it_was_answered(
+async def test_a_receipt_shows_the_step_that_read_a_message_and_how_it_was_answered(
     network: Network,
 ) -> None:
     ann, bob = await pair(network)
@@ -130,8 +135,8 @@ async def test_a_receipt_tells_when_a_message_was_in_a_prompt_and_how_it_was_ans
     await bob.call("send_text_message", to="ann", text="done", cause="bob-m1")
     await end(bob, "bob-m1")
     for message, n in ((first, 1), (later, 2)):
-        told = await receipt(ann, message, "turn", "step", "answer", "outcome")
-        assert told == ["bob-m1", n, "answered", "finished"]
+        values = await receipt(ann, message, "turn", "step", "answer", "outcome")
+        assert values == ["bob-m1", n, "answered", "finished"]
     silent = await ann.say("bob", "three")
     await begin(bob, "bob-m4", "m4")
     await end(bob, "bob-m4", "model_error")
@@ -146,7 +151,7 @@ async def test_a_receipt_tells_when_a_message_was_in_a_prompt_and_how_it_was_ans
     assert await receipt(ann, {"id": f"m{seq}"}, "answer") == ["declined"]
 
 
-async def test_an_end_that_comes_before_its_beginning_is_refused_and_may_come_again(
+async def test_the_end_of_a_turn_that_has_not_begun_is_refused_and_can_be_repeated(
     network: Network,
 ) -> None:
     ann, bob = await pair(network)
@@ -155,24 +160,21 @@ async def test_an_end_that_comes_before_its_beginning_is_refused_and_may_come_ag
     await begin(bob, "bob-m1", "m1")
     assert (await bob.answer(first))["code"] == "unknown_turn"
     await end(bob, "bob-m1")
-    (told,) = (await ann.call("list_turns"))["turns"]
-    assert told["outcome"] == "finished"
+    assert (await only_turn(ann))["outcome"] == "finished"
 
 
-async def test_who_speaks_is_answered_with_the_message_as_the_log_has_it(
-    in_memory: Networks,
-) -> None:
+async def test_a_sender_gets_its_message_back_as_it_was_stored(in_memory: Networks) -> None:
     key = "sk-proj-abcdefghijklmnop1234567890"
     mods = [Moderation(ModerationConfig())]
     async with in_memory.start(NETWORK, mods=mods) as network:
         ann, bob = await pair(network)
-        for said in (
-            {"to": "bob", "text": "plain"},
-            {"to": "bob", "text": f"my key is {key}", "mentions": ["bob"]},
+        for draft in (
+            {"cid": "c1", "to": "bob", "text": "plain"},
+            {"cid": "c2", "to": "bob", "text": f"my key is {key}", "mentions": ["bob"]},
         ):
-            sent = await ann.call("send_text_message", cid=f"c{said['text'][:2]}", **said)
+            sent = await ann.call("send_text_message", **draft)
             event = await bob.event()
             assert sent["message"] == event["message"]
             assert key not in str(sent)
-            again = await ann.call("send_text_message", cid=f"c{said['text'][:2]}", **said)
-            assert again["message"] == sent["message"], "and so is who repeats it"
+            again = await ann.call("send_text_message", **draft)
+            assert again["message"] == sent["message"], "also for a repetition"

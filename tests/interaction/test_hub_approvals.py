@@ -35,14 +35,23 @@ async def ask(agent: Peer, turn: str, call: str = "1.c1", **more: Any) -> Any:
 
 
 async def state(peer: Peer, id: str) -> str:
-    found: str = (await peer.call("read_approval", id=id))["state"]
-    return found
+    return str((await peer.call("read_approval", id=id))["state"])
 
 
 async def signalled(peer: Peer) -> Frame:
-    """What the next signal says of an approval."""
+    """The approval in the next signal."""
     data: Frame = (await peer.signal("approval"))["data"]
     return data
+
+
+async def hold_second_commit(store: MoodyStore) -> None:
+    """Let the commit at the closed gate pass, and wait until another one is there."""
+    async with soon():
+        await store.waiting.wait()
+        store.waiting.clear()
+        store.gate.set()
+        store.gate.clear()
+        await store.waiting.wait()
 
 
 def people(**approvals: Any) -> NetworkFile:
@@ -53,8 +62,8 @@ def people(**approvals: Any) -> NetworkFile:
     return config(network=network, humans=humans, agents=agents)
 
 
-async def at_bobs_work(network: Network) -> tuple[Peer, str]:
-    """The agent in the middle of a turn that bob has asked for, who is gone since."""
+async def working_for_bob(network: Network) -> tuple[Peer, str]:
+    """An agent in the middle of a turn for bob, who has left."""
     bob = await let_in(network, "bob")
     calc = await let_in(network, "calc", "agent", turns=True)
     await bob.say("calc", "clean up")
@@ -65,15 +74,15 @@ async def at_bobs_work(network: Network) -> tuple[Peer, str]:
 
 
 @pytest.mark.behaviour("H-40")
-async def test_a_call_is_asked_for_approved_and_started(networks: Networks) -> None:
+async def test_a_call_is_requested_approved_and_started_once(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, turn = await at_work(network)
         asked = await ask(calc, turn)
         assert (asked["state"], asked["may_decide"]) == ("pending", False)
         assert asked["arguments"] == ARGUMENTS
-        told = await signalled(ann)
-        assert (told["id"], told["state"], told["may_decide"]) == (asked["id"], "pending", True)
-        assert told["schema"] == SCHEMA
+        pending = await signalled(ann)
+        assert (pending["id"], pending["state"]) == (asked["id"], "pending")
+        assert (pending["may_decide"], pending["schema"]) == (True, SCHEMA)
         approved = await ann.call("approve", id=asked["id"], hash=asked["hash"][:12], reason="ok")
         assert (approved["state"], approved["decided_by"]) == ("approved", "ann")
         assert [(await signalled(calc))["state"] for _ in "12"] == ["pending", "approved"]
@@ -81,37 +90,36 @@ async def test_a_call_is_asked_for_approved_and_started(networks: Networks) -> N
         assert (started["state"], started["final"]) == ("started", ARGUMENTS)
         assert approved["decided_at"] <= started["started_at"]
         assert (await calc.ask("start_approved", id=asked["id"]))["code"] == "not_pending"
-        stands = await ask(calc, turn)
-        found = stands["state"], stands["decided_by"], stands["verdict"]
-        assert found == ("started", "ann", "ok")
-        offered = {op["name"]: op["tool"] for op in calc.ready["operations"]}
-        names = ["request_approval", "approve", "deny", "start_approved", "list_approvals"]
-        assert [offered[name] for name in names] == [False] * 5, "none of it is for models"
+        again = await ask(calc, turn)
+        assert (again["state"], again["decided_by"], again["verdict"]) == ("started", "ann", "ok")
+        is_tool = {op["name"]: op["tool"] for op in calc.ready["operations"]}
+        for name in ("request_approval", "approve", "deny", "start_approved", "list_approvals"):
+            assert not is_tool[name], "models cannot call it"
 
 
 @pytest.mark.behaviour("H-41", "H-47")
-async def test_the_approvers_of_the_config_decide_and_nobody_else(in_memory: Networks) -> None:
+async def test_only_the_configured_approvers_can_decide(in_memory: Networks) -> None:
     async with in_memory.start(people(approvers=["cat"])) as network:
-        calc, turn = await at_bobs_work(network)
+        calc, turn = await working_for_bob(network)
         ids = [(await ask(calc, turn, f"{n}"))["id"] for n in range(4)]
         id = ids[-1]
         ann, bob, cat = [await let_in(network, name) for name in ("ann", "bob", "cat")]
-        told = [await signalled(cat) for _ in ids]
-        assert {(each["id"], each["may_decide"]) for each in told} == {(id, True) for id in ids}
+        signals = [await signalled(cat) for _ in ids]
+        assert {(each["id"], each["may_decide"]) for each in signals} == {(id, True) for id in ids}
         spy = await let_in(network, "spy", "agent")
         program = await let_in(network, "sly", "service")
         for name in ("approve", "deny"):
             for outsider in (bob, spy, program):
                 assert (await outsider.ask(name, id=id))["code"] == "unknown_approval"
-            for seen in (ann, calc):
-                error = await seen.ask(name, id=id)
+            for reader in (ann, calc):
+                error = await reader.ask(name, id=id)
                 assert error["code"] == "forbidden"
                 assert error["message"] == "only cat can decide this, never an agent"
         assert (await ann.call("read_approval", id=id))["may_decide"] is False
         read = await cat.call("read_approval", id=id)
         assert (read["may_decide"], read["approvers"]) == (True, ["cat"])
         await cat.call("deny", id=ids[0])
-        assert (await signalled(ann))["state"] == "denied", "of the change only"
+        assert (await signalled(ann))["state"] == "denied", "not of the pending state"
         for peer in (ann, cat, calc):
             page = await peer.call("list_approvals")
             assert ([each["id"] for each in page["approvals"]], page["more"]) == (ids[:0:-1], False)
@@ -129,14 +137,16 @@ async def test_the_approvers_of_the_config_decide_and_nobody_else(in_memory: Net
         assert (await cat.call("approve", id=id))["decided_by"] == "cat"
         back = await let_in(network, "calc", "agent", turns=True)
         await back.sync()
-        told = [signal["data"] for signal in back.signals if signal["type"] == "approval"]
-        assert {each["id"]: each["state"] for each in told} == {id: "approved", ids[0]: "denied"}
+        states = {
+            s["data"]["id"]: s["data"]["state"] for s in back.signals if s["type"] == "approval"
+        }
+        assert states == {id: "approved", ids[0]: "denied"}
 
 
 @pytest.mark.behaviour("H-41")
-async def test_without_approvers_owners_decide_and_never_programs(in_memory: Networks) -> None:
+async def test_without_approvers_owners_decide_but_never_programs(in_memory: Networks) -> None:
     async with in_memory.start(people()) as network:
-        calc, turn = await at_bobs_work(network)
+        calc, turn = await working_for_bob(network)
         id = (await ask(calc, turn))["id"]
         ann, cat = await let_in(network, "ann"), await let_in(network, "cat")
         assert (await cat.ask("approve", id=id))["code"] == "unknown_approval"
@@ -144,9 +154,9 @@ async def test_without_approvers_owners_decide_and_never_programs(in_memory: Net
     file = people(approvers=["cat"])
     file.agents["calc"].approvers.append("bob")
     async with in_memory.start(file) as network:
-        calc, turn = await at_bobs_work(network)
+        calc, turn = await working_for_bob(network)
         assert (await ask(calc, turn))["approvers"] == ["bob"]
-    async with in_memory.start() as network:  # in an open network too no program consents
+    async with in_memory.start() as network:  # not even in an open network
         _ann, calc, turn = await at_work(network)
         id = (await ask(calc, turn))["id"]
         spy, program = await network.join("spy", "agent"), await network.join("sly", "service")
@@ -158,29 +168,27 @@ async def test_without_approvers_owners_decide_and_never_programs(in_memory: Net
 
 
 @pytest.mark.behaviour("H-42")
-async def test_a_denied_call_is_not_started(in_memory: Networks) -> None:
+async def test_a_denied_or_pending_call_cannot_be_started(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
         id = (await ask(calc, turn))["id"]
         await ann.call("deny", id=id, reason="not today")
         assert (await signalled(calc))["state"] == "pending"
-        told = await signalled(calc)
-        assert (told["state"], told["verdict"]) == ("denied", "not today")
+        denied = await signalled(calc)
+        assert (denied["state"], denied["verdict"]) == ("denied", "not today")
         error = await calc.ask("start_approved", id=id)
         assert error["code"] == "not_pending"
         assert error["message"] == f"approval {id} is denied: ann denied it (not today)"
-        assert error["details"] == {
-            "state": "denied", "decided_by": "ann", "decided_at": told["decided_at"],
-            "verdict": "not today",
-        }  # fmt: skip
-        waits = (await ask(calc, turn, "2"))["id"]
-        error = await calc.ask("start_approved", id=waits)
-        assert error["message"] == f"approval {waits} is pending: no one has decided yet"
+        keys = ("state", "decided_by", "decided_at", "verdict")
+        assert error["details"] == {key: denied[key] for key in keys}
+        pending = (await ask(calc, turn, "2"))["id"]
+        error = await calc.ask("start_approved", id=pending)
+        assert error["message"] == f"approval {pending} is pending: no one has decided yet"
         assert (await ask(calc, turn))["state"] == "denied"
 
 
 @pytest.mark.behaviour("H-42")
-async def test_arguments_are_edited_in_their_schema_and_hashed(in_memory: Networks) -> None:
+async def test_edited_arguments_must_fit_the_schema_and_the_hash(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
         asked = await ask(calc, turn)
@@ -200,7 +208,7 @@ async def test_arguments_are_edited_in_their_schema_and_hashed(in_memory: Networ
         free = (await ask(calc, turn, "2", schema=None))["id"]
         approved = await ann.call("approve", id=free, arguments={"any": [1]})
         assert approved["final"] == {"any": [1]}
-        for schema in ({"type": 3}, {"$ref": "#"}, {"$ref": "http://h/x"}):  # which are none
+        for schema in ({"type": 3}, {"$ref": "#"}, {"$ref": "http://h/x"}):  # invalid ones
             id = (await ask(calc, turn, str(schema)[:20], schema=schema))["id"]
             error = await ann.ask("approve", id=id, arguments={"path": "x"})
             assert (error["code"], "schema" in error["message"]) == ("bad_request", True)
@@ -208,7 +216,7 @@ async def test_arguments_are_edited_in_their_schema_and_hashed(in_memory: Networ
 
 
 @pytest.mark.behaviour("H-40")
-async def test_only_a_turn_that_runs_asks_and_the_same_again(in_memory: Networks) -> None:
+async def test_only_a_running_turn_can_request_approval_once_per_call(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
         spy = await network.join("spy", "agent")
@@ -227,7 +235,7 @@ async def test_only_a_turn_that_runs_asks_and_the_same_again(in_memory: Networks
 
 
 @pytest.mark.behaviour("H-43")
-async def test_two_who_decide_at_once_decide_once(in_memory: Networks) -> None:
+async def test_two_simultaneous_decisions_count_once(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(store=store) as network:
         ann, calc, turn = await at_work(network)
@@ -249,7 +257,6 @@ async def test_two_who_decide_at_once_decide_once(in_memory: Networks) -> None:
         assert error["details"]["decided_by"] == "ann"
         started = (await calc.answer(third))["value"]
         assert started["state"] == "started"
-        # What is repeated with its cid is the same decision, and the same start.
         again = await ann.ask("approve", cid="c1", id=id)
         assert (again["value"], again["duplicate"]) == (approved, True)
         again = await calc.ask("start_approved", cid="c2", id=id)
@@ -258,7 +265,7 @@ async def test_two_who_decide_at_once_decide_once(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-44")
-async def test_what_nobody_decides_in_time_is_a_no(in_memory: Networks) -> None:
+async def test_an_approval_expires_when_no_one_decides_in_time(in_memory: Networks) -> None:
     file = config(network={"approvals": {"expire": "20ms"}})
     async with in_memory.start(file) as network:
         ann, calc, turn = await at_work(network)
@@ -271,15 +278,17 @@ async def test_what_nobody_decides_in_time_is_a_no(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-44")
-async def test_a_decision_that_comes_too_late_counts_for_nothing(in_memory: Networks) -> None:
+async def test_a_decision_after_expiry_is_refused_whatever_the_clock_was_set_to(
+    in_memory: Networks,
+) -> None:
     clock = HandClock()
     async with in_memory.start(clock=clock) as network:
         ann, calc, turn = await at_work(network)
         clock.set(3_000_000)
         asked, other = await ask(calc, turn), await ask(calc, turn, "2")
         id, expires = asked["id"], datetime.fromisoformat(asked["expires_at"])
-        assert expires.timestamp() == clock.wall + 86400, "a date is one of the time of day"
-        clock.set(-1_000_000)  # which makes the wait no longer
+        assert expires.timestamp() == clock.wall + 86400, "by the wall clock"
+        clock.set(-1_000_000)  # does not extend the wait
         clock.wall += 86399
         assert (await ann.call("approve", id=other["id"]))["state"] == "approved"
         clock.wall += 1
@@ -290,7 +299,7 @@ async def test_a_decision_that_comes_too_late_counts_for_nothing(in_memory: Netw
 
 @pytest.mark.behaviour("H-46")
 @pytest.mark.parametrize("how", ["end", "stop"])
-async def test_the_end_of_its_turn_cancels_what_waits(in_memory: Networks, how: str) -> None:
+async def test_the_end_of_a_turn_cancels_its_approvals(in_memory: Networks, how: str) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
         pending, approved = [(await ask(calc, turn, each))["id"] for each in "12"]
@@ -310,9 +319,11 @@ async def test_the_end_of_its_turn_cancels_what_waits(in_memory: Networks, how: 
 
 
 @pytest.mark.behaviour("H-47")
-async def test_one_notice_tells_those_in_the_thread_and_wakes_nobody(in_memory: Networks) -> None:
+async def test_one_notice_announces_an_approval_in_its_thread_and_wakes_no_one(
+    in_memory: Networks,
+) -> None:
     async with in_memory.start(people(approvers=["bob", "cat"])) as network:
-        calc, turn = await at_bobs_work(network)
+        calc, turn = await working_for_bob(network)
         id = (await ask(calc, turn))["id"]
         await ask(calc, turn)
         await network.quiet()
@@ -348,8 +359,8 @@ async def test_approvals_survive_a_restart_at_each_stage(
         calc = await network.join("calc", "agent", turns=True)
         assert {(await signalled(ann))["id"] for _ in "12"} == {ids["pending"], late}
         for stage, id in ids.items():
-            stands = await ask(calc, turn, stage)
-            assert (stands["id"], stands["state"]) == (id, stage)
+            again = await ask(calc, turn, stage)
+            assert (again["id"], again["state"]) == (id, stage)
             if stage == "pending":
                 await ann.call("approve", id=id)
             assert (await ann.ask("approve", id=id))["code"] == "not_pending"
@@ -367,7 +378,7 @@ async def test_approvals_survive_a_restart_at_each_stage(
 
 
 @pytest.mark.behaviour("H-48")
-async def test_a_notice_that_the_disk_refused_is_said_at_the_next_start(
+async def test_a_notice_that_could_not_be_stored_is_posted_at_the_next_start(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     url = f"sqlite:{tmp_path / 'log.db'}"
@@ -376,13 +387,8 @@ async def test_a_notice_that_the_disk_refused_is_said_at_the_next_start(
         _ann, calc, turn = await at_work(network)
         store.gate.clear()
         asked = await calc.post("request_approval", turn=turn, **CALL)
-        async with soon():
-            await store.waiting.wait()
-            store.gate.set()
-            store.gate.clear()
-            store.waiting.clear()
-            id = (await calc.answer(asked))["value"]["id"]
-            await store.waiting.wait()
+        await hold_second_commit(store)
+        id = (await calc.answer(asked))["value"]["id"]
         store.failing = 1
         store.gate.set()
         await network.quiet()
@@ -395,7 +401,7 @@ async def test_a_notice_that_the_disk_refused_is_said_at_the_next_start(
 
 
 @pytest.mark.behaviour("H-48")
-async def test_what_waits_for_a_turn_that_is_over_is_cancelled_at_the_start(
+async def test_an_approval_of_an_ended_turn_is_cancelled_at_the_next_start(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     path = f"sqlite:{tmp_path / 'log.db'}"
@@ -404,7 +410,7 @@ async def test_what_waits_for_a_turn_that_is_over_is_cancelled_at_the_start(
         id = (await ask(calc, turn))["id"]
         over = TurnEnd(id=turn, outcome="finished").model_dump_json()
         end = Change(lambda head: [TurnEnded(turn, 1.0, over)], lambda error: None)
-        network.hub.kernel.log.change(end)  # as a hub that dies right after the turn's end
+        network.hub.kernel.log.change(end)  # as if the hub died right after the turn's end
         await network.quiet()
     async with in_memory.start(store=path) as network:
         ann = await network.join("ann", latest=True)
@@ -414,7 +420,7 @@ async def test_what_waits_for_a_turn_that_is_over_is_cancelled_at_the_start(
 
 
 @pytest.mark.behaviour("H-48")
-async def test_a_disk_that_refuses_leaves_every_stage_as_it_was(in_memory: Networks) -> None:
+async def test_a_failed_commit_leaves_an_approval_in_its_stage(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(store=store) as network:
         ann, calc, turn = await at_work(network)
@@ -431,18 +437,13 @@ async def test_a_disk_that_refuses_leaves_every_stage_as_it_was(in_memory: Netwo
         store.failing = 1
         assert (await calc.ask("start_approved", id=id))["code"] == "store_unavailable"
         assert (await calc.call("start_approved", id=id))["state"] == "started"
-        # The turn ends, and only the end of what was approved in it is refused.
+        # The turn's end is stored, the cancellation of its approvals is refused.
         id, pending = [(await ask(calc, turn, call))["id"] for call in "23"]
         await ann.call("approve", id=id)
         store.gate.clear()
         ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
-        async with soon():
-            await store.waiting.wait()
-            store.gate.set()
-            store.gate.clear()
-            store.waiting.clear()
-            assert (await calc.answer(ended))["op"] == "result"
-            await store.waiting.wait()
+        await hold_second_commit(store)
+        assert (await calc.answer(ended))["op"] == "result"
         store.failing = 1
         late = await calc.post("start_approved", id=id)
         decided = await ann.post("approve", id=pending)
@@ -454,7 +455,7 @@ async def test_a_disk_that_refuses_leaves_every_stage_as_it_was(in_memory: Netwo
 
 @pytest.mark.behaviour("H-43")
 @pytest.mark.parametrize("seed", range(3))
-async def test_whatever_comes_at_once_each_call_is_decided_and_started_once(
+async def test_random_simultaneous_decisions_and_starts_each_count_once(
     in_memory: Networks, seed: int
 ) -> None:
     chance, store = random.Random(seed), MoodyStore()
@@ -480,11 +481,11 @@ async def test_whatever_comes_at_once_each_call_is_decided_and_started_once(
                 done[id].append(name)
             else:
                 assert answer["code"] in ("not_pending", "store_unavailable")
-        told = {
+        expected = {
             "pending": [],
             "approved": ["approve"],
             "denied": ["deny"],
             "started": ["approve", "start_approved"],
         }
         for id in ids:
-            assert sorted(done[id]) == told[await state(ann, id)]
+            assert sorted(done[id]) == expected[await state(ann, id)]

@@ -1,4 +1,4 @@
-"""Whoever means ill, or is careless, gets no further than its own budget, turns and threads."""
+"""A malicious or careless peer affects only its own budgets, turns and threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hubbub.network.records import Record, TurnEnded
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.turns import TurnEnd
 from tests.interaction.accounts import limited
-from tests.interaction.peers import Frame, Networks, config, soon
+from tests.interaction.peers import Frame, Networks, soon
 from tests.interaction.stop_harness import at_work, begin, beginning, notices, settled, woken
 from tests.interaction.stores import MoodyStore
 
@@ -23,16 +23,16 @@ T = TypeVar("T")
 
 
 class SlowTurns(MoodyStore):
-    """Whoever reads turns waits, while `turns_gate` is closed; all else goes on."""
+    """Reads of turns wait while `turns_gate` is closed. Everything else works."""
 
     def __init__(self, place: str = "sqlite::memory:") -> None:
         super().__init__(place)
         self.turns_gate = asyncio.Event()
         self.turns_gate.set()
         self.held = asyncio.Event()
-        """Set when somebody waits."""
+        """Set when a read waits."""
         self.passing = 0
-        """So many may pass a closed gate."""
+        """The number of reads that pass the closed gate."""
 
     async def read(self, query: Query[T]) -> T:
         if isinstance(query, TurnById) and not self.turns_gate.is_set():
@@ -44,7 +44,7 @@ class SlowTurns(MoodyStore):
 
 
 def start(agent: str, message: Frame) -> dict[str, Any]:
-    """A turn of the agent by a message, whether that has woken it or not."""
+    """A turn of the agent for a message, whether or not the message woke it."""
     thread, id = message["thread_id"], message["id"]
     return {"id": f"{agent}-{id}", "thread_id": thread, "messages": [id]}
 
@@ -53,7 +53,9 @@ CALL: dict[str, Any] = {"call": "1", "tool": "pay", "arguments": {}}
 
 
 @pytest.mark.behaviour("H-7", "H-27")
-async def test_nobody_reserves_from_or_stops_what_has_not_woken_it(in_memory: Networks) -> None:
+async def test_an_agent_gets_no_turn_or_budget_from_a_message_that_did_not_wake_it(
+    in_memory: Networks,
+) -> None:
     file = limited(tokens=100, breaker={"turns": 1, "within": 60})
     async with in_memory.start(file) as network:
         ann, eve = await network.join("ann"), await network.join("eve", "agent", turns=True)
@@ -78,7 +80,9 @@ async def test_nobody_reserves_from_or_stops_what_has_not_woken_it(in_memory: Ne
 
 
 @pytest.mark.behaviour("H-47")
-async def test_an_approval_is_announced_where_its_turn_works(in_memory: Networks) -> None:
+async def test_an_approval_is_announced_only_in_the_thread_that_woke_its_agent(
+    in_memory: Networks,
+) -> None:
     async with in_memory.start() as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         eve = await network.join("eve", "agent", turns=True)
@@ -89,11 +93,11 @@ async def test_an_approval_is_announced_where_its_turn_works(in_memory: Networks
             event = await woken(eve)
             await eve.call("begin_turn", start=beginning(event) | {"thread_id": place})
             turn = event["wake"]["turn"]
-            asked = await eve.call("request_approval", turn=turn, **CALL)
-            assert asked["thread_id"] == "dm.ann.eve"
+            approval = await eve.call("request_approval", turn=turn, **CALL)
+            assert approval["thread_id"] == "dm.ann.eve"
             assert await notices(network, bob) == []
-            (told,) = await notices(network, ann)
-            assert told["thread_id"] == "dm.ann.eve"
+            (notice,) = await notices(network, ann)
+            assert notice["thread_id"] == "dm.ann.eve"
 
 
 SCOPES = [
@@ -106,7 +110,7 @@ SCOPES = [
 
 @pytest.mark.behaviour("H-24")
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: scope["scope"])
-async def test_no_turn_begins_once_it_was_stopped_however_slow_the_disk_was(
+async def test_a_stopped_turn_cannot_begin_however_slow_the_disk_is(
     in_memory: Networks, scope: dict[str, str]
 ) -> None:
     for reads in (0, 1):
@@ -130,8 +134,8 @@ async def test_no_turn_begins_once_it_was_stopped_however_slow_the_disk_was(
 
 
 @pytest.mark.behaviour("Y-3")
-async def test_an_end_that_overtakes_its_beginning_ends_nothing(in_memory: Networks) -> None:
-    """As when a rate limit refuses the beginning for now, and lets the end pass."""
+async def test_an_end_that_overtakes_its_beginning_is_refused(in_memory: Networks) -> None:
+    """As when a rate limit delays the beginning and lets the end pass."""
     store = SlowTurns()
     async with in_memory.start(store=store) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
@@ -159,32 +163,32 @@ async def test_an_end_that_overtakes_its_beginning_ends_nothing(in_memory: Netwo
 
 @pytest.mark.behaviour("H-46")
 @pytest.mark.parametrize("scope", ["turn", "agent"])
-async def test_a_call_that_was_approved_does_not_start_while_its_turn_is_being_stopped(
+async def test_an_approved_call_cannot_start_while_its_turn_is_being_stopped(
     in_memory: Networks, scope: str
 ) -> None:
     store = MoodyStore()
     async with in_memory.start(store=store) as network:
         ann, calc, turn = await at_work(network)
-        asked = await calc.call("request_approval", turn=turn, **CALL)
-        await ann.call("approve", id=asked["id"])
+        approval = await calc.call("request_approval", turn=turn, **CALL)
+        await ann.call("approve", id=approval["id"])
         store.gate.clear()
         target = turn if scope == "turn" else "calc"
         stopping = await ann.post("stop", scope=scope, target=target)
         async with soon():
             await store.waiting.wait()
-        starting = await calc.post("start_approved", id=asked["id"])
-        await calc.call("list_stops")  # the hub has read what was sent before
+        starting = await calc.post("start_approved", id=approval["id"])
+        await calc.call("list_stops")  # the hub has read the call before it
         store.gate.set()
         await ann.answer(stopping)
         error = await calc.answer(starting)
         assert error.get("code") in ("stopped", "turn_over", "not_pending"), error
         await settled(network)
-        after = await ann.call("read_approval", id=asked["id"])
+        after = await ann.call("read_approval", id=approval["id"])
         assert after["state"] == "cancelled"
 
 
 @pytest.mark.behaviour("H-20")
-async def test_a_turn_that_has_ended_does_not_run_again(in_memory: Networks) -> None:
+async def test_an_ended_turn_cannot_begin_again(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
         await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
@@ -197,9 +201,8 @@ async def test_a_turn_that_has_ended_does_not_run_again(in_memory: Networks) -> 
 
 
 @pytest.mark.behaviour("H-55")
-async def test_waits_for_answers_are_bounded(in_memory: Networks) -> None:
-    fast = {"limits": {"calls_per_second": 10_000, "burst": 10_000}}
-    async with in_memory.start(config(network=fast)) as network:
+async def test_the_number_of_awaited_answers_is_limited(in_memory: Networks) -> None:
+    async with in_memory.start(limited()) as network:
         await network.join("ann")
         eve = await network.join("eve", "agent")
         refs = [
@@ -212,44 +215,44 @@ async def test_waits_for_answers_are_bounded(in_memory: Networks) -> None:
         assert len(network.hub.services.requests.waits.held) <= 256
 
 
-class Grim(Mod):
-    """Lets the hub say nothing, or breaks over it."""
+class RejectsNotices(Mod):
+    """Rejects the hub's own messages."""
 
-    name = "grim"
-    broken = False
+    name = "hostile"
 
     def on_message(self, draft: Draft) -> Verdict:
-        if draft.sender_kind != "system":
-            return PASS
-        if self.broken:
+        return Reject("no notices") if draft.sender_kind == "system" else PASS
+
+
+class FailsOnNotices(RejectsNotices):
+    """Raises an exception at the hub's own messages."""
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.sender_kind == "system":
             raise ValueError("broken")
-        return Reject("nothing of the hub's")
+        return PASS
 
 
-class Broken(Grim):
-    broken = True
+HOSTILE_MODS = pytest.mark.parametrize("mod", [RejectsNotices, FailsOnNotices])
 
 
-GRIM = pytest.mark.parametrize("mod", [Grim, Broken])
-
-
-@GRIM
+@HOSTILE_MODS
 @pytest.mark.behaviour("H-20", "H-25", "H-47", "H-51")
-async def test_approvals_requests_turns_and_stops_end_although_a_mod_lets_nobody_say_so(
-    in_memory: Networks, mod: type[Grim]
+async def test_approvals_stops_and_requests_work_when_a_mod_blocks_notices(
+    in_memory: Networks, mod: type[Mod]
 ) -> None:
     async with in_memory.start(mods=[mod(ModConfig())]) as network:
         ann, calc, turn = await at_work(network)
-        asked = await calc.call("request_approval", turn=turn, **CALL)
-        assert (await ann.signal("approval"))["data"]["id"] == asked["id"]
-        assert (await ann.call("approve", id=asked["id"]))["state"] == "approved"
+        approval = await calc.call("request_approval", turn=turn, **CALL)
+        assert (await ann.signal("approval"))["data"]["id"] == approval["id"]
+        assert (await ann.call("approve", id=approval["id"]))["state"] == "approved"
         await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
         await ann.say("calc", "still there?")
         turn = await begin(calc)
         assert (await ann.call("stop", scope="turn", target=turn))["turns"] == 1
-        # A verdict holds for the hub too; a defect does not keep from people what it has to say.
+        # A verdict applies to the hub too. A defect of a mod does not suppress notices.
         codes = [message["content"]["code"] for message in await notices(network, ann)]
-        assert ("stopped" in codes) if mod is Broken else codes == []
+        assert ("stopped" in codes) if mod is FailsOnNotices else codes == []
         boss = await network.join("boss", "agent", turns=True)
         first = await boss.call("delegate", to="calc", task="do")
         turn = await begin(calc)
@@ -260,26 +263,28 @@ async def test_approvals_requests_turns_and_stops_end_although_a_mod_lets_nobody
         await ann.call("stop", scope="agent", target="calc")
         await boss.call("delegate", to="calc", task="do more")
         await settled(network)
-        found = (await ann.call("list_requests", state="all"))["requests"]
-        states = [(request["state"], request["outcome"]) for request in found]
+        requests = (await ann.call("list_requests", state="all"))["requests"]
+        states = [(request["state"], request["outcome"]) for request in requests]
         assert states == [("failed", "stopped"), ("failed", "no_report")]
 
 
 @pytest.mark.behaviour("H-50")
-async def test_a_report_names_no_cause_that_never_reached_its_worker(in_memory: Networks) -> None:
+async def test_a_report_cannot_name_a_cause_that_its_worker_never_received(
+    in_memory: Networks,
+) -> None:
     async with in_memory.start() as network:
         ann, _ = await network.join("ann"), await network.join("bob")
         await ann.say("bob", "between us")
         a, b = await network.join("a", "agent"), await network.join("b", "agent")
-        asked = await a.call("delegate", to="b", task="do")
-        report = {"request": asked["id"], "status": "result", "text": "4"}
+        request = await a.call("delegate", to="b", task="do")
+        report = {"request": request["id"], "status": "result", "text": "4"}
         for cause in ("m999", "m1", "b-m999", "b-m1"):
             error = await b.ask("report", cause=cause, **report)
             assert error.get("code") == "unknown_message", error
 
 
 @pytest.mark.behaviour("H-54")
-async def test_a_report_while_a_hub_that_starts_reads_does_not_disturb_the_other_requests(
+async def test_a_report_during_the_start_of_a_hub_does_not_affect_other_requests(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     place = f"sqlite:{tmp_path / 'log.db'}"
@@ -292,7 +297,7 @@ async def test_a_report_while_a_hub_that_starts_reads_does_not_disturb_the_other
             turn = await begin(worker)
             end = TurnEnd(id=turn, outcome="finished").model_dump_json()
             ends.append(TurnEnded(turn, 1.0, end))
-        # As a hub that dies right after the turns' ends.
+        # As if the hub died right after the turns' ends.
         network.hub.kernel.log.change(Change(lambda head: ends, lambda error: None))
         await network.quiet()
     slow = SlowTurns(place)
@@ -304,23 +309,21 @@ async def test_a_report_while_a_hub_that_starts_reads_does_not_disturb_the_other
         await b.call("report", request="m1", status="result", text="late")
         slow.turns_gate.set()
         a = await network.join("a", "agent")
-        told = [(await a.event())["message"]["request"] for _ in range(2)]
-        assert [mark["kind"] for mark in told] == ["result", "failed"]
-        assert told[1] == {"id": "m2", "kind": "failed", "outcome": "no_report"}
+        assert (await a.event())["message"]["request"]["kind"] == "result"
+        failed = {"id": "m2", "kind": "failed", "outcome": "no_report"}
+        assert (await a.event())["message"]["request"] == failed
 
 
-@GRIM
+@HOSTILE_MODS
 @pytest.mark.behaviour("H-1", "H-7")
-async def test_limits_hold_although_a_mod_lets_nobody_tell_of_them(
-    in_memory: Networks, mod: type[Grim]
-) -> None:
-    held: dict[str, dict[str, Any]] = {
+async def test_limits_hold_when_a_mod_blocks_notices(in_memory: Networks, mod: type[Mod]) -> None:
+    cases: dict[str, dict[str, Any]] = {
         "budget_wakes": {"wakes": 1},
         "daily_network": {"daily": {"network": {"wakes": 1}}},
         "loop_limit": {"loop_limit": {"wakes": 1, "within": 60}},
         "budget_exhausted": {"tokens": 1},
     }
-    for code, limits in held.items():
+    for code, limits in cases.items():
         async with in_memory.start(limited(**limits), mods=[mod(ModConfig())]) as network:
             ann, calc, turn = await at_work(network)
             bot = await network.join("bot", "agent")
@@ -332,7 +335,7 @@ async def test_limits_hold_although_a_mod_lets_nobody_tell_of_them(
             await ann.say("calc", "still there?")
 
 
-async def test_no_price_is_beyond_all_sums(in_memory: Networks) -> None:
+async def test_the_sum_of_huge_costs_stays_a_number(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
         for n in range(1, 4):
@@ -341,7 +344,9 @@ async def test_no_price_is_beyond_all_sums(in_memory: Networks) -> None:
         assert isinstance(spent["total"]["usd"], float), spent
 
 
-async def test_an_answer_frees_only_who_waits_for_it(in_memory: Networks) -> None:
+async def test_only_the_asker_of_an_awaited_answer_is_exempt_from_the_loop_limit(
+    in_memory: Networks,
+) -> None:
     async with in_memory.start(limited(loop_limit={"wakes": 3, "within": 60})) as network:
         a, b, _ = [await network.join(name, "agent") for name in "abc"]
         woke = 0
@@ -352,7 +357,7 @@ async def test_an_answer_frees_only_who_waits_for_it(in_memory: Networks) -> Non
         assert woke == 3
 
 
-async def test_turns_that_never_end_are_nobody_elses_trouble(in_memory: Networks) -> None:
+async def test_turns_that_never_end_do_not_block_other_agents(in_memory: Networks) -> None:
     async with in_memory.start(limited(tokens=1000)) as network:
         network.hub.services.budgets.book._size = 2
         ann = await network.join("ann")
@@ -362,16 +367,16 @@ async def test_turns_that_never_end_are_nobody_elses_trouble(in_memory: Networks
             await begin(eve)
         good = await network.join("good", "agent", turns=True)
         sent = await ann.say("good", "go")
-        error = await good.ask("send_text_message", to="eve", text="x", cause=sent["id"])
-        assert error["op"] == "result", error
+        answer = await good.ask("send_text_message", to="eve", text="x", cause=sent["id"])
+        assert answer["op"] == "result", answer
 
 
-async def test_who_is_stopped_streams_no_words(in_memory: Networks) -> None:
+async def test_a_stopped_agent_cannot_stream_text(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, _ = await at_work(network)
         await ann.call("stop", scope="agent", target="calc")
-        words = {"type": "partial", "thread_id": "dm.ann.calc", "data": {"text": "I speak"}}
-        await calc.send(op="signal", **words)
+        partial = {"type": "partial", "thread_id": "dm.ann.calc", "data": {"text": "I speak"}}
+        await calc.send(op="signal", **partial)
         await calc.call("list_stops")
         await ann.sync()
         assert not any(signal["type"] == "partial" for signal in ann.signals)
