@@ -1,10 +1,10 @@
-"""A network in a Python program: agents are asked, and answer with texts and values."""
+"""A network in a Python program: questions to agents, and answers as text and values."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
@@ -30,6 +30,7 @@ from hubbub.agents.turn.hooks import TurnInfo
 from hubbub.client import WebSocketTransport
 from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
+from hubbub.embed.ask import Ask
 from hubbub.errors import HubbubError, UserError
 from hubbub.protocol.operations import Turns
 from hubbub.testing.model_script import AnyAnswer, Refusal, ScriptRule, When
@@ -49,7 +50,7 @@ class Refusing(BaseModel):
 
 @tool(permission="write")
 async def price_of(order: int) -> int:
-    """What an order has cost, in cents."""
+    """The price of an order in cents."""
     if order != 7:
         raise ToolFailed(f"there is no order {order}")
     return 1900
@@ -64,7 +65,15 @@ def answers(*messages: JsonValue) -> list[AnyAnswer]:
     return [says(call("finish", message=message)) for message in messages]
 
 
-async def test_an_agent_with_a_tool_is_asked_and_remembers_the_question_before() -> None:
+TEXT = "All of it, word by word."
+SLOW = ScriptedAnswer(calls=[call("finish", message=TEXT)], piece=6, chunk_delay_s=0.1)
+
+
+async def streamed(question: Ask[Any]) -> str:
+    return "".join([event.text or "" async for event in question])
+
+
+async def test_an_agent_answers_with_a_tool_and_remembers_the_conversation() -> None:
     first = [says(call("price_of", order=7)), *answers("You get 19.00 back.")]
     async with playing(*first, *answers("As I said: 19.00.")) as model:
         agent = clerk(model, tools=[price_of], price={"input": 1, "output": 2})
@@ -74,30 +83,23 @@ async def test_an_agent_with_a_tool_is_asked_and_remembers_the_question_before()
             again = await net.ask("clerk", "how much was it?")
     assert (answer.text, str(again)) == ("You get 19.00 back.", "As I said: 19.00.")
     assert question.answer is answer
-    assert [call.name for step in answer.turn.steps for call in step.calls] == [
-        "price_of",
-        "finish",
-    ]
-    assert answer.tokens == answer.turn.tokens_in + answer.turn.tokens_out > 0
-    assert answer.cost == pytest.approx(
-        (answer.turn.tokens_in + 2 * answer.turn.tokens_out) / 1_000_000
-    )
+    turn = answer.turn
+    assert [call.name for step in turn.steps for call in step.calls] == ["price_of", "finish"]
+    assert answer.tokens == turn.tokens_in + turn.tokens_out > 0
+    assert answer.cost == pytest.approx((turn.tokens_in + 2 * turn.tokens_out) / 1_000_000)
     assert "You get 19.00 back." in (again.turn.prompt or ""), "it is one conversation"
     assert model.mistakes == []
 
 
-async def test_the_events_of_a_turn_come_in_order_and_the_text_as_it_is_written() -> None:
-    slow = ScriptedAnswer(
-        calls=[call("finish", message="All of it, word by word.")], piece=6, chunk_delay_s=0.1
-    )
-    heard: list[str] = []
+async def test_a_question_streams_the_events_and_the_text_of_its_turn() -> None:
+    texts: list[str] = []
 
     class Watching(Hooks):
         async def on_text(self, turn: TurnInfo, text: str) -> None:
-            heard.append(text)
+            texts.append(text)
 
     async with (
-        playing(says(call("price_of", order=7)), slow) as model,
+        playing(says(call("price_of", order=7)), SLOW) as model,
         Network(clerk(model, tools=[price_of], stream=True, hooks=[Watching()])) as net,
     ):
         question = net.ask("clerk", "refund order 7")
@@ -109,26 +111,19 @@ async def test_the_events_of_a_turn_come_in_order_and_the_text_as_it_is_written(
     ]
     assert events[3].result is not None
     assert events[3].result.result == "1900"
-    assert question.answer.text == "All of it, word by word."
-    assert heard[-1] == question.answer.text
-    said = "".join(event.text or "" for event in events)
-    assert said
-    assert question.answer.text.startswith(said)
+    assert question.answer.text == texts[-1] == TEXT
+    text = "".join(event.text or "" for event in events)
+    assert text
+    assert TEXT.startswith(text)
 
 
-async def test_what_is_written_is_told_once_where_a_person_asks_two_at_the_same_time() -> None:
-    text = "All of it, word by word."
-    slow = ScriptedAnswer(calls=[call("finish", message=text)], piece=6, chunk_delay_s=0.1)
-
-    async def said(net: Network, agent: str) -> str:
-        return "".join([event.text or "" async for event in net.ask(agent, "hello")])
-
-    async with playing(slow, slow) as model:
-        two = [clerk(model, name, stream=True) for name in ("one", "two")]
-        async with Network(*two) as net:
-            for each in await asyncio.gather(said(net, "one"), said(net, "two")):
-                assert each
-                assert text.startswith(each)
+async def test_simultaneous_questions_each_stream_only_their_own_text() -> None:
+    async with playing(SLOW, SLOW) as model:
+        names = ("one", "two")
+        async with Network(*(clerk(model, name, stream=True) for name in names)) as net:
+            for text in await asyncio.gather(*(streamed(net.ask(to, "hello")) for to in names)):
+                assert text
+                assert TEXT.startswith(text)
 
 
 VALUES: Sequence[tuple[Any, JsonValue, object]] = [
@@ -156,20 +151,20 @@ WAYS: Mapping[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_question_may_want_a_value_of_any_type_in_every_way_of_asking(way: str) -> None:
+async def test_an_answer_can_have_any_type_in_every_dialect_and_api(way: str) -> None:
     values = VALUES if way in ("native", "strict", "json_schema") else VALUES[::2]
     async with (
-        playing(*answers(*(said for _, said, _ in values))) as model,
+        playing(*answers(*(message for _, message, _ in values))) as model,
         Network(clerk(model, tools=[], **WAYS[way])) as net,
     ):
-        got = [await net.ask("clerk", "?", output=kind) for kind, _, _ in values]
-    assert got == [wanted for _, _, wanted in values]
+        results = [await net.ask("clerk", "?", output=kind) for kind, _, _ in values]
+    assert results == [expected for _, _, expected in values]
     assert model.mistakes == []
     forms = {request.form is not None for request in model.requests}
     assert forms == {"structured_output" in WAYS[way]}
 
 
-async def test_an_endpoint_that_refuses_the_form_of_an_answer_is_asked_for_finish() -> None:
+async def test_an_endpoint_that_refuses_structured_output_gets_a_finish_tool() -> None:
     refused = Refusal(status=400, message="'response_format' of type 'json_schema' is unknown")
     async with (
         playing(refused, *answers({"order": 7, "cents": 5}, {"order": 8, "cents": 5})) as model,
@@ -179,12 +174,12 @@ async def test_an_endpoint_that_refuses_the_form_of_an_answer_is_asked_for_finis
         await question
         await net.ask("clerk", "and the next?")
     forms = [request.form is not None for request in model.requests]
-    assert forms == [True, False, False], "it is remembered"
+    assert forms == [True, False, False], "the refusal is remembered"
     notes = " ".join(question.answer.turn.steps[0].notes)
     assert "refuses the form of the answer" in notes
 
 
-async def test_what_is_no_json_of_the_form_goes_back_and_tools_are_called_beside_it() -> None:
+async def test_invalid_structured_output_is_corrected_and_tools_can_be_called_beside_it() -> None:
     prose = ScriptedAnswer(text="It is order seven.", ignore_tool_choice=True)
     async with (
         playing(
@@ -192,20 +187,17 @@ async def test_what_is_no_json_of_the_form_goes_back_and_tools_are_called_beside
         ) as model,
         Network(clerk(model, structured_output=True, output=Refund, tools=[price_of])) as net,
     ):
-        got: object = await net.ask("clerk", "which refund?")
-    assert got == Refund(order=7, cents=1)
+        refund: object = await net.ask("clerk", "which refund?")
+    assert refund == Refund(order=7, cents=1)
     assert [request.tools for request in model.requests] == [["price_of"]] * 3
     assert "JSON" in str(model.requests[2].messages[-1].content)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_the_responses_api_is_asked_as_chat_completions_are(stream: bool) -> None:
-    slow = ScriptedAnswer(
-        calls=[call("finish", message="All of it, word by word.")], piece=6, chunk_delay_s=0.1
-    )
+async def test_the_responses_api_works_like_chat_completions(stream: bool) -> None:
     first = says(call("price_of", order=7), call("price_of", order=8))
     async with (
-        playing(first, slow, Refusal(status=400, message="no")) as model,
+        playing(first, SLOW, Refusal(status=400, message="no")) as model,
         Network(
             clerk(
                 model, tools=[price_of], stream=stream, api="responses", reasoning_effort="low",
@@ -214,59 +206,53 @@ async def test_the_responses_api_is_asked_as_chat_completions_are(stream: bool) 
         ) as net,
     ):  # fmt: skip
         question = net.ask("clerk", "refund order 7")
-        said = "".join([event.text or "" async for event in question])
+        text = await streamed(question)
         with pytest.raises(NoAnswer, match="refused the request"):
             await net.ask("clerk", "again")
     answer = question.answer
-    assert answer.text == "All of it, word by word."
-    assert bool(said) is stream
-    assert answer.text.startswith(said)
-    assert [c.error for step in answer.turn.steps for c in step.calls] == [
-        None,
-        "tool_failed",
-        None,
-    ]
+    assert answer.text == TEXT
+    assert bool(text) is stream
+    assert TEXT.startswith(text)
+    errors = [call.error for step in answer.turn.steps for call in step.calls]
+    assert errors == [None, "tool_failed", None]
     assert answer.tokens > 0
     assert answer.cost
     assert model.mistakes == []
     raw = model.requests[1].raw
     kinds = [item.get("type", item.get("role")) for item in raw["input"]]  # type: ignore[union-attr]
     assert kinds == ["user", *["function_call"] * 2, *["function_call_output"] * 2]
-    assert (raw["store"], raw["reasoning"], raw["max_output_tokens"]) == (
-        False,
-        {"effort": "low"},
-        99,
-    )
+    assert (raw["store"], raw["reasoning"]) == (False, {"effort": "low"})
+    assert raw["max_output_tokens"] == 99
     assert "You handle refunds." in str(raw["instructions"])
 
 
-async def test_tools_are_strict_where_they_can_be_and_what_is_left_out_is_left_out() -> None:
-    seen: list[object] = []
+async def test_tools_are_strict_where_possible_and_null_arguments_mean_the_default() -> None:
+    notes: list[object] = []
 
     @tool
     def note(text: str, tags: list[str] | None = None, loud: bool = False) -> str:
         """Note something."""
-        seen.append((text, tags, loud))
+        notes.append((text, tags, loud))
         return "ok"
 
     @tool
-    def keep(values: dict[str, int]) -> str:
-        """Keep numbers under names of your own."""
+    def store(values: dict[str, int]) -> str:
+        """Store numbers under names of your own."""
         return "ok"
 
     written = says(call("note", text="a", tags=None, loud=None))
     async with (
         playing(written, *answers("done")) as model,
-        Network(clerk(model, tools=[note, keep], strict=True)) as net,
+        Network(clerk(model, tools=[note, store], strict=True)) as net,
     ):
         await net.ask("clerk", "note a")
-    assert seen == [("a", None, False)]
+    assert notes == [("a", None, False)]
     strict = {t.function.name: t.function.strict for t in model.requests[0].body.tools}
-    assert strict == {"note": True, "keep": False, "finish": True}
+    assert strict == {"note": True, "store": False, "finish": True}
     assert model.mistakes == [], "the server checks strict schemas as OpenAI does"
 
 
-async def test_an_answer_that_does_not_fit_goes_back_with_what_is_wrong() -> None:
+async def test_an_answer_of_the_wrong_type_is_returned_to_the_model_with_the_error() -> None:
     wrong: JsonValue = [{"order": "seven", "cents": 1900}]
     right: JsonValue = [{"order": 7, "cents": 1900}]
     silent = says(call("finish", reason="no idea"))
@@ -274,14 +260,14 @@ async def test_an_answer_that_does_not_fit_goes_back_with_what_is_wrong() -> Non
         playing(silent, *answers(wrong, right)) as model,
         Network(clerk(model, output=list[Refund], tools=[])) as net,
     ):
-        got: object = await net.ask("clerk", "which refunds?")
-        assert got == [Refund(order=7, cents=1900)]
-    told = [request.messages[-1].content for request in model.requests[1:]]
-    assert "message" in str(told[0])
-    assert "order" in str(told[1])
+        refunds: object = await net.ask("clerk", "which refunds?")
+        assert refunds == [Refund(order=7, cents=1900)]
+    errors = [str(request.messages[-1].content) for request in model.requests[1:]]
+    assert "message" in errors[0]
+    assert "order" in errors[1]
 
 
-async def test_after_three_answers_that_do_not_fit_there_is_none(
+async def test_a_question_fails_after_three_answers_of_the_wrong_type(
     snapshot: SnapshotAssertion,
 ) -> None:
     async with (
@@ -294,7 +280,7 @@ async def test_after_three_answers_that_do_not_fit_there_is_none(
     assert failed.value.turn is not None
 
 
-async def test_a_question_that_fails_says_why(snapshot: SnapshotAssertion) -> None:
+async def test_a_failed_question_gives_the_reason(snapshot: SnapshotAssertion) -> None:
     class Broken(Agent):
         async def on_direct(self, message: Message) -> str:
             raise RuntimeError("no paper left")
@@ -303,15 +289,15 @@ async def test_a_question_that_fails_says_why(snapshot: SnapshotAssertion) -> No
         playing(Refusal(status=401)) as model,
         Network(clerk(model), Broken) as net,
     ):
-        said = []
+        reasons = []
         for name in ("clerk", "broken"):
             with pytest.raises(NoAnswer) as failed:
                 await net.ask(name, "hello")
-            said.append(str(failed.value).replace(model.base_url, "http://model/v1"))
-    assert said == snapshot
+            reasons.append(str(failed.value).replace(model.base_url, "http://model/v1"))
+    assert reasons == snapshot
 
 
-async def test_a_question_whose_agent_is_stopped_before_its_turn_fails_with_the_reason(
+async def test_a_question_fails_with_the_reason_when_its_agent_is_stopped_before_the_turn(
     snapshot: SnapshotAssertion,
 ) -> None:
     begun = asyncio.Semaphore(0)
@@ -323,7 +309,7 @@ async def test_a_question_whose_agent_is_stopped_before_its_turn_fails_with_the_
 
     async with Network(Busy, people={"boss": {"roles": ["owner"]}}) as net:
         others = [asyncio.ensure_future(net.ask("busy", "one", by=f"p{n}")) for n in range(4)]
-        for _ in others:  # as many as it works on at the same time
+        for _ in others:  # its limit of simultaneous turns
             await begun.acquire()
         boss, head = await net.join("boss"), net.hub.kernel.log.head
         question = asyncio.ensure_future(net.ask("busy", "two", by="ann"))
@@ -337,7 +323,7 @@ async def test_a_question_whose_agent_is_stopped_before_its_turn_fails_with_the_
     assert str(failed.value) == snapshot
 
 
-async def test_agents_of_all_kinds_ask_each_other_and_people_have_threads_of_their_own() -> None:
+async def test_agents_delegate_to_each_other_and_people_have_separate_threads() -> None:
     class WordCounter(Agent):
         async def on_direct(self, message: Message) -> int:
             return len(message.text.split())
@@ -360,18 +346,16 @@ async def test_agents_of_all_kinds_ask_each_other_and_people_have_threads_of_the
             )
             answer = await net.ask("boss", "count", by="bob")
     assert counted.text == "2"
-    assert answer.text == "three", "the boss has handed it on, and answers in a turn of its own"
+    assert answer.text == "three", "the boss delegates, and answers in another turn"
     assert [turn.agent for turn in answer.turns] == ["boss", "word-counter", "boss"]
-    (handing_on,) = [
-        t.function for t in model.requests[0].body.tools if t.function.name == "delegate"
-    ]
-    assert handing_on.description.endswith("Agents here: word-counter.")
+    tools = {t.function.name: t.function for t in model.requests[0].body.tools}
+    assert tools["delegate"].description.endswith("Agents here: word-counter.")
     assert answer.turn == answer.turns[-1]
     assert answer.tokens == sum(turn.tokens_in + turn.tokens_out for turn in answer.turns)
     assert [answer.text for answer in both] == ["1", "3", "4"]
 
 
-async def test_tools_come_from_modules_and_objects_and_only_when_their_condition_holds() -> None:
+async def test_tools_of_modules_and_objects_are_offered_if_their_condition_holds() -> None:
     class Desk:
         def __init__(self, owner: str):
             self.owner = owner
@@ -387,14 +371,14 @@ async def test_tools_come_from_modules_and_objects_and_only_when_their_condition
             return f"{self.owner} sold {what} for {cents}"
 
         def close(self) -> None:
-            """Nothing for a model."""
+            """Not a tool."""
 
     async def to_ann(context: PromptContext) -> bool:
         return context.thread == "direct_ann"
 
     @tool(when=to_ann)
     def discount() -> int:
-        """What ann pays less, in percent."""
+        """Ann's discount in percent."""
         return 5
 
     module = ModuleType("pricing")
@@ -414,7 +398,7 @@ async def test_tools_come_from_modules_and_objects_and_only_when_their_condition
     assert results == ["it is of bob", "bob sold it for 5"]
 
 
-async def test_a_program_decides_about_calls_that_need_a_persons_word() -> None:
+async def test_a_program_can_decide_approvals_and_edit_arguments() -> None:
     paid: list[int] = []
 
     @tool(permission="write", confirm=True)
@@ -429,9 +413,9 @@ async def test_a_program_decides_about_calls_that_need_a_persons_word() -> None:
             return Approved({**request.arguments, "cents": 1}, by="bookkeeper")
         return cents == 1
 
-    asked = [says(call("refund", order=7, cents=cents)) for cents in (1, 2, 3)]
+    refunds = [says(call("refund", order=7, cents=cents)) for cents in (1, 2, 3)]
     async with (
-        playing(*asked, *answers("done")) as model,
+        playing(*refunds, *answers("done")) as model,
         Network(clerk(model, tools=[refund]), approve=approve) as net,
     ):
         answer = await net.ask("clerk", "refund three times")
@@ -442,19 +426,12 @@ async def test_a_program_decides_about_calls_that_need_a_persons_word() -> None:
     assert [c.error for c in calls] == [None, None, "denied", None]
 
 
-async def test_a_model_is_asked_as_its_config_the_agent_and_the_question_say() -> None:
+async def test_settings_of_the_model_the_agent_and_the_question_are_merged() -> None:
     async with playing(*answers("a", "b")) as model:
-        models: dict[str, dict[str, JsonValue]] = {
-            "small": {
-                "model": "m",
-                "base_url": model.base_url,
-                "temperature": 1,
-                "extra_body": {"top_k": 5},
-                "service_tier": "flex",
-            }
-        }
+        small: dict[str, JsonValue] = {"model": "m", "base_url": model.base_url, "temperature": 1}
+        small |= {"extra_body": {"top_k": 5}, "service_tier": "flex"}
         agent = LlmAgent("clerk", model="small", top_p=0.5, reasoning_effort="low")
-        async with Network(agent, models=models) as net:
+        async with Network(agent, models={"small": small}) as net:
             await net.ask("clerk", "one")
             more: dict[str, JsonValue] = {"extra_body": {"min_p": 1}, "extra_headers": {"X-A": "b"}}
             await net.ask("clerk", "two", settings={"temperature": 0, **more})
@@ -466,7 +443,7 @@ async def test_a_model_is_asked_as_its_config_the_agent_and_the_question_say() -
     assert model.requests[1].headers["x-a"] == "b"
 
 
-def test_a_script_asks_without_a_loop_and_a_file_goes_on(tmp_path: Path) -> None:
+def test_ask_sync_needs_no_event_loop_and_continues_a_stored_network(tmp_path: Path) -> None:
     class Counter(Agent):
         async def on_direct(self, message: Message) -> int:
             return len(await self.read_thread(message.thread_id))
@@ -476,21 +453,21 @@ def test_a_script_asks_without_a_loop_and_a_file_goes_on(tmp_path: Path) -> None
     assert net.ask_sync("counter", "how many?", output=int) == 5
 
 
-async def test_a_question_ends_where_what_it_waits_for_ends_without_a_word() -> None:
+async def test_a_question_is_answered_when_the_delegated_work_ends_silently() -> None:
     class Silent(Agent):
         async def on_direct(self, message: Message) -> None:
             return None
 
-    handed_on = says(call("delegate", to="silent", task="x"), call("finish"))
+    delegated = says(call("delegate", to="silent", task="x"), call("finish"))
     async with (
-        playing(handed_on, *answers("nothing came of it")) as model,
+        playing(delegated, *answers("nothing came of it")) as model,
         Network(clerk(model), Silent) as net,
     ):
         answer = await net.ask("clerk", "hello")
     assert answer.text == "nothing came of it"
 
 
-async def test_roles_take_their_model_from_the_agent_too() -> None:
+async def test_roles_use_the_model_of_their_agent() -> None:
     routed = says(call("route", target="answer", confidence=0.9, request="hi"))
     async with playing(routed) as model:
         agent = clerk(model, "guide", kind="pipeline", tools=[])
@@ -499,22 +476,27 @@ async def test_roles_take_their_model_from_the_agent_too() -> None:
     assert (answer.text, answer.turn.steps[0].model) == ("hi", "m")
 
 
+async def cancelled_turns(net: Network, agent: str, begun: Awaitable[object]) -> list[str]:
+    """The outcomes of the agent's turns after a question to the clerk was cancelled."""
+    question = asyncio.ensure_future(_awaited(net.ask("clerk", "think")))
+    async with soon():
+        await begun
+    question.cancel()
+    await asyncio.wait({question})
+    ann = await net.join("ann", observe=True)
+    turns = Turns.model_validate(await ann.call("list_turns", agent=agent)).turns
+    return [str(turn.outcome) for turn in turns]
+
+
 async def test_cancelling_a_question_stops_its_turn() -> None:
     async with (
         playing(ScriptedAnswer(calls=[call("finish")], hold="for ever")) as model,
         Network(clerk(model)) as net,
     ):
-        question = asyncio.ensure_future(_awaited(net.ask("clerk", "think hard")))
-        async with soon():
-            await model.held("for ever")
-        question.cancel()
-        await asyncio.wait({question})
-        ann = await net.join("ann", observe=True)
-        told = Turns.model_validate(await ann.call("list_turns", agent="clerk"))
-    assert [turn.outcome for turn in told.turns] == ["cancelled"]
+        assert await cancelled_turns(net, "clerk", model.held("for ever")) == ["cancelled"]
 
 
-async def test_cancelling_a_question_stops_those_who_were_handed_its_work() -> None:
+async def test_cancelling_a_question_stops_the_turns_of_delegated_work() -> None:
     begun = asyncio.Event()
 
     class Worker(Agent):
@@ -522,50 +504,35 @@ async def test_cancelling_a_question_stops_those_who_were_handed_its_work() -> N
             begun.set()
             await asyncio.Event().wait()
 
-    handed_on = says(call("delegate", to="worker", task="think"), call("finish"))
-    async with playing(handed_on) as model, Network(clerk(model), Worker) as net:
-        question = asyncio.ensure_future(_awaited(net.ask("clerk", "think")))
-        async with soon():
-            await begun.wait()
-        question.cancel()
-        await asyncio.wait({question})
-        ann = await net.join("ann", observe=True)
-        told = Turns.model_validate(await ann.call("list_turns", agent="worker"))
-    assert [turn.outcome for turn in told.turns] == ["cancelled"]
+    delegated = says(call("delegate", to="worker", task="think"), call("finish"))
+    async with playing(delegated) as model, Network(clerk(model), Worker) as net:
+        assert await cancelled_turns(net, "worker", begun.wait()) == ["cancelled"]
 
 
 async def _awaited(question: Any) -> object:
     return await question
 
 
-async def test_it_listens_when_asked_and_a_file_remembers(tmp_path: Path) -> None:
-    class Counter(Agent):
-        async def on_direct(self, message: Message) -> int:
-            return len(await self.read_thread(message.thread_id))
-
-    async with Network(Counter, store="sqlite:shop.db", folder=tmp_path) as net:
+async def test_a_served_network_accepts_clients() -> None:
+    async with Network() as net:
         url = await net.serve()
         async with Client(WebSocketTransport(url), "eve", "human") as eve:
             assert eve.network == "hubbub"
-        before = await net.ask("counter", "how many?")
-    async with Network(Counter(), store="sqlite:shop.db", folder=tmp_path) as net:
-        after = await net.ask("counter", "how many?")
-    assert (before.text, after.text) == ("1", "3")
 
 
-async def test_what_cannot_be_is_told_in_a_sentence(snapshot: SnapshotAssertion) -> None:
+async def test_invalid_arguments_are_reported_in_a_sentence(snapshot: SnapshotAssertion) -> None:
     def undocumented(x: int) -> int:
         return x
 
     class Strange:
         pass
 
-    async def started(*agents: Any, **more: Any) -> None:
+    async def ask(*agents: Any, **more: Any) -> None:
         async with Network(*agents, **more) as net:
             await net.ask("clerk", "hello")
 
     def network(*agents: Any, **more: Any) -> Any:
-        return lambda: started(*agents, **more)
+        return lambda: ask(*agents, **more)
 
     agent = LlmAgent("clerk", base_url="http://127.0.0.1:9/v1", retries=0)
     cases: Mapping[str, Any] = {
@@ -589,15 +556,15 @@ async def test_what_cannot_be_is_told_in_a_sentence(snapshot: SnapshotAssertion)
         "loop": lambda: Network(agent).ask_sync("clerk", "hello"),
         "file": network(LlmAgent("clerk", tools=["shop.py:refund"], base_url="http://x/v1")),
     }
-    said = {}
+    messages = {}
     for name, case in cases.items():
-        with pytest.raises(HubbubError) as wrong:
-            await _made(case)
-        said[name] = str(wrong.value).replace(str(Path.cwd()), "FOLDER")
-    assert said == snapshot
+        with pytest.raises(HubbubError) as error:
+            await _run(case)
+        messages[name] = str(error.value).replace(str(Path.cwd()), "FOLDER")
+    assert messages == snapshot
 
 
-async def test_a_model_that_needs_a_key_and_has_none_is_refused_before_anything_starts(
+async def test_a_missing_api_key_is_reported_before_anything_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
@@ -611,23 +578,23 @@ async def test_a_model_that_needs_a_key_and_has_none_is_refused_before_anything_
         pass
 
 
-async def _made(case: Any) -> None:
-    made = case()
-    if inspect.isawaitable(made):
-        await made
+async def _run(case: Any) -> None:
+    result = case()
+    if inspect.isawaitable(result):
+        await result
 
 
 def _asks(net: Network, agent: str, **more: Any) -> Any:
     return net.ask(agent, "hello", **more)
 
 
-def test_everything_that_yaml_says_has_an_argument() -> None:
+def test_every_setting_of_the_yaml_has_a_python_argument() -> None:
     agent = set(inspect.signature(LlmAgent).parameters) - {"name", "output"}
-    handlers = {"class_", "settings", "object", "a2a", "acp", "command"}  # no agents with a model
-    apart = {"process", "model_settings", "rollout"}
-    assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - apart
+    handlers = {"class_", "settings", "object", "a2a", "acp", "command"}  # agents without a model
+    yaml_only = {"process", "model_settings", "rollout"}
+    assert agent == {*AgentConfig.model_fields, *ModelConfig.model_fields} - handlers - yaml_only
     network = set(inspect.signature(Network).parameters) - {"agents", "folder", "approve"}
-    # Said by `serve`, or what `hubbub up` starts.
+    # Arguments of `serve`, or what `hubbub up` starts.
     listening = {"listen", "agent_folder", "bridges", "gateway_token"}
     sections = {*NetworkFile.model_fields, *NetworkConfig.model_fields} - {"network", "agents"}
     assert network == (sections - listening - {"humans"}) | {"people"}
