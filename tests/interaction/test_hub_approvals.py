@@ -168,100 +168,95 @@ async def test_without_approvers_owners_decide_but_never_programs(in_memory: Net
 
 
 @pytest.mark.behaviour("H-42")
-async def test_a_denied_or_pending_call_cannot_be_started(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        ann, calc, turn = await at_work(network)
-        id = (await ask(calc, turn))["id"]
-        await ann.call("deny", id=id, reason="not today")
-        assert (await signalled(calc))["state"] == "pending"
-        denied = await signalled(calc)
-        assert (denied["state"], denied["verdict"]) == ("denied", "not today")
-        error = await calc.ask("start_approved", id=id)
-        assert error["code"] == "not_pending"
-        assert error["message"] == f"approval {id} is denied: ann denied it (not today)"
-        keys = ("state", "decided_by", "decided_at", "verdict")
-        assert error["details"] == {key: denied[key] for key in keys}
-        pending = (await ask(calc, turn, "2"))["id"]
-        error = await calc.ask("start_approved", id=pending)
-        assert error["message"] == f"approval {pending} is pending: no one has decided yet"
-        assert (await ask(calc, turn))["state"] == "denied"
+async def test_a_denied_or_pending_call_cannot_be_started(network: Network) -> None:
+    ann, calc, turn = await at_work(network)
+    id = (await ask(calc, turn))["id"]
+    await ann.call("deny", id=id, reason="not today")
+    assert (await signalled(calc))["state"] == "pending"
+    denied = await signalled(calc)
+    assert (denied["state"], denied["verdict"]) == ("denied", "not today")
+    error = await calc.ask("start_approved", id=id)
+    assert error["code"] == "not_pending"
+    assert error["message"] == f"approval {id} is denied: ann denied it (not today)"
+    keys = ("state", "decided_by", "decided_at", "verdict")
+    assert error["details"] == {key: denied[key] for key in keys}
+    pending = (await ask(calc, turn, "2"))["id"]
+    error = await calc.ask("start_approved", id=pending)
+    assert error["message"] == f"approval {pending} is pending: no one has decided yet"
+    assert (await ask(calc, turn))["state"] == "denied"
 
 
 @pytest.mark.behaviour("H-42")
-async def test_edited_arguments_must_fit_the_schema_and_the_hash(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        ann, calc, turn = await at_work(network)
-        asked = await ask(calc, turn)
-        canonical = '{"force":null,"path":"/tmp/x"}'
-        assert asked["hash"] == hashlib.sha256(canonical.encode()).hexdigest()
-        error = await ann.ask("approve", id=asked["id"], hash="0" * 64)
-        assert (error["code"], "hash" in error["message"]) == ("bad_request", True)
-        wrong = await ann.ask("approve", id=asked["id"], arguments={"path": 3, "more": 1})
-        assert wrong["code"] == "bad_request"
-        assert "$.path" in wrong["message"]
-        assert "more" in wrong["message"]
-        edited = {"arguments": {"path": "/tmp/y"}, "hash": asked["hash"]}
-        approved = await ann.call("approve", id=asked["id"], **edited)
-        assert (approved["final"], approved["arguments"]) == ({"path": "/tmp/y"}, ARGUMENTS)
-        started = await calc.call("start_approved", id=asked["id"])
-        assert started["final"] == {"path": "/tmp/y"}
-        free = (await ask(calc, turn, "2", schema=None))["id"]
-        approved = await ann.call("approve", id=free, arguments={"any": [1]})
-        assert approved["final"] == {"any": [1]}
-        for schema in ({"type": 3}, {"$ref": "#"}, {"$ref": "http://h/x"}):  # invalid ones
-            id = (await ask(calc, turn, str(schema)[:20], schema=schema))["id"]
-            error = await ann.ask("approve", id=id, arguments={"path": "x"})
-            assert (error["code"], "schema" in error["message"]) == ("bad_request", True)
-            assert (await ann.call("approve", id=id))["final"] == ARGUMENTS
+async def test_edited_arguments_must_fit_the_schema_and_the_hash(network: Network) -> None:
+    ann, calc, turn = await at_work(network)
+    asked = await ask(calc, turn)
+    canonical = '{"force":null,"path":"/tmp/x"}'
+    assert asked["hash"] == hashlib.sha256(canonical.encode()).hexdigest()
+    error = await ann.ask("approve", id=asked["id"], hash="0" * 64)
+    assert (error["code"], "hash" in error["message"]) == ("bad_request", True)
+    wrong = await ann.ask("approve", id=asked["id"], arguments={"path": 3, "more": 1})
+    assert wrong["code"] == "bad_request"
+    assert "$.path" in wrong["message"]
+    assert "more" in wrong["message"]
+    edited = {"arguments": {"path": "/tmp/y"}, "hash": asked["hash"]}
+    approved = await ann.call("approve", id=asked["id"], **edited)
+    assert (approved["final"], approved["arguments"]) == ({"path": "/tmp/y"}, ARGUMENTS)
+    started = await calc.call("start_approved", id=asked["id"])
+    assert started["final"] == {"path": "/tmp/y"}
+    free = (await ask(calc, turn, "2", schema=None))["id"]
+    approved = await ann.call("approve", id=free, arguments={"any": [1]})
+    assert approved["final"] == {"any": [1]}
+    for schema in ({"type": 3}, {"$ref": "#"}, {"$ref": "http://h/x"}):  # invalid ones
+        id = (await ask(calc, turn, str(schema)[:20], schema=schema))["id"]
+        error = await ann.ask("approve", id=id, arguments={"path": "x"})
+        assert (error["code"], "schema" in error["message"]) == ("bad_request", True)
+        assert (await ann.call("approve", id=id))["final"] == ARGUMENTS
 
 
 @pytest.mark.behaviour("H-40")
-async def test_only_a_running_turn_can_request_approval_once_per_call(in_memory: Networks) -> None:
-    async with in_memory.start() as network:
-        ann, calc, turn = await at_work(network)
-        spy = await network.join("spy", "agent")
-        first = await ask(calc, turn)
-        assert (await ask(calc, turn))["id"] == first["id"]
-        assert (await ask(calc, turn, "1.c2"))["id"] != first["id"]
-        for other in ({"arguments": {"path": "/"}}, {"tool": "format"}):
-            error = await calc.ask("request_approval", turn=turn, **{**CALL, **other})
-            assert error["code"] == "bad_request"
-        assert len((await ann.call("list_approvals"))["approvals"]) == 2
-        for peer, named in ((spy, turn), (calc, "calc-m77"), (ann, turn)):
-            error = await peer.ask("request_approval", turn=named, **CALL)
-            assert error["code"] in ("unknown_turn", "bad_request"), named
-        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
-        assert (await calc.ask("request_approval", turn=turn, **CALL))["code"] == "turn_over"
+async def test_only_a_running_turn_can_request_approval_once_per_call(network: Network) -> None:
+    ann, calc, turn = await at_work(network)
+    spy = await network.join("spy", "agent")
+    first = await ask(calc, turn)
+    assert (await ask(calc, turn))["id"] == first["id"]
+    assert (await ask(calc, turn, "1.c2"))["id"] != first["id"]
+    for other in ({"arguments": {"path": "/"}}, {"tool": "format"}):
+        error = await calc.ask("request_approval", turn=turn, **{**CALL, **other})
+        assert error["code"] == "bad_request"
+    assert len((await ann.call("list_approvals"))["approvals"]) == 2
+    for peer, named in ((spy, turn), (calc, "calc-m77"), (ann, turn)):
+        error = await peer.ask("request_approval", turn=named, **CALL)
+        assert error["code"] in ("unknown_turn", "bad_request"), named
+    await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+    assert (await calc.ask("request_approval", turn=turn, **CALL))["code"] == "turn_over"
 
 
 @pytest.mark.behaviour("H-43")
-async def test_two_simultaneous_decisions_count_once(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, calc, turn = await at_work(network)
-        bob = await network.join("bob")
-        id = (await ask(calc, turn))["id"]
-        store.gate.clear()
-        first = await ann.post("approve", cid="c1", id=id)
-        async with soon():
-            await store.waiting.wait()
-        second = await bob.post("deny", id=id, reason="no")
-        third = await calc.post("start_approved", cid="c2", id=id)
-        await bob.call("list_channels")  # the hub has read what came before it
-        store.gate.set()
-        approved = (await ann.answer(first))["value"]
-        assert approved["state"] == "approved"
-        error = await bob.answer(second)
-        assert error["code"] == "not_pending"
-        assert "ann approved it" in error["message"] or "started" in error["message"]
-        assert error["details"]["decided_by"] == "ann"
-        started = (await calc.answer(third))["value"]
-        assert started["state"] == "started"
-        again = await ann.ask("approve", cid="c1", id=id)
-        assert (again["value"], again["duplicate"]) == (approved, True)
-        again = await calc.ask("start_approved", cid="c2", id=id)
-        assert (again["value"], again["duplicate"]) == (started, True)
-        assert (await calc.ask("start_approved", cid="c3", id=id))["code"] == "not_pending"
+async def test_two_simultaneous_decisions_count_once(network: Network, moody: MoodyStore) -> None:
+    ann, calc, turn = await at_work(network)
+    bob = await network.join("bob")
+    id = (await ask(calc, turn))["id"]
+    moody.gate.clear()
+    first = await ann.post("approve", cid="c1", id=id)
+    async with soon():
+        await moody.waiting.wait()
+    second = await bob.post("deny", id=id, reason="no")
+    third = await calc.post("start_approved", cid="c2", id=id)
+    await bob.call("list_channels")  # the hub has read what came before it
+    moody.gate.set()
+    approved = (await ann.answer(first))["value"]
+    assert approved["state"] == "approved"
+    error = await bob.answer(second)
+    assert error["code"] == "not_pending"
+    assert "ann approved it" in error["message"] or "started" in error["message"]
+    assert error["details"]["decided_by"] == "ann"
+    started = (await calc.answer(third))["value"]
+    assert started["state"] == "started"
+    again = await ann.ask("approve", cid="c1", id=id)
+    assert (again["value"], again["duplicate"]) == (approved, True)
+    again = await calc.ask("start_approved", cid="c2", id=id)
+    assert (again["value"], again["duplicate"]) == (started, True)
+    assert (await calc.ask("start_approved", cid="c3", id=id))["code"] == "not_pending"
 
 
 @pytest.mark.behaviour("H-44")
@@ -299,23 +294,22 @@ async def test_a_decision_after_expiry_is_refused_whatever_the_clock_was_set_to(
 
 @pytest.mark.behaviour("H-46")
 @pytest.mark.parametrize("how", ["end", "stop"])
-async def test_the_end_of_a_turn_cancels_its_approvals(in_memory: Networks, how: str) -> None:
-    async with in_memory.start() as network:
-        ann, calc, turn = await at_work(network)
-        pending, approved = [(await ask(calc, turn, each))["id"] for each in "12"]
-        await ann.call("approve", id=approved)
-        if how == "end":
-            await calc.call("end_turn", end={"id": turn, "outcome": "cancelled"})
-        else:
-            await ann.call("stop", scope="turn", target=turn, reason="enough")
-            assert (await calc.ask("request_approval", turn=turn, **CALL))["code"] == "turn_over"
-        await network.quiet()
-        for id in (pending, approved):
-            assert await state(ann, id) == "cancelled"
-            assert (await ann.ask("approve", id=id))["code"] == "not_pending"
-            error = await calc.ask("start_approved", id=id)
-            assert error["code"] == ("not_pending" if how == "end" else "turn_over")
-        assert (await ann.call("list_approvals"))["approvals"] == []
+async def test_the_end_of_a_turn_cancels_its_approvals(network: Network, how: str) -> None:
+    ann, calc, turn = await at_work(network)
+    pending, approved = [(await ask(calc, turn, each))["id"] for each in "12"]
+    await ann.call("approve", id=approved)
+    if how == "end":
+        await calc.call("end_turn", end={"id": turn, "outcome": "cancelled"})
+    else:
+        await ann.call("stop", scope="turn", target=turn, reason="enough")
+        assert (await calc.ask("request_approval", turn=turn, **CALL))["code"] == "turn_over"
+    await network.quiet()
+    for id in (pending, approved):
+        assert await state(ann, id) == "cancelled"
+        assert (await ann.ask("approve", id=id))["code"] == "not_pending"
+        error = await calc.ask("start_approved", id=id)
+        assert error["code"] == ("not_pending" if how == "end" else "turn_over")
+    assert (await ann.call("list_approvals"))["approvals"] == []
 
 
 @pytest.mark.behaviour("H-47")
@@ -420,72 +414,71 @@ async def test_an_approval_of_an_ended_turn_is_cancelled_at_the_next_start(
 
 
 @pytest.mark.behaviour("H-48")
-async def test_a_failed_commit_leaves_an_approval_in_its_stage(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, calc, turn = await at_work(network)
-        store.failing = 1
-        error = await calc.ask("request_approval", turn=turn, **CALL)
-        assert (error["code"], error["temporary"]) == ("store_unavailable", True)
-        assert (await ann.call("list_approvals"))["approvals"] == []
-        id = (await ask(calc, turn))["id"]
-        for name in ("approve", "deny"):
-            store.failing = 1
-            assert (await ann.ask(name, id=id))["code"] == "store_unavailable"
-            assert await state(ann, id) == "pending"
-        await ann.call("approve", id=id)
-        store.failing = 1
-        assert (await calc.ask("start_approved", id=id))["code"] == "store_unavailable"
-        assert (await calc.call("start_approved", id=id))["state"] == "started"
-        # The turn's end is stored, the cancellation of its approvals is refused.
-        id, pending = [(await ask(calc, turn, call))["id"] for call in "23"]
-        await ann.call("approve", id=id)
-        store.gate.clear()
-        ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
-        await hold_second_commit(store)
-        assert (await calc.answer(ended))["op"] == "result"
-        store.failing = 1
-        late = await calc.post("start_approved", id=id)
-        decided = await ann.post("approve", id=pending)
-        store.gate.set()
-        assert (await calc.answer(late))["code"] == "not_pending"
-        error = await ann.answer(decided)
-        assert (error["code"], error["details"]["state"]) == ("not_pending", "cancelled")
+async def test_a_failed_commit_leaves_an_approval_in_its_stage(
+    network: Network, moody: MoodyStore
+) -> None:
+    ann, calc, turn = await at_work(network)
+    moody.failing = 1
+    error = await calc.ask("request_approval", turn=turn, **CALL)
+    assert (error["code"], error["temporary"]) == ("store_unavailable", True)
+    assert (await ann.call("list_approvals"))["approvals"] == []
+    id = (await ask(calc, turn))["id"]
+    for name in ("approve", "deny"):
+        moody.failing = 1
+        assert (await ann.ask(name, id=id))["code"] == "store_unavailable"
+        assert await state(ann, id) == "pending"
+    await ann.call("approve", id=id)
+    moody.failing = 1
+    assert (await calc.ask("start_approved", id=id))["code"] == "store_unavailable"
+    assert (await calc.call("start_approved", id=id))["state"] == "started"
+    # The turn's end is stored, the cancellation of its approvals is refused.
+    id, pending = [(await ask(calc, turn, call))["id"] for call in "23"]
+    await ann.call("approve", id=id)
+    moody.gate.clear()
+    ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
+    await hold_second_commit(moody)
+    assert (await calc.answer(ended))["op"] == "result"
+    moody.failing = 1
+    late = await calc.post("start_approved", id=id)
+    decided = await ann.post("approve", id=pending)
+    moody.gate.set()
+    assert (await calc.answer(late))["code"] == "not_pending"
+    error = await ann.answer(decided)
+    assert (error["code"], error["details"]["state"]) == ("not_pending", "cancelled")
 
 
 @pytest.mark.behaviour("H-43")
 @pytest.mark.parametrize("seed", range(3))
 async def test_random_simultaneous_decisions_and_starts_each_count_once(
-    in_memory: Networks, seed: int
+    network: Network, moody: MoodyStore, seed: int
 ) -> None:
-    chance, store = random.Random(seed), MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, calc, turn = await at_work(network)
-        bob = await network.join("bob")
-        ids = [(await ask(calc, turn, f"{n}"))["id"] for n in range(3)]
-        posted: list[tuple[Peer, str, str, str]] = []
-        for _ in range(60):
-            peer, name = chance.choice(
-                [(ann, "approve"), (ann, "deny"), (bob, "approve"), (calc, "start_approved")]
-            )
-            id = chance.choice(ids)
-            store.failing = chance.choice([0, 0, 1])
-            posted.append((peer, name, id, await peer.post(name, id=id)))
-            if chance.random() < 0.3:
-                await network.quiet()
-        store.failing = 0
-        done = {id: list[str]() for id in ids}
-        for peer, name, id, ref in posted:
-            answer = await peer.answer(ref)
-            if answer["op"] == "result":
-                done[id].append(name)
-            else:
-                assert answer["code"] in ("not_pending", "store_unavailable")
-        expected = {
-            "pending": [],
-            "approved": ["approve"],
-            "denied": ["deny"],
-            "started": ["approve", "start_approved"],
-        }
-        for id in ids:
-            assert sorted(done[id]) == expected[await state(ann, id)]
+    chance = random.Random(seed)
+    ann, calc, turn = await at_work(network)
+    bob = await network.join("bob")
+    ids = [(await ask(calc, turn, f"{n}"))["id"] for n in range(3)]
+    posted: list[tuple[Peer, str, str, str]] = []
+    for _ in range(60):
+        peer, name = chance.choice(
+            [(ann, "approve"), (ann, "deny"), (bob, "approve"), (calc, "start_approved")]
+        )
+        id = chance.choice(ids)
+        moody.failing = chance.choice([0, 0, 1])
+        posted.append((peer, name, id, await peer.post(name, id=id)))
+        if chance.random() < 0.3:
+            await network.quiet()
+    moody.failing = 0
+    done = {id: list[str]() for id in ids}
+    for peer, name, id, ref in posted:
+        answer = await peer.answer(ref)
+        if answer["op"] == "result":
+            done[id].append(name)
+        else:
+            assert answer["code"] in ("not_pending", "store_unavailable")
+    expected = {
+        "pending": [],
+        "approved": ["approve"],
+        "denied": ["deny"],
+        "started": ["approve", "start_approved"],
+    }
+    for id in ids:
+        assert sorted(done[id]) == expected[await state(ann, id)]

@@ -1,10 +1,10 @@
-"""Logs that are put back to an older state, and clients that have seen more."""
+"""Logs that are restored to an older state, and clients that have received more."""
 
 from __future__ import annotations
 
 import shutil
 import sqlite3
-from contextlib import AsyncExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,57 +19,60 @@ URL = "sqlite:{}/hub.db"
 
 
 async def texts(client: Client, count: int) -> list[str]:
-    """The next so many messages that arrive; all are acknowledged."""
-    found: list[str] = []
+    """The next messages, all of which are acknowledged."""
+    contents: list[str] = []
     async for item in client.events():
         if isinstance(item, Event):
-            found.append(str(item.message.content))
+            contents.append(str(item.message.content))
             await client.ack(item.seq)
-            if len(found) == count:
+            if len(contents) == count:
                 break
-    return found
+    return contents
 
 
-async def said(folder: Path, first: int, last: int, cursor: Cursor | None = None) -> Cursor | None:
-    """One run of a hub in which ann says these numbers and bob hears all that he misses; where bob
-    is then."""
+async def send_numbers(ann: Client, first: int, last: int) -> list[str]:
+    numbers = [str(number) for number in range(first, last + 1)]
+    for number in numbers:
+        await ann.call("send_text_message", to="bob", text=number)
+    return numbers
+
+
+async def run_hub(folder: Path, first: int, last: int) -> Cursor:
+    """One run of a hub in which ann sends bob these numbers. Returns his cursor after them."""
     async with LocalNetwork(store=URL.format(folder)) as network:
         ann = await network.join("ann", "human")
-        async with Client(network.transport(), "bob", "human", cursor=cursor) as bob:
-            for number in range(first, last + 1):
-                await ann.call("send_text_message", to="bob", text=str(number))
-            await texts(bob, last - first + 1)
+        async with Client(network.transport(), "bob", "human") as bob:
+            numbers = await send_numbers(ann, first, last)
+            assert await texts(bob, len(numbers)) == numbers
+            assert bob.cursor is not None
             return bob.cursor
 
 
 @pytest.mark.behaviour("S-15")
-async def test_who_has_seen_more_than_a_log_that_was_put_back_starts_afresh(
+async def test_a_client_ahead_of_a_restored_log_starts_from_scratch(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It has grown again beyond where the client was, so that no position alone shows it."""
-    await said(tmp_path, 1, 5)
+    """The log has grown beyond the client's position again, so that the position alone is valid."""
+    await run_hub(tmp_path, 1, 5)
     shutil.copy(tmp_path / "hub.db", tmp_path / "copy.db")
-    ahead = await said(tmp_path, 6, 15)
+    ahead = await run_hub(tmp_path, 6, 15)
     shutil.copy(tmp_path / "copy.db", tmp_path / "hub.db")
     async with LocalNetwork(store=URL.format(tmp_path)) as network:
         ann = await network.join("ann", "human")
-        for number in range(106, 131):
-            await ann.call("send_text_message", to="bob", text=str(number))
+        numbers = await send_numbers(ann, 106, 130)
         async with Client(network.transport(), "bob", "human", cursor=ahead) as bob:
             assert not bob.ready.resumed
-            assert await texts(bob, 25) == [str(number) for number in range(106, 131)]
-        await ann.call("send_text_message", to="bob", text="what was queued before is written")
+            assert await texts(bob, 25) == numbers
+        await ann.call("send_text_message", to="bob", text="commits the notice before it")
         page = await ann.call("read_thread", thread="broadcast")
         assert "bob has seen more of the log than it now holds" in str(page)
     assert capsys.readouterr().err.count("shorter than what a client has seen") == 1
 
 
 @pytest.mark.behaviour("S-15")
-async def test_who_has_seen_no_more_than_the_log_has_resumes_in_any_later_run(
-    tmp_path: Path,
-) -> None:
-    early = await said(tmp_path, 1, 5)
-    await said(tmp_path, 6, 8)
+async def test_a_client_that_the_log_covers_resumes_in_any_later_run(tmp_path: Path) -> None:
+    early = await run_hub(tmp_path, 1, 5)
+    await run_hub(tmp_path, 6, 8)
     async with (
         LocalNetwork(store=URL.format(tmp_path)) as network,
         Client(network.transport(), "bob", "human", cursor=early) as bob,
@@ -79,9 +82,8 @@ async def test_who_has_seen_no_more_than_the_log_has_resumes_in_any_later_run(
 
 
 @pytest.mark.behaviour("S-15")
-async def test_a_client_tells_what_it_has_received_and_not_acknowledged(tmp_path: Path) -> None:
-    early = await said(tmp_path, 1, 5)
-    assert early is not None
+async def test_a_client_resumes_only_if_the_log_has_its_last_received_event(tmp_path: Path) -> None:
+    early = await run_hub(tmp_path, 1, 5)
     async with LocalNetwork(store=URL.format(tmp_path)) as network:
         for received, resumes in ((5, True), (6, False)):
             cursor = early.model_copy(update={"seq": 4, "received": received})
@@ -90,16 +92,17 @@ async def test_a_client_tells_what_it_has_received_and_not_acknowledged(tmp_path
 
 
 @pytest.mark.behaviour("S-16")
-async def test_a_backup_beside_a_running_hub_is_restored_as_another_history(tmp_path: Path) -> None:
+async def test_a_backup_of_a_running_hub_restores_files_and_messages_with_a_new_epoch(
+    tmp_path: Path,
+) -> None:
     url, backup = URL.format(tmp_path), tmp_path / "backup.db"
-    (tmp_path / "hub.files" / "files").mkdir(parents=True)
-    (tmp_path / "hub.files" / "files" / "one").write_text("content")
-    async with AsyncExitStack() as stack:
-        network = await stack.enter_async_context(LocalNetwork(store=url))
+    files = tmp_path / "hub.files" / "files"
+    files.mkdir(parents=True)
+    (files / "one").write_text("content")
+    async with LocalNetwork(store=url) as network:
         ann = await network.join("ann", "human")
         bob = await network.join("bob", "human")
-        for number in range(3):
-            await ann.call("send_text_message", to="bob", text=str(number))
+        await send_numbers(ann, 0, 2)
         assert back_up(url, backup) == 3
         await ann.call("send_text_message", to="bob", text="later")
         with pytest.raises(UserError, match="in use by another hub"):
@@ -110,16 +113,15 @@ async def test_a_backup_beside_a_running_hub_is_restored_as_another_history(tmp_
         back_up(url, backup)
     with pytest.raises(UserError, match="use --replace to overwrite it"):
         restore(url, backup, replace=False)
-    (tmp_path / "hub.files" / "files" / "two").write_text("later")
+    (files / "two").write_text("later")
     unreadable = backup.with_suffix(".files") / "files" / "gone"
     unreadable.symlink_to(tmp_path / "nowhere")
     with pytest.raises(StoreUnavailable, match="cannot be written"):
         restore(url, backup, replace=True)
-    kept = (tmp_path / "hub.files" / "files").iterdir()
-    assert sorted(file.name for file in kept) == ["one", "two"]
+    assert sorted(file.name for file in files.iterdir()) == ["one", "two"]
     unreadable.unlink()
     assert restore(url, backup, replace=True) == 3
-    assert [file.name for file in (tmp_path / "hub.files" / "files").iterdir()] == ["one"]
+    assert [file.name for file in files.iterdir()] == ["one"]
     assert (tmp_path / "hub.db").stat().st_mode & 0o777 == backup.stat().st_mode & 0o777 == 0o600
     async with (
         LocalNetwork(store=url) as network,
@@ -130,20 +132,20 @@ async def test_a_backup_beside_a_running_hub_is_restored_as_another_history(tmp_
 
 
 @pytest.mark.behaviour("S-8")
-async def test_a_record_that_cannot_be_read_is_told_with_the_file_and_the_remedy(
+async def test_an_unreadable_record_is_reported_with_its_file_and_the_remedy(
     tmp_path: Path,
 ) -> None:
-    await said(tmp_path, 1, 1)
+    await run_hub(tmp_path, 1, 1)
     with closing(sqlite3.connect(tmp_path / "hub.db")) as db, db:
         db.execute("UPDATE participant SET kind = 'hum\x01n' WHERE id = 'ann'")
     with pytest.raises(
         StoreUnavailable, match=r"hub\.db has a record that cannot be read .*restore"
     ):
-        await said(tmp_path, 2, 2)
+        await run_hub(tmp_path, 2, 2)
 
 
 @pytest.mark.behaviour("S-16")
-def test_a_file_that_is_no_backup_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+def test_restoring_from_a_file_that_is_no_backup_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     url, wrong = URL.format(tmp_path), tmp_path / "wrong.db"
     (tmp_path / "hub.db").write_bytes(b"precious")

@@ -1,4 +1,4 @@
-"""What interactions, days and pairs of agents may use, through a hub: who is let wake whom."""
+"""Budgets of interactions, days and pairs of agents: which wakes the hub allows."""
 
 from __future__ import annotations
 
@@ -14,96 +14,102 @@ from tests.interaction.peers import Network, Networks, Peer
 from tests.interaction.stop_harness import HandClock, notices
 from tests.interaction.stores import MoodyStore
 
+NETWORK = limited()
+
 
 async def agents(network: Network, *names: str) -> list[Peer]:
     return [await network.join(name, "agent") for name in names]
 
 
 async def chain(ann: Peer, speakers: list[Peer], names: list[str]) -> list[Any]:
-    """Ann writes to the first agent, it to the second because of that, and so on."""
+    """Ann writes to the first agent, which then writes to the second, and so on."""
     sent = [await ann.say(names[0], "go")]
     for speaker, to in zip(speakers, names[1:], strict=False):
         sent.append(await speaker.say(to, "on", cause=sent[-1]["id"]))
     return sent
 
 
-def kept(result: Any) -> dict[str, str]:
-    """Whom a message did not wake, as its sender is told."""
-    found: dict[str, str] = result.get("not_woken", {})
-    return found
+def skipped(result: Any) -> dict[str, str]:
+    """The agents that a sent message did not wake, with the reasons."""
+    reasons: dict[str, str] = result.get("not_woken", {})
+    return reasons
+
+
+async def read_budget(peer: Peer, opening: Any) -> Any:
+    """The budget of the interaction that a message opened."""
+    return await peer.call("read_budget", interaction=f"i{opening['seq']}")
 
 
 # Limits of an interaction ---------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-1", "H-2")
-async def test_wakes_are_made_up_to_the_limit_and_its_end_is_told_once(networks: Networks) -> None:
+async def test_wakes_stop_at_the_limit_with_one_notice(networks: Networks) -> None:
     async with networks.start(limited(wakes=2)) as network:
         ann, names = await network.join("ann"), ["a", "b", "c", "d"]
         peers = await agents(network, *names)
         sent = await chain(ann, peers, names)
         again = await peers[1].say("c", "on", cause=sent[1]["id"])
-        stopped = {"c": "budget_wakes"}, {"d": "budget_wakes"}
-        assert [kept(each) for each in (*sent, again)] == [{}, {}, *stopped, {"c": "budget_wakes"}]
-        (told,) = await notices(network, ann)
-        assert (told["thread_id"], told["mentions"]) == ("dm.a.ann", ["ann"]), "where it began"
-        content = told["content"]
+        c, d = {"c": "budget_wakes"}, {"d": "budget_wakes"}
+        assert [skipped(each) for each in (*sent, again)] == [{}, {}, c, d, c]
+        (notice,) = await notices(network, ann)
+        assert (notice["thread_id"], notice["mentions"]) == ("dm.a.ann", ["ann"]), "where it began"
+        content = notice["content"]
         assert (content["code"], content["used"], content["of"]) == ("budget_wakes", 2, 2)
         assert content["interaction"] == f"i{sent[0]['seq']}"
-        assert "raise network.budgets.wakes" in told["text_representation"]
+        assert "raise network.budgets.wakes" in notice["text_representation"]
         for peer, woken in zip(peers[1:], ([True], [False, False], [False]), strict=True):
             events = await peer.sync()
-            assert ["wake" in event for event in events] == woken, "all arrives, and no notice"
-        assert not kept(await ann.say("c", "go on then")), "a new message goes on"
+            assert ["wake" in event for event in events] == woken, "all are delivered, no notice"
+        assert not skipped(await ann.say("c", "go on then")), "a new message has a new budget"
 
 
 @pytest.mark.behaviour("H-1")
-async def test_so_many_different_agents_are_woken_and_these_again(in_memory: Networks) -> None:
+async def test_the_number_of_agents_in_an_interaction_is_limited(in_memory: Networks) -> None:
     async with in_memory.start(limited(agents=2)) as network:
         ann, names = await network.join("ann"), ["a", "b", "c"]
         peers = await agents(network, *names)
         sent = await chain(ann, peers, names)
-        assert [kept(result) for result in sent] == [{}, {}, {"c": "budget_agents"}]
-        assert not kept(await peers[1].say("a", "you again", cause=sent[1]["id"]))
-        budget = await ann.call("read_budget", interaction=f"i{sent[0]['seq']}")
-        assert budget["used"]["agents"] == 2
+        assert [skipped(result) for result in sent] == [{}, {}, {"c": "budget_agents"}]
+        assert not skipped(await peers[1].say("a", "you again", cause=sent[1]["id"]))
+        assert (await read_budget(ann, sent[0]))["used"]["agents"] == 2
 
 
 @pytest.mark.behaviour("H-1")
-async def test_an_agents_message_wakes_so_many_a_persons_all(in_memory: Networks) -> None:
+async def test_fan_out_is_limited_for_agents_but_not_for_people(in_memory: Networks) -> None:
     async with in_memory.start(limited(fan_out=3)) as network:
         ann, names = await network.join("ann"), ["a", "b", "c", "d", "e"]
         first, *_ = await agents(network, *names)
         asked = await ann.say("a", "tell them")
-        told = await first.say(names[1:], "hear", cause=asked["id"])
-        assert kept(told) == {"e": "budget_fan_out"}
+        sent = await first.say(names[1:], "hear", cause=asked["id"])
+        assert skipped(sent) == {"e": "budget_fan_out"}
     async with in_memory.start(limited(fan_out=1, agents=1, wakes=1)) as network:
         ann = await network.join("ann")
         first, _ = await agents(network, "a", "b")
         asked = await ann.say(["a", "b"], "both of you")
-        assert not kept(asked)
-        assert kept(await first.say("b", "and?", cause=asked["id"])) == {"b": "budget_wakes"}
+        assert not skipped(asked)
+        assert skipped(await first.say("b", "and?", cause=asked["id"])) == {"b": "budget_wakes"}
 
 
 @pytest.mark.behaviour("H-1")
-async def test_an_interaction_wakes_for_so_long(in_memory: Networks) -> None:
+async def test_an_interaction_wakes_no_one_after_its_time_limit(in_memory: Networks) -> None:
     clock = HandClock()
     async with in_memory.start(limited(wall_clock="60s"), clock=clock) as network:
         ann = await network.join("ann")
         first, _ = await agents(network, "a", "b")
         asked = await ann.say("a", "go")
-        clock.set(-1_000_000)  # which makes nothing older or younger
-        for after_s, held in ((60, {}), (1, {"b": "budget_wall_clock"})):
+        clock.set(-1_000_000)  # does not change its age
+        for after_s, expected in ((60, {}), (1, {"b": "budget_wall_clock"})):
             clock.wall += after_s
-            assert kept(await first.say("b", "late?", cause=asked["id"])) == held
-        assert not kept(await ann.say("b", "a new one"))
+            assert skipped(await first.say("b", "late?", cause=asked["id"])) == expected
+        assert not skipped(await ann.say("b", "a new one"))
 
 
 @pytest.mark.behaviour("H-1")
 @pytest.mark.parametrize(
     ("limit", "steps"), [({"tokens": 100}, [(99, 0.0), (1, 0.0)]), ({"usd": 0.8}, [(1, 0.1)] * 8)]
 )
-async def test_no_turn_starts_once_the_tokens_or_the_money_are_used(
+async def test_no_turn_starts_after_the_tokens_or_the_money_are_used(
     in_memory: Networks, limit: dict[str, Any], steps: list[tuple[int, float]]
 ) -> None:
     async with in_memory.start(limited(**limit)) as network:
@@ -111,21 +117,22 @@ async def test_no_turn_starts_once_the_tokens_or_the_money_are_used(
         await agents(network, "b")
         worker = await Worker.woken(network, "a", ann)
         for n, (tokens, usd) in enumerate(steps):  # tenths do not add up exactly in binary
-            assert not kept(await worker.peer.say("b", "on", cause=worker.turn))
+            assert not skipped(await worker.peer.say("b", "on", cause=worker.turn))
             await worker.step(n + 1, tokens, usd)
-        held = kept(await worker.peer.say("b", "on", cause=worker.turn))
-        assert held == {"b": f"budget_{next(iter(limit))}"}
+        sent = await worker.peer.say("b", "on", cause=worker.turn)
+        assert skipped(sent) == {"b": f"budget_{next(iter(limit))}"}
 
 
 @pytest.mark.behaviour("H-3")
-async def test_what_an_agent_opens_has_half_of_each_limit(in_memory: Networks) -> None:
+async def test_an_agents_interaction_has_half_of_each_limit(in_memory: Networks) -> None:
     async with in_memory.start(limited(wakes=4, agents=16, fan_out=1)) as network:
         one, two, three = await agents(network, "a", "b", "c")
         opened = await one.say("b", "by myself")
         second = await two.say("c", "on", cause=opened["id"])
         third = await three.say("a", "on", cause=second["id"])
-        assert [kept(each) for each in (opened, second, third)] == [{}, {}, {"a": "budget_wakes"}]
-        budget = await one.call("read_budget", interaction=f"i{opened['seq']}")
+        assert skipped(opened) == skipped(second) == {}
+        assert skipped(third) == {"a": "budget_wakes"}
+        budget = await read_budget(one, opened)
         limits = {"hops": 500, "wakes": 2, "fan_out": 1, "agents": 8, "wall_clock": 900}
         assert budget["limits"] == limits
         assert (budget["used"]["wakes"], budget["reached"]) == (2, ["wakes"])
@@ -133,17 +140,17 @@ async def test_what_an_agent_opens_has_half_of_each_limit(in_memory: Networks) -
 
 @pytest.mark.behaviour("H-4")
 @pytest.mark.parametrize(("limits", "code"), [({"wakes": 2}, "wakes"), ({"agents": 1}, "agents")])
-async def test_who_merely_overhears_uses_the_interactions_budget(
+async def test_a_message_of_an_observing_agent_counts_in_the_interactions_budget(
     in_memory: Networks, limits: dict[str, Any], code: str
 ) -> None:
     async with in_memory.start(limited(**limits)) as network:
         ann = await network.join("ann")
         observer, _, _ = await agents(network, "watcher", "a", "b")
         posted = await ann.call("post_to_channel", channel="desk", text="@a look")
-        first = await observer.say("a", "I have heard", cause=posted["id"])
-        assert kept(first) == {"a": f"budget_{code}"}, "its own word was the second wake"
+        first = await observer.say("a", "I read it", cause=posted["id"])
+        assert skipped(first) == {"a": f"budget_{code}"}, "its own message is the second wake"
         if code == "wakes":
-            budget = await ann.call("read_budget", interaction=f"i{posted['seq']}")
+            budget = await read_budget(ann, posted)
             assert (budget["used"]["wakes"], budget["used"]["agents"]) == (2, 2)
 
 
@@ -152,15 +159,15 @@ async def test_who_merely_overhears_uses_the_interactions_budget(
 
 async def volley(one: Peer, two: Peer, count: int) -> list[dict[str, str]]:
     """Agents a and b write to each other in turn, each message an interaction of its own."""
-    found = []
+    results = []
     for n in range(count):
         speaker, to = ((one, "b"), (two, "a"))[n % 2]
-        found.append(kept(await speaker.say(to, "thanks")))
-    return found
+        results.append(skipped(await speaker.say(to, "thanks")))
+    return results
 
 
 @pytest.mark.behaviour("H-5")
-async def test_two_agents_wake_each_other_so_often(
+async def test_the_loop_limit_stops_two_agents_until_a_person_writes(
     in_memory: Networks, snapshot: SnapshotAssertion
 ) -> None:
     async with in_memory.start(limited(loop_limit={"wakes": 3})) as network:
@@ -168,35 +175,34 @@ async def test_two_agents_wake_each_other_so_often(
         one, two = await agents(network, "a", "b")
         assert await volley(one, two, 5) == [{}, {}, {}, {"a": "loop_limit"}, {"b": "loop_limit"}]
         await agents(network, "c")
-        assert not kept(await one.say("c", "hello")), "others are not held by that"
-        heard = [event["message"] for event in await two.sync()]
-        said = [each for each in heard if each["sender_kind"] == "agent"]
-        assert len(said) == 3, "everything is delivered"
-        (notice,) = (each["content"] for each in heard if each["sender_kind"] == "system")
-        assert (notice["code"], notice["agents"]) == ("loop_limit", ["b", "a"]), "and told once"
-        assert notice["interaction"] == "i4"
-        (told,) = (each["text_representation"] for each in heard if each["content"] is notice)
-        assert told == snapshot
+        assert not skipped(await one.say("c", "hello")), "other agents are not affected"
+        messages = [event["message"] for event in await two.sync()]
+        (notice,) = [message for message in messages if message["sender_kind"] == "system"]
+        assert len(messages) == 3 + 1, "everything is delivered, with one notice"
+        content = notice["content"]
+        assert (content["code"], content["agents"]) == ("loop_limit", ["b", "a"])
+        assert content["interaction"] == "i4"
+        assert notice["text_representation"] == snapshot
         for to in ("a", "b"):
             await ann.say(to, "go on")
             assert await volley(one, two, 4) == [{}, {}, {}, {"a": "loop_limit"}]
 
 
 @pytest.mark.behaviour("H-14")
-async def test_many_people_ask_one_agent_that_asks_another_for_each(in_memory: Networks) -> None:
+async def test_the_loop_limit_is_counted_per_interaction(in_memory: Networks) -> None:
     async with in_memory.start(limited(loop_limit={"wakes": 2})) as network:
         people = [await network.join(f"p{n}") for n in range(4)]
         one, two = await agents(network, "a", "b")
         asked = [await person.say("a", "what is it?") for person in people]
         for question in asked:
             passed_on = await one.say("b", "what is it?", cause=question["id"])
-            assert not kept(passed_on)
-            assert not kept(await two.say("a", "it is this", cause=passed_on["id"]))
+            assert not skipped(passed_on)
+            assert not skipped(await two.say("a", "it is this", cause=passed_on["id"]))
         again = await one.say("b", "and this?", cause=asked[0]["id"])
-        assert kept(again) == {"b": "loop_limit"}, "in one interaction they are held all the same"
+        assert skipped(again) == {"b": "loop_limit"}
         for part in range(3):
             task = {"to": "b", "task": f"part {part}", "cause": asked[0]["id"]}
-            assert not kept(await one.call("delegate", **task)), "tasks of a plan are not"
+            assert not skipped(await one.call("delegate", **task)), "delegated tasks are exempt"
 
 
 # A day ----------------------------------------------------------------------------------------
@@ -204,7 +210,7 @@ async def test_many_people_ask_one_agent_that_asks_another_for_each(in_memory: N
 
 @pytest.mark.behaviour("H-6")
 @pytest.mark.parametrize("whose", ["network", "thread", "agent"])
-async def test_so_many_turns_start_in_a_day(
+async def test_the_daily_limit_stops_wakes_until_the_next_day(
     in_memory: Networks, whose: str, snapshot: SnapshotAssertion
 ) -> None:
     clock = HandClock()
@@ -214,83 +220,83 @@ async def test_so_many_turns_start_in_a_day(
         one, two = await agents(network, "a", "b")
         sent = [await ann.say("a", "again") for _ in range(3)]
         code = f"daily_{whose}"
-        assert [kept(result) for result in sent] == [{}, {}, {"a": code}]
-        (told,) = await notices(network, ann)
+        assert [skipped(result) for result in sent] == [{}, {}, {"a": code}]
+        (notice,) = await notices(network, ann)
         expected = {"notice": code, "code": code, "message": sent[2]["id"], "agents": ["a"]}
-        assert told["content"] == expected
-        assert (told["mentions"], told["text_representation"]) == (["ann"], snapshot)
+        assert notice["content"] == expected
+        assert (notice["mentions"], notice["text_representation"]) == (["ann"], snapshot)
         clock.wall += 24 * 3600
-        assert not kept(await ann.say("a", "a new day"))
+        assert not skipped(await ann.say("a", "a new day"))
         if whose == "network":
-            held = [kept(await one.say("b", "more")) for _ in range(3)]
-            assert held == [{}, {"b": code}, {"b": code}]
-            (told,) = await notices(network, two)
-            assert "raise network.daily.network.wakes" in told["text_representation"], "once"
+            sent = [await one.say("b", "more") for _ in range(3)]
+            assert [skipped(result) for result in sent] == [{}, {"b": code}, {"b": code}]
+            (notice,) = await notices(network, two)
+            assert "raise network.daily.network.wakes" in notice["text_representation"]
 
 
 @pytest.mark.behaviour("H-6")
-async def test_an_agents_own_limit_takes_the_place_of_the_common_one(in_memory: Networks) -> None:
+async def test_an_agents_own_daily_limit_replaces_the_default(in_memory: Networks) -> None:
     own = {"agents": {"a": {"daily": {"tokens": 10}}}}
     file = limited(daily={"agent": {"tokens": 1000}}, sections=own)
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         worker = await Worker.woken(network, "a", ann)
         await worker.step(1, 9)
-        assert not kept(await ann.say("a", "go"))
+        assert not skipped(await ann.say("a", "go"))
         await worker.step(2, 1)
-        assert kept(await ann.say("a", "go")) == {"a": "daily_agent"}
+        assert skipped(await ann.say("a", "go")) == {"a": "daily_agent"}
         other = await Worker.woken(network, "b", ann)
         await other.step(1, 999)
-        assert not kept(await ann.say("b", "go"))
+        assert not skipped(await ann.say("b", "go"))
 
 
 # What the store refuses, and restarts ---------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-10")
-async def test_what_is_not_kept_uses_nothing_and_repeats_count_once(in_memory: Networks) -> None:
-    store = MoodyStore()
+async def test_failed_and_repeated_messages_use_no_budget(
+    in_memory: Networks, moody: MoodyStore
+) -> None:
     file = limited(wakes=2, agents=2, loop_limit={"wakes": 2}, daily={"agent": {"wakes": 2}})
-    async with in_memory.start(file, store=store) as network:
+    async with in_memory.start(file, store=moody) as network:
         ann = await network.join("ann")
         one, _ = await agents(network, "a", "b")
         asked = await ann.say("a", "go")
         for _ in range(3):
-            store.failing = 1
+            moody.failing = 1
             refused = await one.ask("send_text_message", to="b", text="no", cause=asked["id"])
             assert refused["code"] == "store_unavailable"
-        budget = await ann.call("read_budget", interaction=f"i{asked['seq']}")
-        assert budget["used"]["wakes"] == 1
+        assert (await read_budget(ann, asked))["used"]["wakes"] == 1
         for _ in range(3):
-            assert not kept(await one.say("b", "yes", cause=asked["id"], cid="same"))
-        budget = await ann.call("read_budget", interaction=f"i{asked['seq']}")
-        assert budget["used"]["wakes"] == 2
-        assert kept(await one.say("b", "no more", cause=asked["id"])) == {"b": "budget_wakes"}
+            assert not skipped(await one.say("b", "yes", cause=asked["id"], cid="same"))
+        assert (await read_budget(ann, asked))["used"]["wakes"] == 2
+        assert skipped(await one.say("b", "no more", cause=asked["id"])) == {"b": "budget_wakes"}
         assert len(await notices(network, ann)) == 1
 
 
 @pytest.mark.behaviour("H-10")
-async def test_an_observers_last_word_that_is_not_kept_was_not_said(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(limited(agents=1), store=store) as network:
+async def test_a_failed_message_is_not_the_last_one_of_an_observer(
+    in_memory: Networks, moody: MoodyStore
+) -> None:
+    async with in_memory.start(limited(agents=1), store=moody) as network:
         ann = await network.join("ann")
         observer, _ = await agents(network, "watcher", "a")
         posted = await ann.call("post_to_channel", channel="desk", text="@a look")
         codes = []
         for failing in (1, 0, 0):
-            store.failing = failing
-            said = await observer.ask("send_text_message", to="a", text="so", cause=posted["id"])
-            codes.append(said.get("code"))
+            moody.failing = failing
+            answer = await observer.ask("send_text_message", to="a", text="so", cause=posted["id"])
+            codes.append(answer.get("code"))
         assert codes == ["store_unavailable", None, "budget_exhausted"]
-        assert said["message"] == (
+        assert answer["message"] == (
             f"interaction i{posted['seq']} is past its limit (agents), and nothing in it woke "
             "you; a person can continue it with a new message"
         )
-        assert said["details"] == {"interaction_id": f"i{posted['seq']}", "limit": "agents"}
+        assert answer["details"] == {"interaction_id": f"i{posted['seq']}", "limit": "agents"}
 
 
 @pytest.mark.behaviour("H-6", "H-9", "H-12")
-async def test_sums_and_marks_are_there_after_a_restart(
+async def test_budgets_spending_and_untrusted_marks_survive_a_restart(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store, clock = f"sqlite:{tmp_path / 'hub.db'}", HandClock()
@@ -301,7 +307,7 @@ async def test_sums_and_marks_are_there_after_a_restart(
         worker = await Worker.woken(network, "a", ann)
         await worker.step(1, 10, 0.5)
         sent = await worker.peer.say("b", "on", cause=worker.turn, untrusted=True)
-        begun = await ann.say(["b", "c"], "only begun")
+        other = await ann.say(["b", "c"], "another interaction")
         before = await ann.call("read_budget", interaction=worker.interaction)
         assert before["sums"] == {
             "turns": 1, "wakes": 2, "tokens_in": 5, "tokens_out": 5, "usd": 0.5,
@@ -314,18 +320,19 @@ async def test_sums_and_marks_are_there_after_a_restart(
         assert {row["limit"]: row["used"] for row in spent["today"]} == {"wakes": 4, "tokens": 10}
         await two.say("ann", "it says", cause=sent["id"])
         assert (await ann.take(3))[2]["message"]["untrusted"] is True
-        assert not kept(await two.say("c", "the third", cause=sent["id"]))
-        assert kept(await two.say("c", "the fourth", cause=sent["id"])) == {"c": "budget_wakes"}
-        assert not kept(await three.say("b", "the third", cause=begun["id"]))
-        assert kept(await three.say("b", "the fourth", cause=begun["id"])) == {"b": "budget_wakes"}
-        assert kept(await ann.say("b", "the seventh")) == {"b": "daily_network"}
+        assert not skipped(await two.say("c", "the third", cause=sent["id"]))
+        assert skipped(await two.say("c", "the fourth", cause=sent["id"])) == {"c": "budget_wakes"}
+        assert not skipped(await three.say("b", "the third", cause=other["id"]))
+        fourth = await three.say("b", "the fourth", cause=other["id"])
+        assert skipped(fourth) == {"b": "budget_wakes"}
+        assert skipped(await ann.say("b", "the seventh")) == {"b": "daily_network"}
 
 
 # What is read ---------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-11")
-async def test_a_budget_is_for_those_who_take_part_and_owners(in_memory: Networks) -> None:
+async def test_only_owners_and_participants_can_read_a_budget(in_memory: Networks) -> None:
     humans = {"humans": {"ann": {}, "bob": {}, "olga": {"roles": ["owner"]}}}
     async with in_memory.start(limited(sections=humans)) as network:
         ann, bob, olga = [await network.join(name) for name in ("ann", "bob", "olga")]
@@ -342,7 +349,7 @@ async def test_a_budget_is_for_those_who_take_part_and_owners(in_memory: Network
 
 
 @pytest.mark.behaviour("H-11")
-async def test_an_interaction_is_active_until_its_turns_are_over(in_memory: Networks) -> None:
+async def test_an_interaction_is_active_until_its_turns_have_ended(in_memory: Networks) -> None:
     clock = HandClock()
     async with in_memory.start(limited(), clock=clock) as network:
         ann = await network.join("ann")
@@ -355,12 +362,12 @@ async def test_an_interaction_is_active_until_its_turns_are_over(in_memory: Netw
         clock.wall += 600
         clock.set(-1_000_000)
         budget = await ann.call("read_budget", interaction=worker.interaction)
-        assert (budget["active"], budget["used"]["wall_clock"]) == (False, 60), "it is over"
+        assert (budget["active"], budget["used"]["wall_clock"]) == (False, 60)
         assert datetime.fromisoformat(budget["opened_at"]).timestamp() == opened
 
 
 @pytest.mark.behaviour("H-11")
-async def test_spending_is_read_by_day_agent_and_thread(in_memory: Networks) -> None:
+async def test_spending_is_listed_by_day_agent_and_thread(in_memory: Networks) -> None:
     clock = HandClock()
     async with in_memory.start(limited(), clock=clock) as network:
         ann = await network.join("ann")
@@ -384,60 +391,63 @@ async def test_spending_is_read_by_day_agent_and_thread(in_memory: Networks) -> 
         today = await ann.call("read_spending")
         assert [row["agent"] for row in today["rows"]] == ["b"]
         own = await first.peer.call("read_spending", days=2)
-        assert [row["agent"] for row in own["rows"]] == ["a"], "of others only what it may read"
+        assert [row["agent"] for row in own["rows"]] == ["a"], "only threads that it can read"
         of_thread = await ann.call("read_spending", days=2, thread="dm.a.ann")
         assert [row["agent"] for row in of_thread["rows"]] == ["a"]
 
 
-# Content from outside, and who is bound by what -----------------------------------------------
+# Untrusted content, and exemptions ------------------------------------------------------------
+
+
+async def untrusted_marks(peer: Peer) -> dict[str, bool]:
+    messages = [event["message"] for event in await peer.sync()]
+    return {message["id"]: message.get("untrusted", False) for message in messages}
 
 
 @pytest.mark.behaviour("H-12")
-async def test_content_from_outside_stays_marked_as_it_is_passed_on(in_memory: Networks) -> None:
-    async with in_memory.start(limited()) as network:
-        ann = await network.join("ann")
-        one, two = await agents(network, "a", "b")
-        asked = await ann.say("a", "look it up")
-        found = await one.say("b", "the page says", cause=asked["id"], untrusted=True)
-        passed = await two.say("ann", "it says", cause=found["id"])
-        clean = await one.say("ann", "hello", cause=asked["id"])
-        marks = {e["message"]["id"]: e["message"].get("untrusted", False) for e in await ann.sync()}
-        assert marks == {passed["id"]: True, clean["id"]: False}
-        replied = await ann.say("b", "thanks", cause=passed["id"])
-        heard = {e["message"]["id"]: e["message"].get("untrusted", False) for e in await two.sync()}
-        assert heard == {found["id"]: True, replied["id"]: False}, "a person speaks for itself"
+async def test_untrusted_content_stays_marked_when_agents_pass_it_on(network: Network) -> None:
+    ann = await network.join("ann")
+    one, two = await agents(network, "a", "b")
+    asked = await ann.say("a", "look it up")
+    page = await one.say("b", "the page says", cause=asked["id"], untrusted=True)
+    passed = await two.say("ann", "it says", cause=page["id"])
+    clean = await one.say("ann", "hello", cause=asked["id"])
+    assert await untrusted_marks(ann) == {passed["id"]: True, clean["id"]: False}
+    reply = await ann.say("b", "thanks", cause=passed["id"])
+    marks = {page["id"]: True, reply["id"]: False}
+    assert await untrusted_marks(two) == marks, "a person's own message is trusted"
 
 
 @pytest.mark.behaviour("H-1", "H-5")
-async def test_what_ends_a_request_wakes_however_many_wakes_there_were(in_memory: Networks) -> None:
+async def test_a_report_wakes_its_requester_beyond_the_limits(in_memory: Networks) -> None:
     file = limited(wakes=2, agents=2, fan_out=1, loop_limit={"wakes": 1})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
         asked = await ann.say("a", "have it done")
         task = await one.call("delegate", to="b", task="do it", cause=asked["id"])
-        assert not kept(task)
+        assert not skipped(task)
         done = await two.call("report", request=task["id"], status="result", text="done")
-        assert not kept(done)
+        assert not skipped(done)
         assert "wake" in (await one.take(2))[1]
-        budget = await ann.call("read_budget", interaction=f"i{asked['seq']}")
-        assert budget["used"]["wakes"] == 2, "a result is part of the request"
-        assert kept(await one.say("b", "thanks", cause=done["id"])) == {"b": "budget_wakes"}
+        budget = await read_budget(ann, asked)
+        assert budget["used"]["wakes"] == 2, "the report belongs to the request"
+        assert skipped(await one.say("b", "thanks", cause=done["id"])) == {"b": "budget_wakes"}
 
 
 @pytest.mark.behaviour("H-1", "H-5")
-async def test_neither_awaited_answers_nor_people_are_held_as_a_loop(in_memory: Networks) -> None:
+async def test_the_loop_limit_exempts_awaited_answers_and_people(in_memory: Networks) -> None:
     file = limited(wakes=4, fan_out=1, loop_limit={"wakes": 1})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
         for _ in range(3):
             asked = await one.say("b", "how much?", awaits=True)
-            assert not kept(asked)
-            assert not kept(await two.say("a", "this much", cause=asked["id"]))
+            assert not skipped(asked)
+            assert not skipped(await two.say("a", "this much", cause=asked["id"]))
         assert await volley(one, two, 2) == [{}, {"a": "loop_limit"}]
         await ann.call("take_over", agent="a")
-        said = await ann.say(["b"], "it is me", on_behalf_of="a")
-        assert not kept(said)
-        budget = await ann.call("read_budget", interaction=f"i{said['seq']}")
+        sent = await ann.say(["b"], "it is me", on_behalf_of="a")
+        assert not skipped(sent)
+        budget = await read_budget(ann, sent)
         assert (budget["opened_by"], budget["limits"]["wakes"]) == ("ann", 4)
