@@ -49,9 +49,7 @@ async def moved(peer: Peer) -> None:
 
 
 @pytest.mark.behaviour("R-16")
-async def test_connected_clients_stay_and_miss_nothing_when_the_hub_moves(
-    gateway: Network,
-) -> None:
+async def test_connected_clients_stay_and_miss_nothing_when_the_hub_moves(gateway: Network) -> None:
     ann, bob = await gateway.join("ann"), await gateway.join("bob")
     await ann.say("bob", "before")
     await cut(gateway)

@@ -1,4 +1,4 @@
-"""News about channels: people who are connected hear of new ones, and of who comes and goes."""
+"""Channel signals: connected people are notified of new channels and of changed members."""
 
 from __future__ import annotations
 
@@ -14,46 +14,49 @@ pytestmark = pytest.mark.behaviour("P-40")
 NETWORK = config(channels={"desk": {"description": "Work", "members": "all"}})
 
 
-def told(name: str, *members: str, description: str = "") -> Frame:
+def changed(name: str, *members: str, description: str = "") -> Frame:
     data = {"name": name, "description": description, "members": sorted(members)}
     return {"op": "signal", "type": "channel", "sender": "hub", "data": data}
 
 
-async def heard(peer: Peer) -> list[Frame]:
-    """What has been told of channels by now."""
+async def channel_signals(peer: Peer) -> list[Frame]:
+    """The signals about channels that have arrived by now."""
     await peer.sync()
     return [signal for signal in peer.signals if signal["type"] == "channel"]
 
 
 @pytest.mark.behaviour("P-2")
-async def test_people_hear_of_each_change_of_a_channel_and_of_no_other(network: Network) -> None:
+async def test_people_are_notified_of_each_change_of_a_channel(network: Network) -> None:
     ann = await network.join("ann")
     bot = await network.join("bot", "agent")
-    assert await ann.signal("channel") == told("desk", "ann", "bot", description="Work")
-    bot = await network.join("bot", "agent")  # coming back is no change
+    assert await ann.signal("channel") == changed("desk", "ann", "bot", description="Work")
+    bot = await network.join("bot", "agent")  # a reconnect is no change
     bob = await network.join("bob")
     assert (await ann.signal("channel"))["data"]["members"] == ["ann", "bob", "bot"]
     await bob.signal("channel")
     await ann.call("create_channel", name="plans", description="Next", members=["bot"])
     for peer in (ann, bob):
-        assert await peer.signal("channel") == told("plans", "ann", "bot", description="Next")
+        assert await peer.signal("channel") == changed("plans", "ann", "bot", description="Next")
     await bob.call("join_channel", channel="plans")
-    assert await ann.signal("channel") == told("plans", "ann", "bob", "bot", description="Next")
+    assert await ann.signal("channel") == changed("plans", "ann", "bob", "bot", description="Next")
     await bot.call("leave_channel", channel="plans")
-    assert await ann.signal("channel") == told("plans", "ann", "bob", description="Next")
+    assert await ann.signal("channel") == changed("plans", "ann", "bob", description="Next")
     await ann.call("join_channel", channel="desk")  # it is a member already
     await bob.call("leave_channel", channel="desk")
     assert (await ann.signal("channel"))["data"]["members"] == ["ann", "bot"]
     await bob.call("leave_channel", channel="desk")
     await bot.call("create_channel", name="last")
-    assert await ann.signal("channel") == told("last", "bot")
-    assert await heard(bot) == [], "agents need not know"
-    changed = {"desk": ["ann", "bot"], "plans": ["ann", "bob"], "last": ["bot"]}
-    fresh = {each["name"]: each for each in (await network.join("ann")).ready["channels"]}
-    assert {name: sorted(each["members"]) for name, each in fresh.items()} == changed
+    assert await ann.signal("channel") == changed("last", "bot")
+    assert await channel_signals(bot) == [], "agents are not notified"
+    channels = (await network.join("ann")).ready["channels"]
+    assert {channel["name"]: sorted(channel["members"]) for channel in channels} == {
+        "desk": ["ann", "bot"],
+        "plans": ["ann", "bob"],
+        "last": ["bot"],
+    }
 
 
-async def test_many_changes_of_a_channel_are_few_signals(
+async def test_frequent_changes_of_a_channel_are_merged_into_few_signals(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.network.notifications.CHANNEL_AFTER_S", 0.3)
@@ -65,28 +68,27 @@ async def test_many_changes_of_a_channel_are_few_signals(
         signals.append(await ann.signal("channel"))
     assert len(signals) <= 2 + (loop.time() - began) / 0.3, "on a slow machine, more"
     counts = [len(signal["data"]["members"]) for signal in signals]
-    assert counts == sorted(set(counts)), "each says more than the one before"
+    assert counts == sorted(set(counts)), "each has more members than the one before"
 
 
 @pytest.mark.behaviour("S-5")
-async def test_a_channel_that_could_not_be_stored_or_that_is_heard_of_by_nobody_is_no_news(
-    in_memory: Networks,
+async def test_no_one_is_notified_of_earlier_channels_or_of_one_that_was_not_stored(
+    in_memory: Networks, moody: MoodyStore
 ) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
+    async with in_memory.start(store=moody) as network:
         bot = await network.join("bot", "agent")
         await bot.call("create_channel", name="early")
         ann = await network.join("ann")
-        store.failing = 1
+        moody.failing = 1
         assert (await bot.ask("create_channel", name="lost"))["temporary"]
         await bot.call("create_channel", name="late")
-        assert await ann.signal("channel") == told("late", "bot")
-        assert await heard(ann) == []
+        assert await ann.signal("channel") == changed("late", "bot")
+        assert await channel_signals(ann) == []
         assert [channel["name"] for channel in ann.ready["channels"]] == ["early"]
 
 
 @pytest.mark.behaviour("P-26")
-async def test_only_the_hub_says_what_readers_believe(network: Network) -> None:
+async def test_a_client_cannot_send_the_signals_of_the_hub(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     for type in HUB_SIGNALS:
         await bob.send(op="signal", type=type, data={"name": "x", "members": ["bob"]})
@@ -95,20 +97,19 @@ async def test_only_the_hub_says_what_readers_believe(network: Network) -> None:
         assert refused["code"] == "bad_request"
         assert type in refused["message"]
     await ann.sync()
-    assert [each for each in ann.signals if each.get("sender") == "bob"] == []
+    assert [signal for signal in ann.signals if signal.get("sender") == "bob"] == []
 
 
-async def test_who_is_too_early_for_a_new_channel_is_told_to_try_again(
-    in_memory: Networks,
+async def test_a_post_to_a_channel_that_is_being_created_gets_a_temporary_error(
+    network: Network, moody: MoodyStore
 ) -> None:
-    store, post = MoodyStore(), {"channel": "plans", "text": "hello"}
-    async with in_memory.start(store=store) as network:
-        ann = await network.join("ann")
-        store.gate.clear()
-        made = await ann.post("create_channel", name="plans")
-        await store.waiting.wait()
-        early = await ann.ask("post_to_channel", **post)
-        assert (early["code"], early["temporary"]) == ("unknown_channel", True)
-        store.gate.set()
-        assert (await ann.answer(made))["value"]["name"] == "plans"
-        assert (await ann.call("post_to_channel", **post))["tseq"] == 1
+    post = {"channel": "plans", "text": "hello"}
+    ann = await network.join("ann")
+    moody.gate.clear()
+    created = await ann.post("create_channel", name="plans")
+    await moody.waiting.wait()
+    early = await ann.ask("post_to_channel", **post)
+    assert (early["code"], early["temporary"]) == ("unknown_channel", True)
+    moody.gate.set()
+    assert (await ann.answer(created))["value"]["name"] == "plans"
+    assert (await ann.call("post_to_channel", **post))["tseq"] == 1

@@ -1,4 +1,4 @@
-"""Nothing that a peer sends costs the hub more than its size explains, whatever it contains."""
+"""No frame costs the hub more CPU time than its size justifies, whatever it contains."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from hubbub.testing.mod_contract import likely
 from tests.interaction.peers import Networks, Peer, config
 
 SIZE = 96 * 1024
-"""Bytes of a frame: a search in all for each part of it would take seconds."""
+"""Bytes of a frame: quadratic work on it would take seconds."""
 STRANGER = 15 * 1024
-"""The same of one before `identify` has succeeded."""
+"""Bytes of a frame before `identify` has succeeded."""
 WORK = 100
-"""Times the work of a loop over the bytes: what a frame may cost."""
+"""The limit of a frame's cost, as a multiple of a loop over its bytes."""
 FLOOR = 4096
-"""Bytes that any frame may cost as much as: answers, commits and suggestions of names."""
+"""Bytes added to each frame's size, for answers, commits and suggestions of names."""
 
 LIMITS = {"burst": 10**9, "bad_frames": 10**9}
 WORDS = {
@@ -34,32 +34,32 @@ WORDS = {
     "message_id": "m1",
     "thread": "broadcast",
 }
-"""What reaches the handlers: arguments that mean somebody or something here."""
+"""Arguments that reach the handlers because they name something that exists."""
 
-Args = dict[str, Any]  # arguments as plain JSON, wrong ones too
+Args = dict[str, Any]  # arguments as plain JSON, invalid ones too
 
 
 def _mods() -> list[Mod]:
-    found = []
+    mods = []
     for name, place in BUILT_IN.items():
         module, _, kind = place.partition(":")
-        if name not in ("moderation", "files"):  # what moderation costs has tests of its own
+        if name not in ("moderation", "files"):  # the cost of moderation has its own tests
             mod: type[Mod] = getattr(import_module(module), kind)
-            found.append(mod(settings_of(mod, {})))
-    return found
+            mods.append(mod(settings_of(mod, {})))
+    return mods
 
 
 def _calls() -> dict[str, Mapping[str, Any]]:
-    """All operations by name, with the schemas of what they take."""
+    """All operations by name, with the schemas of their arguments."""
     of_mods = [operation for mod in _mods() for operation in mod.operations()]
     return {op.name: op.input.model_json_schema() for op in (*CORE_OPERATIONS, *of_mods)}
 
 
 CALLS = _calls()
 
-pytestmark = pytest.mark.slow  # it needs the processor for itself
+pytestmark = pytest.mark.slow  # it measures CPU time
 
-# What a frame is filled with: each makes a value of about so many bytes of JSON.
+# The contents of a frame: each builds a value of about `size` bytes of JSON.
 FILLINGS: Mapping[str, Callable[[str, int], str]] = {
     "text": lambda piece, size: json.dumps(piece * (size // len(piece))),
     "list": lambda piece, size: f"[{','.join([json.dumps(piece)] * (size // (len(piece) + 3)))}]",
@@ -90,7 +90,7 @@ PIECES = (
 
 
 def likely_frames(count: int) -> Iterator[str]:
-    """Large calls, each with one of its arguments blown up."""
+    """Large calls, each with one huge argument."""
     chance = random.Random(count)
     for _ in range(count):
         name = chance.choice(sorted(CALLS))
@@ -118,7 +118,7 @@ def _filled(plain: Args, field: str, filling: str, piece: str, *, prefix: str = 
 
 
 def strange_keys() -> str:
-    """`identify` with thousands of fields, the last one twice."""
+    """An `identify` frame with thousands of fields, the last one twice."""
     keys = _keys(STRANGER)
     whole = {"op": "identify", "version": "hubbub.v1", "participant": "eve", "kind": "human"}
     return _object([json.dumps(whole)[1:-1], *keys, keys[-1]])
@@ -141,37 +141,37 @@ KNOWN = (
     call("send_message", "content", "numbers"),
     "[" * 20_000 + '"' + '\\"' * 30_000,
 )
-"""What has been dear before."""
+"""Frames that were expensive once."""
 
 
 @pytest.mark.behaviour("B-11")
-async def test_a_frame_costs_no_more_than_its_size_explains(in_memory: Networks) -> None:
-    look = look_at_a_byte()
+async def test_a_frame_costs_no_more_cpu_time_than_its_size_justifies(in_memory: Networks) -> None:
+    per_byte = seconds_per_byte()
     async with in_memory.start(config(network={"limits": LIMITS}), mods=_mods()) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         await bob.call("send_text_message", to="broadcast", text="hello")
         for frame in (*KNOWN, *likely_frames(100)):
             data = frame.encode("utf-8", "surrogatepass")
-            may = WORK * look * (len(data) + FLOOR)
+            limit = WORK * per_byte * (len(data) + FLOOR)
             for _ in range(4):  # the machine may have been busy with something else
                 peer = await network.attach() if b'"identify"' in data[:40] else ann
-                spent = await answered(peer, data)
-                if spent <= may:
+                spent = await cost(peer, data)
+                if spent <= limit:
                     break
-            told = f"{spent / may:.1f} times what {len(data)} bytes may cost: {frame[:200]}"
-            assert spent <= may, told
+            excess = f"{spent / limit:.1f} times the limit of {len(data)} bytes: {frame[:200]}"
+            assert spent <= limit, excess
 
 
-def look_at_a_byte() -> float:
-    """Seconds that it takes to look at a byte."""
+def seconds_per_byte() -> float:
+    """The CPU time of one step of a loop over bytes."""
     began, size = process_time(), 16 * 1024 * 1024
     for _ in bytes(size):
         pass
     return (process_time() - began) / size
 
 
-async def answered(peer: Peer, data: bytes) -> float:
-    """The CPU time until the hub has taken all that the peer has sent."""
+async def cost(peer: Peer, data: bytes) -> float:
+    """The CPU time until the hub has processed a frame."""
     began = process_time()
     await peer.send_raw(data)
     await peer.send(op="call", ref="last", name="list_channels")

@@ -1,4 +1,4 @@
-"""Who receives what, in which order."""
+"""Which participants receive a message, and in which order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_a_direct_message_reaches_only_its_recipient(networks: Networks) -
 
 
 @pytest.mark.behaviour("P-13", "P-14")
-async def test_the_sender_gets_a_result_and_all_others_the_event(network: Network) -> None:
+async def test_a_broadcast_reaches_all_participants_but_its_sender(network: Network) -> None:
     kinds = {"ann": "human", "bot": "agent", "web": "service"}
     peers = {name: await network.join(name, kind) for name, kind in kinds.items()}
     for name, sender in peers.items():
@@ -50,15 +50,13 @@ async def test_the_sender_gets_a_result_and_all_others_the_event(network: Networ
         for other in peers.values():
             if other is not sender:
                 (event,) = await other.sync()
-                assert (event["message"]["type"], event["message"]["content"]) == (
-                    "broadcast",
-                    name,
-                )
-                assert event["message"].get("recipients", []) == []
+                message = event["message"]
+                assert (message["type"], message["content"]) == ("broadcast", name)
+                assert message.get("recipients", []) == []
 
 
 @pytest.mark.behaviour("P-14")
-async def test_a_persons_second_tab_sees_what_the_first_one_sends(networks: Networks) -> None:
+async def test_messages_of_one_tab_reach_the_persons_other_tab(networks: Networks) -> None:
     async with networks.start() as network:
         one, two, bob = [await network.join(name) for name in ("ann", "ann", "bob")]
         await one.say("bob", "from one")
@@ -70,7 +68,7 @@ async def test_a_persons_second_tab_sees_what_the_first_one_sends(networks: Netw
 
 
 @pytest.mark.behaviour("P-21")
-async def test_an_agent_has_one_socket_and_the_newcomer_wins(networks: Networks) -> None:
+async def test_a_new_socket_of_an_agent_replaces_its_old_one(networks: Networks) -> None:
     async with networks.start() as network:
         bob = await network.join("bob")
         older = await network.join("calc", "agent")
@@ -82,7 +80,7 @@ async def test_an_agent_has_one_socket_and_the_newcomer_wins(networks: Networks)
 
 
 @pytest.mark.behaviour("P-13")
-async def test_a_channel_message_reaches_the_members_of_that_moment(network: Network) -> None:
+async def test_a_channel_message_reaches_its_current_members(network: Network) -> None:
     ann, bob, carol = [await network.join(name) for name in ("ann", "bob", "carol")]
     await ann.call("create_channel", name="desk", members=["bob"])
     await ann.call("post_to_channel", channel="desk", text="one")
@@ -100,9 +98,9 @@ async def test_a_channel_message_reaches_the_members_of_that_moment(network: Net
         assert await back.take_texts(3) == heard[name]
 
 
-async def test_leaving_and_joining_in_one_breath_keeps_the_order(network: Network) -> None:
+async def test_pipelined_joins_and_leaves_take_effect_in_order(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
-    await ann.call("create_channel", name="t5", members=["bob"])  # called like a reply thread
+    await ann.call("create_channel", name="t5", members=["bob"])  # named like a reply thread
     for operations, heard in (
         (("leave_channel", "join_channel"), ["still there?"]),
         (("join_channel", "leave_channel"), []),
@@ -113,7 +111,7 @@ async def test_leaving_and_joining_in_one_breath_keeps_the_order(network: Networ
         assert await bob.texts() == heard
 
 
-async def test_who_is_no_member_can_neither_post_nor_read(network: Network) -> None:
+async def test_only_members_of_a_channel_can_post_and_read(network: Network) -> None:
     ann, calc = await network.join("ann"), await network.join("calc", "agent")
     await ann.call("create_channel", name="desk")
     assert (await calc.ask("post_to_channel", channel="desk", text="x"))["code"] == "forbidden"
@@ -125,7 +123,7 @@ async def test_who_is_no_member_can_neither_post_nor_read(network: Network) -> N
 
 
 @pytest.mark.behaviour("P-11")
-async def test_every_name_of_a_conversation_means_the_same_thread(network: Network) -> None:
+async def test_all_forms_of_a_thread_id_name_the_same_thread(network: Network) -> None:
     ann = await network.join("ann")
     bots = [f"bot{n}" for n in range(8)]
     peers = [await network.join(name, "agent") for name in bots]
@@ -153,7 +151,7 @@ async def test_an_unknown_recipient_is_an_error_and_nothing_is_stored(network: N
 
 
 @pytest.mark.behaviour("P-15", "P-17")
-async def test_an_absent_participant_gets_all_it_missed_page_by_page(network: Network) -> None:
+async def test_an_absent_participant_later_gets_every_missed_message(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     await bob.close()
     await network.gone("bob")
@@ -164,13 +162,13 @@ async def test_an_absent_participant_gets_all_it_missed_page_by_page(network: Ne
     await ann.sync()
     await network.quiet()
     back = await network.join("bob")
-    assert len(await back.take(256)) == 256  # the window is full until something is acknowledged
+    assert len(await back.take(256)) == 256  # the window is full until an acknowledgement
     await back.ack(256)
     assert await back.take_texts(44) == [str(n) for n in range(256, 300)]
 
 
 @pytest.mark.behaviour("P-4", "P-18")
-async def test_prev_proves_that_nothing_is_missing(networks: Networks) -> None:
+async def test_prev_names_the_previous_event_live_and_after_a_resume(networks: Networks) -> None:
     async with networks.start() as network:
         ann, bob, carol = [await network.join(name) for name in ("ann", "bob", "carol")]
         for n in range(10):
@@ -186,7 +184,7 @@ async def test_prev_proves_that_nothing_is_missing(networks: Networks) -> None:
 
 
 @pytest.mark.behaviour("P-18")
-async def test_what_is_sent_in_one_breath_keeps_its_order_for_all(networks: Networks) -> None:
+async def test_concurrent_posts_have_the_same_order_for_every_reader(networks: Networks) -> None:
     async with networks.start(NETWORK) as network:
         peers = [await network.join(name) for name in ("ann", "bob", "carol", "dave")]
         for n in range(15):
@@ -204,16 +202,16 @@ async def test_what_is_sent_in_one_breath_keeps_its_order_for_all(networks: Netw
 
 
 def apply(threads: dict[str, Frame], message: Any) -> None:
-    """Bring a snapshot up to date with one message, as a client does."""
+    """Apply a message to a snapshot, as a client does."""
     new = {"id": message["thread_id"], "type": message["type"], "read": 0, "messages": []}
-    known = threads.setdefault(message["thread_id"], new)
-    if not any(m["seq"] == message["seq"] for m in known["messages"]):
-        known["messages"].append(message)
-        known["head"], known["last_seq"] = message["tseq"], message["seq"]
+    thread = threads.setdefault(message["thread_id"], new)
+    if not any(m["seq"] == message["seq"] for m in thread["messages"]):
+        thread["messages"].append(message)
+        thread["head"], thread["last_seq"] = message["tseq"], message["seq"]
 
 
 @pytest.mark.behaviour("P-19")
-async def test_the_snapshot_and_the_events_after_it_are_the_fresh_state(network: Network) -> None:
+async def test_the_snapshot_plus_later_events_equals_a_fresh_snapshot(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     await ann.say("bob", "1")
     await ann.call("post_to_channel", channel="general", text="2")
@@ -236,43 +234,43 @@ async def test_the_snapshot_and_the_events_after_it_are_the_fresh_state(network:
 
 
 @pytest.mark.behaviour("S-12")
-async def test_a_refused_first_message_does_no_harm_after_a_restart(
+async def test_a_thread_whose_first_message_was_refused_works_after_a_restart(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    """It leaves a thread without a number in the store."""
+    """The refusal leaves a thread without a number in the store."""
     store = f"sqlite:{tmp_path}/hub.db"
-    for large in ("error", None):
-        async with in_memory.start(store=store) as network:
-            ann, *_ = [await network.join(name) for name in ("ann", "bob", "carol")]
-            if large:
-                sent = await ann.ask("send_text_message", to="bob", text="x" * 70_000)
-                assert sent["op"] == large
-            else:
-                await ann.say("bob", "hi")
-            await ann.say("carol", "hi")
+    async with in_memory.start(store=store) as network:
+        ann, *_ = [await network.join(name) for name in ("ann", "bob", "carol")]
+        large = await ann.ask("send_text_message", to="bob", text="x" * 70_000)
+        assert large["op"] == "error"
+        await ann.say("carol", "hi")
+    async with in_memory.start(store=store) as network:
+        ann, *_ = [await network.join(name) for name in ("ann", "bob", "carol")]
+        await ann.say("bob", "hi")
+        await ann.say("carol", "hi")
 
 
 @pytest.mark.behaviour("P-14")
-async def test_who_was_away_reads_its_own_words_if_it_is_a_person(network: Network) -> None:
-    """A person may have said them at another socket; an agent has one."""
-    peers = [await network.join(*who) for who in (("ann", "human"), ("bot", "agent"))]
-    cursors = [{"epoch": peer.hello["epoch"], "seq": peer.ready["head"]} for peer in peers]
-    await peers[0].say("bot", "from ann")
-    await peers[0].call("broadcast_text_message", text="to all")
-    await peers[1].say("ann", "from bot")
-    for peer, name in zip(peers, ("ann", "bot"), strict=True):
+async def test_a_returning_person_gets_its_own_messages_but_an_agent_does_not(
+    network: Network,
+) -> None:
+    """A person may have sent them from another socket. An agent has only one."""
+    ann, bot = await network.join("ann"), await network.join("bot", "agent")
+    cursor = {"epoch": ann.hello["epoch"], "seq": ann.ready["head"]}
+    await ann.say("bot", "from ann")
+    await ann.call("broadcast_text_message", text="to all")
+    await bot.say("ann", "from bot")
+    for peer, name in ((ann, "ann"), (bot, "bot")):
         await peer.close()
         await network.gone(name)
-    ann = await network.join("ann", cursor=cursors[0])
+    ann = await network.join("ann", cursor=cursor)
     assert await ann.take_texts(3) == ["from ann", "to all", "from bot"]
-    bot = await network.join("bot", "agent", cursor=cursors[1])
+    bot = await network.join("bot", "agent", cursor=cursor)
     assert await bot.take_texts(2) == ["from ann", "to all"]
 
 
 @pytest.mark.behaviour("P-14")
-async def test_a_socket_that_fell_behind_is_not_sent_what_it_said_itself(
-    in_memory: Networks,
-) -> None:
+async def test_a_socket_that_fell_behind_does_not_get_its_own_messages(in_memory: Networks) -> None:
     async with in_memory.start(config(network={"limits": {"unacknowledged": 2}})) as network:
         bob, ann = await network.join("bob"), await network.join("ann")
         for number in range(3):

@@ -1,4 +1,4 @@
-"""Tokens, owners, observers: who may come in, and what they may do there."""
+"""Tokens, owners and observers: which participants can join, and what they can do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NETWORK = TOKENS = config(
 
 
 def let_in(network: Network, participant: str) -> str:
-    """A token as the launcher gives it."""
+    """A new token of the participant, as the launcher creates it."""
     token = new_token()
     network.hub.gateway.admission.add_token(participant, token)
     return token
@@ -35,7 +35,7 @@ async def enter(network: Network, participant: str, kind: str = "human") -> Peer
 
 
 @pytest.mark.behaviour("D-1")
-async def test_without_the_right_token_nobody_comes_in(network: Network) -> None:
+async def test_a_participant_can_join_only_with_its_own_token(network: Network) -> None:
     right = let_in(network, "ann")
     for token in (None, "", "hub_wrong", "\U0001f600"):
         for name in ("ann", "stranger", "operator"):
@@ -44,13 +44,13 @@ async def test_without_the_right_token_nobody_comes_in(network: Network) -> None
             assert ("hubbub tokens add" in error["message"]) == (name != "operator")
             assert "hub_wrong" not in error["message"]
     error, code = await (await network.attach()).refused(participant="bob", token=right)
-    assert code == 4500, "a token is one participant's"
-    assert error["message"].endswith("; it is ann's: join as ann"), "the page says so, too"
+    assert code == 4500
+    assert error["message"].endswith("; it is ann's: join as ann")
     await network.join("ann", token=right)
 
 
 @pytest.mark.behaviour("D-9")
-async def test_many_wrong_tokens_wait_or_are_sent_away_and_the_right_one_is_not(
+async def test_repeated_wrong_tokens_are_delayed_and_a_right_one_is_not(
     on_sockets: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     day = 86400.0
@@ -76,11 +76,11 @@ async def test_many_wrong_tokens_wait_or_are_sent_away_and_the_right_one_is_not(
         assert error["retry_after_s"] > day
         assert "wrong tokens" in error["message"]
         await network.join("ann", token=token)
-        assert identifying() == 1, "the first one above the bound still has no answer"
+        assert identifying() == 1, "the first wrong token over the limit still has no answer"
 
 
 @pytest.mark.behaviour("D-2")
-async def test_an_owner_makes_tokens_that_work_at_once_and_revokes_them(
+async def test_tokens_that_an_owner_adds_and_revokes_take_effect_at_once(
     networks: Networks,
 ) -> None:
     async with networks.start(TOKENS) as network:
@@ -100,9 +100,11 @@ async def test_an_owner_makes_tokens_that_work_at_once_and_revokes_them(
 
 
 @pytest.mark.behaviour("D-2")
-async def test_revoking_reaches_who_is_just_coming_in(in_memory: Networks) -> None:
+async def test_revoking_a_token_closes_a_connection_that_is_just_joining(
+    in_memory: Networks,
+) -> None:
     class Slow(MoodyStore):
-        """Takes its time over the snapshot, which is read when the token has been checked."""
+        """Reads the snapshot, which follows the check of the token, after the revocation."""
 
         async def tails(
             self, threads: Sequence[int], upto: int, limit: int
@@ -130,7 +132,7 @@ async def test_revoking_reaches_who_is_just_coming_in(in_memory: Networks) -> No
 
 
 @pytest.mark.behaviour("D-2")
-async def test_a_token_added_to_the_file_beside_a_running_hub_works(
+async def test_a_token_added_to_the_store_of_a_running_hub_works(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store, token = f"sqlite:{tmp_path}/hub.db", new_token()
@@ -140,7 +142,7 @@ async def test_a_token_added_to_the_file_beside_a_running_hub_works(
 
 
 @pytest.mark.behaviour("D-4")
-async def test_only_owners_administer(network: Network) -> None:
+async def test_only_owners_can_administer(network: Network) -> None:
     for name, kind in (("bob", "human"), ("calc", "agent"), ("robot", "service")):
         peer = await enter(network, name, kind)
         for call in ("add_token", "revoke_tokens"):
@@ -154,7 +156,7 @@ async def test_only_owners_administer(network: Network) -> None:
 
 
 @pytest.mark.behaviour("D-5")
-async def test_an_open_network_belongs_to_its_people_but_launched_places_are_kept(
+async def test_on_an_open_network_names_of_launched_agents_still_need_a_token(
     in_memory: Networks,
 ) -> None:
     async with in_memory.start() as network:
@@ -168,32 +170,32 @@ async def test_an_open_network_belongs_to_its_people_but_launched_places_are_kep
         error, code = await (await network.attach()).refused(**taken)
         assert code == 4500
         assert "the network's own user" in error["message"]
-        assert "token add" not in error["message"]  # nobody can make one for that name
+        assert "token add" not in error["message"]  # no one can add one for that name
         operator = await enter(network, "operator", "service")
         eve = await network.join("eve")
-        assert "head" in await eve.call("network_status")
+        assert "head" in await eve.call("network_status"), "people are owners"
         for name in ("calc", "ann"):
             for call in ("add_token", "revoke_tokens"):
                 assert (await eve.ask(call, participant=name))["code"] == "forbidden"
-        assert (await calc.call("list_channels"))["channels"] == []  # still there
+        assert (await calc.call("list_channels"))["channels"] == []  # still connected
         await network.join("ann")
         assert "token" in await operator.call("add_token", participant="ann")
 
 
 @pytest.mark.behaviour("P-29")
-async def test_an_observer_sees_everything_and_is_nobody(in_memory: Networks) -> None:
+async def test_an_observer_sees_all_messages_and_is_no_participant(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         await ann.say("bob", "before")
-        watch = await network.join("operator", "service", observe=True)
+        operator = await network.join("operator", "service", observe=True)
         person = await network.join("dan", observe=True)
-        assert watch.ready["cursor"] == 1
+        assert operator.ready["cursor"] == 1
         await ann.say("bob", "psst")
         last = await ann.call("broadcast_text_message", text="hello")
-        assert await watch.texts() == await person.texts() == ["psst", "hello"]
-        people = (await ann.call("list_participants"))["participants"]
-        assert [p["id"] for p in people] == ["ann", "bob"]
-        cursor = {"epoch": watch.hello["epoch"], "seq": 0}
+        assert await operator.texts() == await person.texts() == ["psst", "hello"]
+        participants = (await ann.call("list_participants"))["participants"]
+        assert [participant["id"] for participant in participants] == ["ann", "bob"]
+        cursor = {"epoch": operator.hello["epoch"], "seq": 0}
         again = await network.join("operator", "service", observe=True, cursor=cursor)
         assert await again.take_texts(3) == ["before", "psst", "hello"]
         await person.ack(last["seq"])

@@ -1,4 +1,4 @@
-"""The same `cid` writes once, whatever comes between."""
+"""A repeated `cid` writes once, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.behaviour("P-22")
 SEND = {"to": "bob", "text": "hi"}
 
 
-async def test_the_same_write_again_gives_the_first_result_and_another_is_a_conflict(
+async def test_a_repeated_write_returns_the_first_result_and_a_different_one_conflicts(
     network: Network,
 ) -> None:
     ann = await network.join("ann")
     refused = await ann.ask("send_text_message", cid="c1", **SEND)
-    assert refused["code"] == "unknown_participant", "which does not use up the cid"
+    assert refused["code"] == "unknown_participant", "this does not use up the cid"
     bob = await network.join("bob")
     first = await ann.ask("send_text_message", cid="c1", **SEND)
     again = await ann.ask("send_text_message", cid="c1", **SEND)
@@ -32,84 +32,81 @@ async def test_the_same_write_again_gives_the_first_result_and_another_is_a_conf
     named = await ann.ask("broadcast_text_message", cid="c1", text="hi")
     assert named["code"] == "cid_conflict"
     assert await bob.texts() == ["hi"]
-    await bob.say("ann", "a cid is its sender's", cid="c1")
-    assert await ann.texts() == ["a cid is its sender's"]
+    await bob.say("ann", "bob's own c1", cid="c1")
+    assert await ann.texts() == ["bob's own c1"]
     for cid in ("", "ä", "a b", "x" * 65):
         error = await ann.ask("send_text_message", cid=cid, **SEND)
         assert error["code"] == "bad_request"
         assert "cid" in error["message"]
 
 
-async def test_repetitions_and_conflicts_wait_for_the_write_that_is_on_its_way(
-    in_memory: Networks,
+async def test_repetitions_and_conflicts_wait_for_the_pending_first_write(
+    network: Network,
+    moody: MoodyStore,
 ) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        store.gate.clear()
-        refs = [await ann.post("send_text_message", cid="c1", **SEND) for _ in range(3)]
-        other = await ann.post("send_text_message", cid="c1", to="bob", text="else")
-        async with soon():
-            await store.waiting.wait()
-        refs.append(await ann.post("send_text_message", cid="c1", **SEND))
-        store.gate.set()
-        answers = [await ann.answer(ref) for ref in refs]
-        assert len({answer["value"]["seq"] for answer in answers}) == 1
-        assert [answer.get("duplicate", False) for answer in answers] == [False, True, True, True]
-        refused = await ann.answer(other)
-        assert refused["code"] == "cid_conflict"
-        assert refused["details"]["first"]["seq"] == answers[0]["value"]["seq"]
-        assert await bob.texts() == ["hi"]
+    ann, bob = await network.join("ann"), await network.join("bob")
+    moody.gate.clear()
+    refs = [await ann.post("send_text_message", cid="c1", **SEND) for _ in range(3)]
+    other = await ann.post("send_text_message", cid="c1", to="bob", text="else")
+    async with soon():
+        await moody.waiting.wait()
+    refs.append(await ann.post("send_text_message", cid="c1", **SEND))
+    moody.gate.set()
+    answers = [await ann.answer(ref) for ref in refs]
+    assert len({answer["value"]["seq"] for answer in answers}) == 1
+    assert [answer.get("duplicate", False) for answer in answers] == [False, True, True, True]
+    refused = await ann.answer(other)
+    assert refused["code"] == "cid_conflict"
+    assert refused["details"]["first"]["seq"] == answers[0]["value"]["seq"]
+    assert await bob.texts() == ["hi"]
 
 
-async def test_when_the_first_write_fails_a_repetition_may_try_again(in_memory: Networks) -> None:
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        store.failing = 1
-        refs = [await ann.post("send_text_message", cid="c1", **SEND) for _ in range(2)]
-        refs.append(await ann.post("send_text_message", cid="c1", to="bob", text="else"))
-        for ref in refs:
-            answer = await ann.answer(ref)
-            assert (answer["code"], answer["temporary"]) == ("store_unavailable", True)
-        assert (await ann.ask("send_text_message", cid="c1", **SEND))["op"] == "result"
-        assert await bob.texts() == ["hi"]
+async def test_a_write_that_failed_can_be_repeated(network: Network, moody: MoodyStore) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    moody.failing = 1
+    refs = [await ann.post("send_text_message", cid="c1", **SEND) for _ in range(2)]
+    refs.append(await ann.post("send_text_message", cid="c1", to="bob", text="else"))
+    for ref in refs:
+        answer = await ann.answer(ref)
+        assert (answer["code"], answer["temporary"]) == ("store_unavailable", True)
+    assert (await ann.ask("send_text_message", cid="c1", **SEND))["op"] == "result"
+    assert await bob.texts() == ["hi"]
 
 
-async def test_a_repetition_over_another_socket_is_one_message(in_memory: Networks) -> None:
-    """A client that lost its connection sends again what was not answered."""
-    store = MoodyStore()
-    async with in_memory.start(store=store) as network:
-        ann, bob = await network.join("ann"), await network.join("bob")
-        store.gate.clear()
-        await ann.post("send_text_message", cid="c1", **SEND)
-        async with soon():
-            await store.waiting.wait()
-        await ann.close()
-        store.gate.set()
-        back = await network.join("ann")
-        assert (await back.ask("send_text_message", cid="c1", **SEND))["duplicate"] is True
-        assert await bob.texts() == ["hi"]
+async def test_a_repetition_on_a_new_socket_is_one_message(
+    network: Network, moody: MoodyStore
+) -> None:
+    """A client that lost its connection repeats its unanswered calls."""
+    ann, bob = await network.join("ann"), await network.join("bob")
+    moody.gate.clear()
+    await ann.post("send_text_message", cid="c1", **SEND)
+    async with soon():
+        await moody.waiting.wait()
+    await ann.close()
+    moody.gate.set()
+    back = await network.join("ann")
+    assert (await back.ask("send_text_message", cid="c1", **SEND))["duplicate"] is True
+    assert await bob.texts() == ["hi"]
 
 
-async def test_a_cid_is_remembered_beyond_a_restart(in_memory: Networks, tmp_path: Path) -> None:
+async def test_a_cid_is_remembered_after_a_restart(in_memory: Networks, tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path}/hub.db"
     async with in_memory.start(store=store) as network:
         ann = await network.join("ann")
         await network.join("bob")
         first = await ann.call("send_text_message", cid="c1", **SEND)
-        made = await ann.call("create_channel", cid="c2", name="desk")
+        created = await ann.call("create_channel", cid="c2", name="desk")
     async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         again = await ann.ask("send_text_message", cid="c1", **SEND)
         assert (again["duplicate"], again["value"]["seq"]) == (True, first["seq"])
         channel = await ann.ask("create_channel", cid="c2", name="desk")
-        assert (channel["duplicate"], channel["value"]) == (True, made)
+        assert (channel["duplicate"], channel["value"]) == (True, created)
         assert (await ann.ask("create_channel", cid="c2", name="other"))["code"] == "cid_conflict"
         assert await bob.take_texts(1) == ["hi"]
 
 
-async def test_a_channel_is_created_once_for_one_cid(network: Network) -> None:
+async def test_a_cid_creates_one_channel_and_one_post(network: Network) -> None:
     ann = await network.join("ann")
     refs = [await ann.post("create_channel", cid="c1", name="desk") for _ in range(2)]
     first, again = [await ann.answer(ref) for ref in refs]
@@ -123,15 +120,17 @@ async def test_a_channel_is_created_once_for_one_cid(network: Network) -> None:
     assert conflict["details"]["first"]["name"] == "desk"
     assert [c["name"] for c in (await ann.call("list_channels"))["channels"]] == ["desk"]
     post = {"channel": "desk", "text": "x"}
-    said = await ann.call("post_to_channel", cid="c3", **post)
+    sent = await ann.call("post_to_channel", cid="c3", **post)
     await ann.call("leave_channel", channel="desk")
     repeated = await ann.ask("post_to_channel", cid="c3", **post)
-    assert (repeated["duplicate"], repeated["value"]["seq"]) == (True, said["seq"])
+    assert (repeated["duplicate"], repeated["value"]["seq"]) == (True, sent["seq"])
     assert (await ann.ask("post_to_channel", cid="c4", **post))["code"] == "forbidden"
 
 
 @pytest.mark.behaviour("B-8")
-async def test_one_cid_for_several_writes_in_one_breath_hurts_nobody(network: Network) -> None:
+async def test_of_several_pipelined_writes_with_one_cid_only_the_first_succeeds(
+    network: Network,
+) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     refs = [
         await ann.post("create_channel", cid="c1", name="one"),
@@ -154,7 +153,7 @@ async def test_one_cid_for_several_writes_in_one_breath_hurts_nobody(network: Ne
     assert await bob.texts() == ["hi"]
 
 
-async def test_a_repetition_gets_its_first_result_where_its_cause_can_no_longer_be_named(
+async def test_a_repetition_succeeds_although_its_cause_is_no_longer_readable(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store, post = f"sqlite:{tmp_path}/hub.db", {"text": "so", "cause": "m1"}
@@ -170,7 +169,7 @@ async def test_a_repetition_gets_its_first_result_where_its_cause_can_no_longer_
         assert (again.get("duplicate"), again["value"]["seq"]) == (True, first["seq"])
 
 
-async def test_joining_and_leaving_with_a_used_cid_give_what_it_gave_and_change_nothing(
+async def test_repeated_joins_and_leaves_return_the_first_result_and_change_nothing(
     network: Network,
 ) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")

@@ -1,4 +1,4 @@
-"""Joining, resuming, and being turned away."""
+"""Joining, resuming, and being refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
 
 @pytest.mark.behaviour("P-1", "P-2", "B-1")
-async def test_hello_and_ready_tell_who_is_there_and_what_holds(in_memory: Networks) -> None:
+async def test_hello_and_ready_describe_the_network_and_its_limits(in_memory: Networks) -> None:
     file = config(
         network={"name": "newsroom", "limits": {"burst": 7, "text": "1KiB"}},
         agents={"calc": {"kind": "python", "class": "x.py:X", "card": {"skills": ["sums"]}}},
@@ -37,27 +37,30 @@ async def test_hello_and_ready_tell_who_is_there_and_what_holds(in_memory: Netwo
         assert (hello.limits.frame_bytes, hello.limits.unacknowledged) == (256 * 1024, 256)
         ready = Ready.model_validate(ann.ready)
         assert (ready.participant, ready.kind, ready.resumed) == ("ann", "human", False)
-        people = {p.id: p for p in ready.participants}
-        assert (people["calc"].card.skills, people["calc"].present) == (("sums",), False)
-        assert people["ann"].card.model_extra == {"home": "x"}
+        participants = {participant.id: participant for participant in ready.participants}
+        calc = participants["calc"]
+        assert (calc.card.skills, calc.present) == (("sums",), False)
+        assert participants["ann"].card.model_extra == {"home": "x"}
         channels = [(c.name, c.joined, c.members) for c in ready.channels]
         assert channels == [("general", True, ("ann", "calc"))]
 
 
 @pytest.mark.behaviour("P-3")
-async def test_operations_are_told_with_a_hash_and_described_once(network: Network) -> None:
+async def test_ready_lists_the_allowed_operations_whose_schemas_can_be_requested(
+    network: Network,
+) -> None:
     agent = await network.join("calc", "agent")
-    told = {info["name"]: info for info in agent.ready["operations"]}
+    listed = {info["name"]: info for info in agent.ready["operations"]}
     allowed = {op.name: op for op in CORE_OPERATIONS if op.permission != "admin"}
-    assert told.keys() == allowed.keys()
-    for whole in (await agent.call("describe_operations"))["operations"]:
-        operation = allowed[whole["name"]]
-        assert whole["description"] == operation.description
-        assert whole["input_schema"] == operation.input.model_json_schema()
-        assert whole["output_schema"]["type"] == "object"
-        brief = {key: whole[key] for key in whole if not key.endswith("_schema")}
-        assert told.pop(whole["name"]) == brief
-    assert told == {}
+    assert listed.keys() == allowed.keys()
+    for described in (await agent.call("describe_operations"))["operations"]:
+        operation = allowed[described["name"]]
+        assert described["description"] == operation.description
+        assert described["input_schema"] == operation.input.model_json_schema()
+        assert described["output_schema"]["type"] == "object"
+        brief = {key: described[key] for key in described if not key.endswith("_schema")}
+        assert listed.pop(described["name"]) == brief
+    assert listed == {}
     some = await agent.call("describe_operations", names=["reply", "add_token", "reply"])
     assert [each["name"] for each in some["operations"]] == ["reply"]
     ann = await network.join("ann")
@@ -66,7 +69,7 @@ async def test_operations_are_told_with_a_hash_and_described_once(network: Netwo
 
 @pytest.mark.behaviour("P-3")
 @pytest.mark.parametrize("others", [0, 1200])
-async def test_ready_is_small_for_a_newcomer_of_the_quickstart(
+async def test_ready_stays_small_and_the_client_fetches_the_rest(
     in_memory: Networks, others: int
 ) -> None:
     file = load(QUICKSTART).file
@@ -81,25 +84,25 @@ async def test_ready_is_small_for_a_newcomer_of_the_quickstart(
         last = page["participants"][-1]["id"]
         rest = await eve.call("list_participants", after=last) if page["more"] else page
         assert not rest["more"]
-        whole = {each["id"] for each in (*page["participants"], *rest["participants"])}
-        assert whole == {*names, *file.agents, "eve"}
+        everyone = {each["id"] for each in (*page["participants"], *rest["participants"])}
+        assert everyone == {*names, *file.agents, "eve"}
         error = await eve.ask("list_participants", after="nobody")
         assert error["code"] == "unknown_participant"
         assert eve.ready["left_out"] == (["participants", "channels"] if others else [])
         snapshot.forget()
         calls = running.hub.kernel.metrics.calls
         bot = await running.local.join("bot")
-        assert {each.id for each in bot.ready.participants} == {*whole, "bot"}
+        assert {each.id for each in bot.ready.participants} == {*everyone, "bot"}
         assert all(each.input_schema for each in bot.ready.operations)
-        asked = running.hub.kernel.metrics.calls - calls
-        assert asked == (4 if others else 1)  # two pages, the channels, the schemas
+        first_join = running.hub.kernel.metrics.calls - calls
+        assert first_join == (4 if others else 1)  # two pages, the channels, the schemas
         again = await running.local.join("again")
         assert again.ready.operations == bot.ready.operations
-        assert running.hub.kernel.metrics.calls - calls - asked == (3 if others else 0)
+        assert running.hub.kernel.metrics.calls - calls - first_join == (3 if others else 0)
 
 
 @pytest.mark.behaviour("P-7", "P-8", "D-3")
-async def test_who_does_not_identify_itself_well_is_turned_away(network: Network) -> None:
+async def test_an_invalid_missing_or_second_identify_is_refused(network: Network) -> None:
     error, code = await (await network.attach()).refused(version="hubbub.v2")
     assert (error["code"], code) == ("unsupported_version", 4502)
     assert "hubbub.v1" in error["message"]
@@ -124,10 +127,10 @@ async def test_who_does_not_identify_itself_well_is_turned_away(network: Network
     operator = await network.join("operator", "service")
     assert (await operator.call("network_status"))["head"] == 0
     listed = (await operator.call("list_participants"))["participants"]
-    assert [each["id"] for each in listed] == ["ann"], "the operator is nobody"
+    assert [each["id"] for each in listed] == ["ann"], "the operator is no participant"
 
 
-async def test_a_second_identify_while_the_first_is_checked_is_an_error(network: Network) -> None:
+async def test_a_second_identify_during_the_first_is_an_error(network: Network) -> None:
     peer = await network.attach()
     for name in ("ann", "bob"):
         await peer.send(op="identify", version=VERSION, participant=name, kind="human")
@@ -136,8 +139,8 @@ async def test_a_second_identify_while_the_first_is_checked_is_an_error(network:
     assert frames["ready"]["participant"] == "ann"
 
 
-async def abc(network: Network) -> tuple[Peer, Peer, int]:
-    """Ann has said three things to bob, who has acknowledged the first and gone."""
+async def send_abc(network: Network) -> tuple[Peer, Peer, int]:
+    """Ann sends three messages to bob, who acknowledges the first and leaves."""
     ann, bob = await network.join("ann"), await network.join("bob")
     for text in "abc":
         await ann.say("bob", text)
@@ -150,10 +153,8 @@ async def abc(network: Network) -> tuple[Peer, Peer, int]:
 
 
 @pytest.mark.behaviour("P-4", "P-5", "P-6")
-async def test_a_stream_goes_on_after_the_cursor_or_where_the_hub_knows_it_to_be_safe(
-    network: Network,
-) -> None:
-    _ann, bob, first = await abc(network)
+async def test_a_stream_resumes_at_a_valid_cursor_or_else_at_the_hubs_own(network: Network) -> None:
+    _ann, bob, first = await send_abc(network)
     epoch = bob.hello["epoch"]
     back = await network.join("bob", cursor={"epoch": epoch, "seq": 2})
     assert (back.ready["resumed"], back.ready["cursor"]) == (True, 2)
@@ -167,33 +168,33 @@ async def test_a_stream_goes_on_after_the_cursor_or_where_the_hub_knows_it_to_be
 
 
 @pytest.mark.behaviour("P-6", "S-3")
-async def test_the_hubs_cursor_survives_its_restart(in_memory: Networks, tmp_path: Path) -> None:
+async def test_the_hubs_cursors_survive_a_restart(in_memory: Networks, tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path}/hub.db"
     async with in_memory.start(store=store) as network:
-        _ann, bob, _first = await abc(network)
+        _ann, bob, _first = await send_abc(network)
         await network.join("eve")
     async with in_memory.start(store=store) as network:
         eve = await network.join("eve")
-        assert eve.ready["cursor"] == 3, "where she joined, though she has acknowledged nothing"
+        assert eve.ready["cursor"] == 3, "where she joined, although she acknowledged nothing"
         back = await network.join("bob")
         assert back.hello["epoch"] == bob.hello["epoch"]
         assert await back.take_texts(2) == ["b", "c"]
 
 
-async def test_joining_again_keeps_the_card_unless_another_is_given(network: Network) -> None:
+async def test_a_participant_keeps_its_card_until_it_joins_with_another(network: Network) -> None:
     bob = await network.join("bob")
     joins: list[tuple[dict[str, Any], str]] = [
         ({"card": {"description": "first"}}, "first"),
         ({}, "first"),
         ({"card": {"description": "second"}}, "second"),
     ]
-    for more, told in joins:
+    for more, description in joins:
         await network.join("ann", **more)
-        people = (await bob.call("list_participants"))["participants"]
-        assert people[0]["card"]["description"] == told
+        ann = (await bob.call("list_participants"))["participants"][0]
+        assert ann["card"]["description"] == description
 
 
-async def test_a_newcomer_hears_what_comes_and_not_what_was(network: Network) -> None:
+async def test_a_newcomer_gets_later_messages_and_can_read_earlier_ones(network: Network) -> None:
     ann = await network.join("ann")
     await ann.call("broadcast_text_message", text="before")
     bob = await network.join("bob")
@@ -204,8 +205,8 @@ async def test_a_newcomer_hears_what_comes_and_not_what_was(network: Network) ->
 
 
 @pytest.mark.behaviour("P-38")
-async def test_a_client_may_start_at_the_head_where_it_cannot_resume(network: Network) -> None:
-    ann, bob, first = await abc(network)
+async def test_a_client_that_cannot_resume_can_start_at_the_head(network: Network) -> None:
+    ann, bob, first = await send_abc(network)
     for cursor in (None, {"epoch": "another", "seq": 1}):
         latest = await network.join("bob", latest=True, cursor=cursor)
         assert (latest.ready["cursor"], latest.ready["head"]) == (3, 3)
@@ -216,7 +217,7 @@ async def test_a_client_may_start_at_the_head_where_it_cannot_resume(network: Ne
     await ann.say("bob", "d")
     (event,) = await latest.sync()
     assert (event["seq"], event["prev"]) == (4, 3)
-    assert (await network.join("bob")).ready["cursor"] == first, "the hub's has not moved"
+    assert (await network.join("bob")).ready["cursor"] == first, "the hub's cursor did not move"
     cursor = {"epoch": bob.hello["epoch"], "seq": 1}
     back = await network.join("bob", latest=True, cursor=cursor)
     assert (back.ready["cursor"], back.ready["resumed"]) == (1, True)
@@ -224,7 +225,7 @@ async def test_a_client_may_start_at_the_head_where_it_cannot_resume(network: Ne
 
 
 @pytest.mark.behaviour("P-38", "W-7")
-async def test_an_agent_that_starts_at_the_head_still_has_its_wakes(in_memory: Networks) -> None:
+async def test_an_agent_that_starts_at_the_head_keeps_its_wakes(in_memory: Networks) -> None:
     file = config(agents={"bot": {"kind": "python", "class": "x.py:X"}})
     async with in_memory.start(file) as network:
         sent = await (await network.join("ann")).say("bot", "wake up")
@@ -233,7 +234,7 @@ async def test_an_agent_that_starts_at_the_head_still_has_its_wakes(in_memory: N
 
 
 @pytest.mark.behaviour("P-1")
-async def test_of_many_who_come_at_once_the_first_are_let_in_first_and_who_has_gone_is_not(
+async def test_simultaneous_newcomers_join_in_order_without_those_that_disconnected(
     network: Network, moody: MoodyStore
 ) -> None:
     moody.reads.clear()
@@ -247,5 +248,6 @@ async def test_of_many_who_come_at_once_the_first_are_let_in_first_and_who_has_g
     moody.reads.set()
     for peer in peers[:-1]:
         await peer.expect("ready")
-    knows = network.hub.kernel.state.knows
-    assert [knows(f"p{n}") for n in range(len(peers))] == [True] * (AT_ONCE + 4) + [False]
+    is_registered = network.hub.kernel.state.knows
+    registered = [is_registered(f"p{n}") for n in range(len(peers))]
+    assert registered == [True] * (AT_ONCE + 4) + [False]

@@ -1,4 +1,4 @@
-"""Limits, bad input, windows: what one peer does stays its own affair."""
+"""Limits, invalid input and windows: a peer's misbehaviour affects only itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CODES = ("bad_frame", "bad_request", "unknown_operation", "already_identified")
 
 
 @pytest.mark.behaviour("B-8")
-async def test_a_bad_frame_is_one_error_and_the_conversation_goes_on(networks: Networks) -> None:
+async def test_an_invalid_frame_is_one_error_and_the_session_continues(networks: Networks) -> None:
     async with networks.start() as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         for number, frame in enumerate(BAD, 1):
@@ -44,7 +44,7 @@ async def test_a_bad_frame_is_one_error_and_the_conversation_goes_on(networks: N
 
 
 @pytest.mark.behaviour("B-1", "B-2")
-async def test_a_frame_or_a_text_over_its_limit_is_refused_and_the_conversation_goes_on(
+async def test_an_oversized_frame_or_text_is_refused_and_the_session_continues(
     networks: Networks,
 ) -> None:
     file = config(network={"limits": {"frame": 2048, "text": 100}})
@@ -66,7 +66,7 @@ async def test_a_frame_or_a_text_over_its_limit_is_refused_and_the_conversation_
 
 
 @pytest.mark.behaviour("B-3")
-async def test_who_asks_too_much_is_told_how_long_to_wait_and_closed_in_the_end(
+async def test_calls_over_the_limit_get_a_delay_and_finally_close_the_connection(
     in_memory: Networks,
 ) -> None:
     clock = HandClock()
@@ -82,7 +82,7 @@ async def test_who_asks_too_much_is_told_how_long_to_wait_and_closed_in_the_end(
         assert (await second_tab.ask("list_channels"))["code"] == "rate_limited"
         assert (await bob.ask("list_channels"))["op"] == "result"
         clock.wall += 0.5
-        for _ in range(10 * 3 + 5):  # calls within the limit make up for those over it
+        for _ in range(10 * 3 + 5):  # calls within the limit compensate for those over it
             assert (await ann.ask("list_channels"))["op"] == "result"
             assert (await ann.ask("list_channels"))["op"] == "error"
             clock.wall += 0.5
@@ -93,7 +93,7 @@ async def test_who_asks_too_much_is_told_how_long_to_wait_and_closed_in_the_end(
         assert ann.why == "too many calls over the limit"
 
 
-async def test_a_signal_costs_less_than_a_call_and_is_dropped_beyond_the_limit(
+async def test_a_signal_costs_less_than_a_call_and_is_dropped_over_the_limit(
     in_memory: Networks,
 ) -> None:
     file = config(network={"limits": {"calls_per_second": 1, "burst": 4}})
@@ -103,13 +103,13 @@ async def test_a_signal_costs_less_than_a_call_and_is_dropped_beyond_the_limit(
             await ann.send(op="signal", type="typing", data=n)
         assert (await ann.ask("list_channels"))["code"] == "rate_limited"
         await bob.sync()
-        heard = [signal["data"] for signal in bob.signals if signal["type"] == "typing"]
-        assert heard == list(range(len(heard)))
-        assert 15 <= len(heard) <= 20
+        received = [signal["data"] for signal in bob.signals if signal["type"] == "typing"]
+        assert received == list(range(len(received)))
+        assert 15 <= len(received) <= 20
 
 
 @pytest.mark.behaviour("B-8")
-async def test_who_sends_only_bad_frames_is_closed_unless_good_calls_make_up_for_them(
+async def test_bad_frames_close_the_connection_unless_valid_calls_compensate(
     networks: Networks,
 ) -> None:
     file = config(network={"limits": {"bad_frames": 5, "burst": 1000}})
@@ -128,7 +128,7 @@ async def test_who_sends_only_bad_frames_is_closed_unless_good_calls_make_up_for
 
 @pytest.mark.behaviour("B-8")
 @pytest.mark.parametrize(("good", "patience"), [("ack", 5), ("call", 5 + 2)])
-async def test_what_costs_the_sender_nothing_makes_up_for_no_bad_frame(
+async def test_acknowledgements_and_refused_calls_do_not_compensate_for_bad_frames(
     in_memory: Networks, good: str, patience: int
 ) -> None:
     file = config(network={"limits": {"bad_frames": 5, "calls_per_second": 1, "burst": 2}})
@@ -142,7 +142,7 @@ async def test_what_costs_the_sender_nothing_makes_up_for_no_bad_frame(
 
 
 @pytest.mark.behaviour("B-12")
-async def test_a_stranger_may_send_ten_small_frames_only(networks: Networks) -> None:
+async def test_a_peer_can_send_at_most_ten_small_frames_before_ready(networks: Networks) -> None:
     async with networks.start() as network:
         eve = await network.attach()
         for _ in range(11):
@@ -160,7 +160,7 @@ async def test_a_stranger_may_send_ten_small_frames_only(networks: Networks) -> 
 
 
 @pytest.mark.behaviour("P-17")
-async def test_so_many_events_fly_unacknowledged_and_no_more(networks: Networks) -> None:
+async def test_the_number_of_unacknowledged_events_is_limited(networks: Networks) -> None:
     async with networks.start(config(network={"limits": {"unacknowledged": 8}})) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         texts = [str(n) for n in range(24)]
@@ -168,7 +168,7 @@ async def test_so_many_events_fly_unacknowledged_and_no_more(networks: Networks)
             await ann.say("bob", text)
         assert await bob.take_texts(8) == texts[:8]
         await bob.ack(3)
-        assert await bob.sync() == [], "half the window opens it again"
+        assert await bob.sync() == [], "the window opens again at half its size"
         await bob.ack(4)
         events = await bob.take(4)
         assert [event["prev"] for event in events] == [8, 9, 10, 11]
@@ -182,17 +182,17 @@ async def test_so_many_events_fly_unacknowledged_and_no_more(networks: Networks)
 
 
 @pytest.mark.behaviour("P-17")
-async def test_what_a_client_has_received_before_takes_no_room_when_it_comes_back(
+async def test_events_that_a_client_received_before_a_resume_do_not_fill_its_window(
     in_memory: Networks,
 ) -> None:
     async with in_memory.start(config(network={"limits": {"unacknowledged": 2}})) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
-        for text in ("one", "two"):  # come back to ann only on another socket
+        for text in ("one", "two"):  # ann's own messages reach her only on another socket
             await ann.say("bob", text)
         await bob.say("ann", "three")
-        seen = (await ann.event())["seq"]
+        received = (await ann.event())["seq"]
         await ann.close()
-        cursor = {"epoch": ann.hello["epoch"], "seq": 0, "received": seen}
+        cursor = {"epoch": ann.hello["epoch"], "seq": 0, "received": received}
         ann = await network.join("ann", cursor=cursor)
         await bob.say("ann", "four")
         await bob.say("ann", "five")
@@ -201,7 +201,9 @@ async def test_what_a_client_has_received_before_takes_no_room_when_it_comes_bac
 
 
 @pytest.mark.behaviour("P-17")
-async def test_a_window_of_one_works_like_a_telegraph(in_memory: Networks) -> None:
+async def test_with_a_window_of_one_each_event_waits_for_an_acknowledgement(
+    in_memory: Networks,
+) -> None:
     async with in_memory.start(config(network={"limits": {"unacknowledged": 1}})) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         for n in range(5):
@@ -213,19 +215,18 @@ async def test_a_window_of_one_works_like_a_telegraph(in_memory: Networks) -> No
 
 
 @pytest.mark.behaviour("P-17")
-async def test_what_arrives_while_a_page_is_read_is_not_lost(networks: Networks) -> None:
+async def test_messages_that_arrive_during_a_catch_up_are_not_lost(networks: Networks) -> None:
     async with networks.start() as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         await bob.close()
-        for n in range(60):
-            await ann.say("bob", str(n))
 
-        async def speak() -> None:
-            for n in range(60, 90):
+        async def send(first: int, last: int) -> None:
+            for n in range(first, last):
                 await ann.say("bob", str(n))
 
+        await send(0, 60)
         async with asyncio.TaskGroup() as group:
-            group.create_task(speak())
+            group.create_task(send(60, 90))
             back = await network.join("bob")
             await back.until(lambda: len(back.events) == 90)
         assert [event["message"]["content"] for event in back.events] == [*map(str, range(90))]
@@ -234,7 +235,7 @@ async def test_what_arrives_while_a_page_is_read_is_not_lost(networks: Networks)
 
 
 @pytest.mark.behaviour("P-6")
-async def test_only_what_was_sent_can_be_acknowledged(network: Network) -> None:
+async def test_only_events_that_were_sent_can_be_acknowledged(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     await ann.say("bob", "1")
     await bob.take(1)
@@ -242,14 +243,14 @@ async def test_only_what_was_sent_can_be_acknowledged(network: Network) -> None:
     error = await bob.expect("error")
     assert (error["code"], "seq" in error["message"]) == ("bad_request", True)
     await bob.ack(1)
-    await bob.ack(0)  # older than what is acknowledged: nothing to do
+    await bob.ack(0)  # older than the last one: no change
     await bob.sync()
-    known = network.hub.kernel.state.get("bob")
-    assert known is not None
-    assert known.cursor == 1
+    participant = network.hub.kernel.state.get("bob")
+    assert participant is not None
+    assert participant.cursor == 1
 
 
-async def test_frames_of_a_closed_session_are_passed_over(network: Network) -> None:
+async def test_frames_of_a_closed_session_are_ignored(network: Network) -> None:
     older = await network.join("calc", "agent")
     session = network.hub.kernel.fanout.of("calc")[0]
     await network.join("calc", "agent")

@@ -1,4 +1,4 @@
-"""What a hub still knows after a restart, because it reads it when it matters."""
+"""State that a hub reads from its store after a restart: last speakers and left channels."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.interaction.stores import MoodyStore
 
 @pytest.mark.behaviour("W-3")
 @pytest.mark.parametrize("spoke", [True, False])
-async def test_who_spoke_last_in_a_thread_is_known_after_a_restart_and_a_failed_commit(
+async def test_the_last_speaker_of_a_thread_survives_a_restart_and_a_failed_commit(
     in_memory: Networks, tmp_path: Path, spoke: bool
 ) -> None:
-    """The agent that answered under the message; if none did, the one that wrote the message."""
+    """The agent that replied last, or else the author of the root message."""
     store = f"sqlite:{tmp_path / 'hub.db'}"
     async with in_memory.start(store=store) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent")
@@ -32,16 +32,16 @@ async def test_who_spoke_last_in_a_thread_is_known_after_a_restart_and_a_failed_
             moody.failing = 1
             lost = await agents["scribe"].ask("reply", message_id=root["id"], text="never stored")
             assert lost["code"] == "store_unavailable"
-        said = await ann.call("send_text_message", to=first["thread_id"], text="thank you")
-        woken = {}
+        sent = await ann.call("send_text_message", to=first["thread_id"], text="thank you")
+        reasons = {}
         for name, agent in agents.items():
-            heard = {event["seq"]: event for event in await agent.sync()}
-            woken[name] = (heard[said["seq"]].get("wake") or {}).get("reason")
+            events = {event["seq"]: event for event in await agent.sync()}
+            reasons[name] = (events[sent["seq"]].get("wake") or {}).get("reason")
         last = "calc" if spoke else "scribe"
-        assert woken == {"calc": None, "scribe": None, last: "last_speaker"}
+        assert reasons == {"calc": None, "scribe": None, last: "last_speaker"}
 
 
-async def test_who_left_a_channel_for_all_is_not_dragged_back_at_the_next_start(
+async def test_a_restart_does_not_add_participants_to_a_channel_that_they_left(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store, file = f"sqlite:{tmp_path / 'hub.db'}", config(channels={"general": {}})

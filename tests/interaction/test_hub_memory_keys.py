@@ -1,8 +1,7 @@
-"""What participants remember: kept by the hub, for each of them alone."""
+"""Memory of participants: keys that the hub stores for each of them alone."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from tests.interaction.stores import MoodyStore
 
 
 async def entries(peer: Peer) -> dict[str, Any]:
-    """All keys, with the values that are told with them."""
+    """All keys, with the values that are listed with them."""
     return {e["key"]: e.get("value") for e in (await peer.call("recall"))["entries"]}
 
 
@@ -33,10 +32,10 @@ async def refused(peer: Peer, operation: str, **args: Any) -> OperationError:
 
 
 @pytest.mark.behaviour("E-8")
-async def test_what_is_remembered_is_the_participants_own(network: Network) -> None:
+async def test_each_participant_has_its_own_memory(network: Network) -> None:
     ann, bot = await network.join("ann"), await network.join("bot", "agent")
     value = {"likes": ["tea", None, 1.5], "seq": 3, "name": "Zoë", "age": None, "": {}}
-    for last in ("1", 2, [3], None, value):  # a key has what it was given last
+    for last in ("1", 2, [3], None, value):  # the last value counts
         assert await bot.call("remember", key="ann", value=last) == {"done": True}
         assert (await bot.call("recall", key="ann")).get("value") == last
     await ann.call("remember", key="ann", value="mine")
@@ -47,17 +46,16 @@ async def test_what_is_remembered_is_the_participants_own(network: Network) -> N
     assert await entries(bot) == {}
     for key, length in (("b", 254), ("a", 255), ("_", 0)):
         await bot.call("remember", key=key, value="x" * length)
-    told = (await bot.call("recall"))["entries"]
-    order = [("_", 2, True), ("a", 257, False), ("b", 256, True)]
-    assert [(e["key"], e["size"], "value" in e) for e in told] == order
-    offered = {op["name"]: op for op in bot.ready["operations"]}
-    kinds = {"remember": "write", "recall": "read", "forget": "write"}
-    for name, kind in kinds.items():
-        assert (offered[name]["permission"], offered[name]["tool"]) == (kind, True)
+    listed = [(e["key"], e["size"], "value" in e) for e in (await bot.call("recall"))["entries"]]
+    assert listed == [("_", 2, True), ("a", 257, False), ("b", 256, True)]
+    operations = {op["name"]: op for op in bot.ready["operations"]}
+    for name, permission in {"remember": "write", "recall": "read", "forget": "write"}.items():
+        operation = operations[name]
+        assert (operation["permission"], operation["tool"]) == (permission, True)
 
 
 @pytest.mark.behaviour("E-8", "E-9")
-async def test_memory_survives_a_restart_and_keys_on_their_way_to_the_store_count(
+async def test_memory_survives_a_restart_and_uncommitted_keys_count_in_its_limit(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     place = f"sqlite:{tmp_path / 'town.db'}"
@@ -69,22 +67,21 @@ async def test_memory_survives_a_restart_and_keys_on_their_way_to_the_store_coun
         assert len(await entries(bot)) == MAX_KEYS - 1
         assert (await bot.call("recall", key="k7"))["value"] == 7
         store.gate.clear()
-        last = asyncio.create_task(bot.call("remember", key="last", value=1))
+        last = await bot.post("remember", key="last", value=1)
         async with soon():
             await store.waiting.wait()
+        again = await bot.post("remember", key="k1", value="again")
         assert (await refused(bot, "remember", key="over", value=1)).code == "limit"
-        again = asyncio.create_task(bot.call("remember", key="k1", value="again"))
-        await asyncio.sleep(0)
         store.gate.set()
-        await last
-        await again
+        for ref in (last, again):
+            assert (await bot.answer(ref))["op"] == "result"
         await ann.call("remember", key="mine", value=1)
         assert (await entries(bot))["k1"] == "again"
         assert (await refused(bot, "remember", key="over", value=1)).code == "limit"
 
 
 @pytest.mark.behaviour("E-9")
-async def test_keys_are_plain_names_and_values_have_a_size(network: Network) -> None:
+async def test_invalid_keys_and_oversized_values_are_refused(network: Network) -> None:
     bot = await network.join("bot", "agent")
     for key in ("", "a b", "a/b", "ä", "x" * 65, "a\n", 5, None):
         error = await refused(bot, "remember", key=key, value=1)
@@ -103,7 +100,7 @@ async def test_keys_are_plain_names_and_values_have_a_size(network: Network) -> 
 
 
 @pytest.mark.behaviour("E-9")
-async def test_a_key_that_could_not_be_stored_is_not_there(
+async def test_a_failed_commit_neither_adds_nor_removes_a_key(
     network: Network, moody: MoodyStore
 ) -> None:
     bot = await network.join("bot", "agent")
@@ -117,7 +114,7 @@ async def test_a_key_that_could_not_be_stored_is_not_there(
 
 
 @pytest.mark.behaviour("E-9")
-async def test_a_repeated_call_is_answered_as_the_first_and_changes_nothing(
+async def test_a_repeated_call_returns_the_first_result_and_changes_nothing(
     network: Network,
 ) -> None:
     bot = await network.join("bot", "agent")
@@ -142,7 +139,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_json_comes_back_as_it_was(value: Any) -> None:
+def test_any_json_value_is_returned_unchanged(value: Any) -> None:
     text = to_json(value)
     assert Recalled.of("k", text).value == value
     assert MemoryEntry.of("k", len(text), text).value == value
