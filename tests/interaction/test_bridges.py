@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,7 +34,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.protocol.thread_ids import is_participant_id
 from tests.doc_pages import example
-from tests.interaction.peers import Frame, Network, Networks, Peer, config, eventually, soon
+from tests.interaction.peers import Frame, Network, Networks, Peer, config, soon
 from tests.interaction.stop_harness import begin
 
 TOKEN = "hub_bridge"
@@ -53,6 +53,7 @@ class Room(Chat):
         self.shown: list[str] = []
         self.fails = False
         self._take: asyncio.Future[Take] = asyncio.get_running_loop().create_future()
+        self._changed = asyncio.Event()
 
     async def run(self, take: Take) -> None:
         self._take.set_result(take)
@@ -60,12 +61,21 @@ class Room(Chat):
 
     async def say(self, message: Outgoing) -> str:
         self.sent.append(message)
+        self._changed.set()
         if self.fails:
             await asyncio.Event().wait()
         return f"${message.id}"
 
     async def show(self, agents: Sequence[str]) -> None:
         self.shown += agents
+        self._changed.set()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until what was sent or shown meets the condition."""
+        async with soon():
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
 
     async def receive(self, *events: Incoming) -> None:
         """These events happen in the chat. Returns when the network has them."""
@@ -121,21 +131,21 @@ async def test_both_sides_see_the_same_messages_replies_edits_and_deletions(
         (hello,) = await messages(ann)
         assert (hello["sender_id"], hello["untrusted"]) == ("room-alice", True)
         assert hello["mentions"] == ["helper"]
-        await eventually(lambda: room.shown == ["helper"])
+        await room.until(lambda: room.shown == ["helper"])
 
         sent = await ann.call("reply", message_id=hello["id"], text="hello @room-alice")
         await room.receive(IncomingMessage("$2", BOB, "#dev", "me too", thread="$1"))
         replies = await messages(ann, sent["thread_id"])
         assert [reply["content"] for reply in replies] == ["hello @room-alice", "me too"]
         assert replies[1]["sender_id"].startswith("room-bob-elsewhere--")
-        await eventually(lambda: len(room.sent) == 1)
+        await room.until(lambda: len(room.sent) == 1)
         (posted,) = room.sent
         assert (posted.author, posted.text, posted.mentions) == ("ann", "hello Alice", (ALICE,))
         assert (posted.thread, posted.parent) == ("$1", Parent("$1", "Alice", "hello @helper"))
 
         await ann.call("edit_message", message_id=sent["id"], text="good evening")
         await ann.call("delete_message", message_id=sent["id"])
-        await eventually(lambda: len(room.sent) == 3)
+        await room.until(lambda: len(room.sent) == 3)
         edit, deletion = room.sent[1:]
         assert (edit.change, edit.changes, edit.text) == ("edited", f"${posted.id}", "good evening")
         assert (deletion.change, deletion.changes, deletion.text) == ("deleted", edit.changes, "")
@@ -157,14 +167,14 @@ async def test_a_restarted_bridge_resends_undelivered_messages_under_the_same_id
         async with bridge(net, pairs) as room:
             await room.receive(IncomingMessage("$1", ALICE, "#dev", "hello"))
             await ann.call("post_to_channel", channel="dev", text="one")
-            await eventually(lambda: len(room.sent) == 1)
+            await room.until(lambda: len(room.sent) == 1)
             room.fails = True
             await ann.call("post_to_channel", channel="dev", text="two")
-            await eventually(lambda: len(room.sent) == 2)
+            await room.until(lambda: len(room.sent) == 2)
         await ann.call("post_to_channel", channel="dev", text="three")
         async with bridge(net, pairs) as again:
             await again.receive(IncomingMessage("$1", ALICE, "#dev", "hello"))
-            await eventually(lambda: [message.text for message in again.sent][-1:] == ["three"])
+            await again.until(lambda: [message.text for message in again.sent][-1:] == ["three"])
             assert [message.text for message in again.sent][-2:] == ["two", "three"]
             assert room.sent[1] in again.sent
             await again.receive(IncomingMessage("$2", BOB, "#dev", "yes", thread="$1"))

@@ -32,11 +32,12 @@ from hubbub.config.agents import AgentConfig, ModelConfig
 from hubbub.config.models import NetworkConfig, NetworkFile
 from hubbub.embed.ask import Ask
 from hubbub.errors import HubbubError, UserError
+from hubbub.protocol.frames import Event
 from hubbub.protocol.operations import Turns
 from hubbub.testing.model_script import AnyAnswer, Refusal, ScriptRule, When
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
 from tests.interaction.agent_harness import call, playing, says
-from tests.interaction.peers import eventually, soon
+from tests.interaction.peers import soon
 
 
 class Refund(BaseModel):
@@ -311,9 +312,10 @@ async def test_a_question_fails_with_the_reason_when_its_agent_is_stopped_before
         others = [asyncio.ensure_future(net.ask("busy", "one", by=f"p{n}")) for n in range(4)]
         for _ in others:  # its limit of simultaneous turns
             await begun.acquire()
-        boss, head = await net.join("boss"), net.hub.kernel.log.head
+        boss = await net.join("boss", observe=True)
         question = asyncio.ensure_future(net.ask("busy", "two", by="ann"))
-        await eventually(lambda: net.hub.kernel.log.head > head)
+        async with soon():
+            await anext(item async for item in boss.events() if isinstance(item, Event))
         await boss.call("stop", scope="agent", target="busy", reason="enough for today")
         with pytest.raises(NoAnswer) as failed:
             async with soon():
