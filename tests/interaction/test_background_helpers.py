@@ -6,10 +6,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from pydantic import JsonValue
 
 from hubbub.protocol.turns import Turn
-from hubbub.testing.model_script import Script, ScriptRule
+from hubbub.testing.model_script import Script, ScriptRule, When
 from hubbub.testing.model_server import ScriptedAnswer, ScriptedUsage
 from tests.interaction import trade
 from tests.interaction.agent_harness import call, finish, says
@@ -28,17 +27,19 @@ def shop() -> trade.Shop:
     return trade.fresh_shop()
 
 
-def scene_with_helper(
+def rules_for(goal: str, *answers: ScriptedAnswer) -> list[ScriptRule]:
+    """The answers to a helper with this goal, step by step."""
+    return [
+        ScriptRule(when=When.model_validate({"prompt": f"<goal>{goal}", "step": n}), answer=answer)
+        for n, answer in enumerate(answers, 1)
+    ]
+
+
+def shop_scene(
     networks: Networks, helper: list[ScriptedAnswer], *answers: ScriptedAnswer, **config: Any
 ) -> AbstractAsyncContextManager[Scene]:
     """An agent whose model plays `answers`; a helper for the lamp plays `helper`, step by step."""
-    rules = [
-        ScriptRule.model_validate(
-            {"when": {"prompt": "<goal>the lamp", "step": n}, "answer": answer}
-        )
-        for n, answer in enumerate(helper, 1)
-    ]
-    script = Script(rules=rules, answers=list(answers))
+    script = Script(rules=rules_for("the lamp", *helper), answers=list(answers))
     config.setdefault("fork", {})
     return scene(networks, script=script, base=trade.FILE.parent, tools=trade.TOOLS, **config)
 
@@ -52,9 +53,13 @@ def hold(answer: ScriptedAnswer, name: str) -> ScriptedAnswer:
 
 
 def own_steps(turn: Turn) -> list[tuple[str | None, list[tuple[str, str | None]]]]:
-    """The turn's own_steps steps: who created each, and its calls with their errors."""
+    """The turn's own steps: who created each, and its calls with their errors."""
     steps = [step for step in turn.steps if step.n < 10_000]
     return [(step.made, [(c.name, c.error) for c in step.calls]) for step in steps]
+
+
+def wait_results(turn: Turn) -> list[str | None]:
+    return [c.result for step in turn.steps for c in step.calls if c.name == "wait_for"]
 
 
 @pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
@@ -64,7 +69,7 @@ async def test_the_parent_keeps_working_and_gets_the_result_as_a_join_step(
     helper = [LAMP, hold(says(finish("24.5 for it")), "helper")]
     check = says(call("check", helper=1))
     answers = [BEGIN, hold(check, "checks"), hold(CLOCK, "parent"), finish_with("64.5")]
-    async with scene_with_helper(in_memory, helper, *answers, endpoint={"dialect": dialect}) as s:
+    async with shop_scene(in_memory, helper, *answers, endpoint={"dialect": dialect}) as s:
         id = await s.say("both?")
         await s.held("helper")
         s.model.release("checks")
@@ -90,8 +95,8 @@ async def test_a_turn_can_only_finish_after_a_warning_about_running_helpers(
 ) -> None:
     helper = [hold(says(finish("24.5")), "helper")]
     early = finish_with("never sent")
-    waits = hold(WAIT, "parent")
-    async with scene_with_helper(in_memory, helper, BEGIN, early, waits, finish_with("24.5")) as s:
+    answers = [BEGIN, early, hold(WAIT, "parent"), finish_with("24.5")]
+    async with shop_scene(in_memory, helper, *answers) as s:
         id = await s.say()
         await s.held("helper")
         await s.held("parent")
@@ -99,12 +104,10 @@ async def test_a_turn_can_only_finish_after_a_warning_about_running_helpers(
         s.model.release("helper")
         turn = await s.net.turn(id)
         assert own_steps(turn)[1] == (None, [("finish", "helpers_at_work")])
-        waited = [c.result for step in turn.steps for c in step.calls if c.name == "wait_for"]
-        assert waited == ["24.5"]
+        assert wait_results(turn) == ["24.5"]
         assert [await s.heard() for _ in range(3)][2] == "24.5"
-    async with scene_with_helper(
-        in_memory, helper, BEGIN, hold(early, "parent"), finish_with("no")
-    ) as s:
+    answers = [BEGIN, hold(early, "parent"), finish_with("no")]
+    async with shop_scene(in_memory, helper, *answers) as s:
         id = await s.say()
         await s.held("helper")
         s.model.release("parent")
@@ -120,7 +123,7 @@ async def test_a_helper_resumes_from_its_record_after_the_process_dies(
 ) -> None:
     helper = [LAMP, hold(says(finish("24.5")), "helper")]
     answers = [BEGIN, hold(CLOCK, "parent"), CLOCK, WAIT, finish_with("64.5")]
-    async with scene_with_helper(in_memory, helper, *answers) as s:
+    async with shop_scene(in_memory, helper, *answers) as s:
         id = await s.say()
         await s.held("helper")
         await s.held("parent")
@@ -143,7 +146,7 @@ async def test_background_helpers_have_the_limits_and_errors_of_other_helpers(
     late = says(call("fork", goal="the lamp", background=True, timeout=0.05))
     wrong = says(call("wait_for", helper=7))
     more = says(call("fork", goal="more", background=True))
-    async with scene_with_helper(
+    async with shop_scene(
         in_memory, helper, late, more, wrong, WAIT, finish_with("no"), fork={"most": 1}
     ) as s:
         turn = await s.turn()
@@ -153,13 +156,13 @@ async def test_background_helpers_have_the_limits_and_errors_of_other_helpers(
         }  # fmt: skip
     dear = ScriptedUsage(prompt_tokens=900, completion_tokens=100)
     spent = [a.model_copy(update={"usage": dear}) for a in (BEGIN, WAIT, LAMP)]
-    async with scene_with_helper(in_memory, [spent[2]], *spent[:2], max_tokens=2000) as s:
+    async with shop_scene(in_memory, [spent[2]], *spent[:2], max_tokens=2000) as s:
         assert ending(await s.turn())[0] == "max_steps"
 
 
 async def test_stopping_a_turn_ends_its_background_helper(in_memory: Networks) -> None:
     helper = [hold(says(finish("never sent")), "helper")]
-    async with scene_with_helper(in_memory, helper, BEGIN, WAIT) as s:
+    async with shop_scene(in_memory, helper, BEGIN, WAIT) as s:
         id = await s.say()
         await s.held("helper")
         await s.ann.call("stop", scope="turn", target=id)
@@ -171,35 +174,24 @@ async def test_stopping_a_turn_ends_its_background_helper(in_memory: Networks) -
 
 
 async def test_a_helper_can_have_background_helpers_of_its_own(in_memory: Networks) -> None:
-    inner: JsonValue = {
-        "when": {"prompt": "<goal>the lamp"},
-        "answer": says(finish("24.5")).model_dump(),
-    }
-    outer: list[JsonValue] = [
-        {"when": {"prompt": "<goal>all", "step": n}, "answer": answer.model_dump()}
-        for n, answer in enumerate((BEGIN, WAIT, says(finish("24.5 in all"))), 1)
-    ]
-    script = Script.model_validate({"rules": [inner, *outer]})
-    script = script.model_copy(
-        update={
-            "answers": [says(call("fork", goal="all", background=True)), WAIT, finish_with("so")]
-        }
-    )
+    inner = rules_for("the lamp", says(finish("24.5")))
+    outer = rules_for("all", BEGIN, WAIT, says(finish("24.5 in all")))
+    begin = says(call("fork", goal="all", background=True))
+    script = Script(rules=[*inner, *outer], answers=[begin, WAIT, finish_with("so")])
     async with scene(in_memory, script=script, fork={"depth": 2}) as s:
         turn = await s.turn()
-        waited = [c for step in turn.steps for c in step.calls if c.name == "wait_for"]
-        assert {c.result for c in waited} >= {"24.5 in all", "24.5"}
+        assert set(wait_results(turn)) >= {"24.5 in all", "24.5"}
         assert ending(turn)[0] == "finished"
 
 
 async def test_wait_tools_are_offered_only_while_a_helper_runs(in_memory: Networks) -> None:
     helper = [says(finish("24.5"))]
-    async with scene_with_helper(in_memory, helper, BEGIN, WAIT, finish_with("24.5")) as s:
+    async with shop_scene(in_memory, helper, BEGIN, WAIT, finish_with("24.5")) as s:
         await s.turn()
         first, *later = [r for r in s.model.requests if "<goal>" not in r.prompt]
         assert not {"wait_for", "check"} <= set(first.tools)
         assert all({"wait_for", "check"} <= set(request.tools) for request in later)
-    async with scene_with_helper(in_memory, [], finish_with("hi"), mode="interactive") as s:
+    async with shop_scene(in_memory, [], finish_with("hi"), mode="interactive") as s:
         await s.turn()
         tools = str(s.model.requests[0].raw["tools"])
         assert ("'fork'" in tools, "'background'" in tools) == (True, False)

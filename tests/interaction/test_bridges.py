@@ -212,8 +212,8 @@ async def test_people_of_another_chat_cannot_approve_and_are_bound_by_budgets(
         second, notice = await helper.take(2)
         assert (second["message"]["content"], "wake" in second) == ("@helper and sweep", False)
         assert notice["message"]["content"]["code"] == "daily_network"
-        asked: dict[str, Any] = {"turn": turn, "call": "1:c", "tool": "sweep", "arguments": {}}
-        approval = await helper.call("request_approval", **asked)
+        call: dict[str, Any] = {"turn": turn, "call": "1:c", "tool": "sweep", "arguments": {}}
+        approval = await helper.call("request_approval", **call)
         puppet = await net.local.join("room-alice", "human", token=TOKEN)
         with pytest.raises(OperationError):
             await puppet.call("approve", id=approval["id"])

@@ -52,7 +52,9 @@ async def test_a_sender_learns_how_many_messages_are_queued_at_each_agent(networ
     step = {"n": 1, "steered": [{"message": "m3", "text": "three"}]}
     await bob.call("record_step", turn="bob-m1", step=step)
     await end(bob, "bob-m1")
-    assert (await ann.say("bob", "four"))["queued"] == {"bob": 1}, "the steered one counts no more"
+    assert (await ann.say("bob", "four"))["queued"] == {"bob": 1}, (
+        "the steered one no longer counts"
+    )
     assert "queued" not in await bob.say("ann", "people have no queue")
     cy = await network.join("cy", "agent")
     posted = await ann.call("post_to_channel", channel="desk", text="@bob and @cy")

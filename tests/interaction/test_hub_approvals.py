@@ -77,19 +77,21 @@ async def working_for_bob(network: Network) -> tuple[Peer, str]:
 async def test_a_call_is_requested_approved_and_started_once(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, turn = await at_work(network)
-        asked = await ask(calc, turn)
-        assert (asked["state"], asked["may_decide"]) == ("pending", False)
-        assert asked["arguments"] == ARGUMENTS
+        approval = await ask(calc, turn)
+        assert (approval["state"], approval["may_decide"]) == ("pending", False)
+        assert approval["arguments"] == ARGUMENTS
         pending = await signalled(ann)
-        assert (pending["id"], pending["state"]) == (asked["id"], "pending")
+        assert (pending["id"], pending["state"]) == (approval["id"], "pending")
         assert (pending["may_decide"], pending["schema"]) == (True, SCHEMA)
-        approved = await ann.call("approve", id=asked["id"], hash=asked["hash"][:12], reason="ok")
+        approved = await ann.call(
+            "approve", id=approval["id"], hash=approval["hash"][:12], reason="ok"
+        )
         assert (approved["state"], approved["decided_by"]) == ("approved", "ann")
         assert [(await signalled(calc))["state"] for _ in "12"] == ["pending", "approved"]
-        started = await calc.call("start_approved", id=asked["id"])
+        started = await calc.call("start_approved", id=approval["id"])
         assert (started["state"], started["final"]) == ("started", ARGUMENTS)
         assert approved["decided_at"] <= started["started_at"]
-        assert (await calc.ask("start_approved", id=asked["id"]))["code"] == "not_pending"
+        assert (await calc.ask("start_approved", id=approval["id"]))["code"] == "not_pending"
         again = await ask(calc, turn)
         assert (again["state"], again["decided_by"], again["verdict"]) == ("started", "ann", "ok")
         is_tool = {op["name"]: op["tool"] for op in calc.ready["operations"]}
@@ -189,19 +191,19 @@ async def test_a_denied_or_pending_call_cannot_be_started(network: Network) -> N
 @pytest.mark.behaviour("H-42")
 async def test_edited_arguments_must_fit_the_schema_and_the_hash(network: Network) -> None:
     ann, calc, turn = await at_work(network)
-    asked = await ask(calc, turn)
+    approval = await ask(calc, turn)
     canonical = '{"force":null,"path":"/tmp/x"}'
-    assert asked["hash"] == hashlib.sha256(canonical.encode()).hexdigest()
-    error = await ann.ask("approve", id=asked["id"], hash="0" * 64)
+    assert approval["hash"] == hashlib.sha256(canonical.encode()).hexdigest()
+    error = await ann.ask("approve", id=approval["id"], hash="0" * 64)
     assert (error["code"], "hash" in error["message"]) == ("bad_request", True)
-    wrong = await ann.ask("approve", id=asked["id"], arguments={"path": 3, "more": 1})
+    wrong = await ann.ask("approve", id=approval["id"], arguments={"path": 3, "more": 1})
     assert wrong["code"] == "bad_request"
     assert "$.path" in wrong["message"]
     assert "more" in wrong["message"]
-    edited = {"arguments": {"path": "/tmp/y"}, "hash": asked["hash"]}
-    approved = await ann.call("approve", id=asked["id"], **edited)
+    edited = {"arguments": {"path": "/tmp/y"}, "hash": approval["hash"]}
+    approved = await ann.call("approve", id=approval["id"], **edited)
     assert (approved["final"], approved["arguments"]) == ({"path": "/tmp/y"}, ARGUMENTS)
-    started = await calc.call("start_approved", id=asked["id"])
+    started = await calc.call("start_approved", id=approval["id"])
     assert started["final"] == {"path": "/tmp/y"}
     free = (await ask(calc, turn, "2", schema=None))["id"]
     approved = await ann.call("approve", id=free, arguments={"any": [1]})
@@ -280,8 +282,8 @@ async def test_a_decision_after_expiry_is_refused_whatever_the_clock_was_set_to(
     async with in_memory.start(clock=clock) as network:
         ann, calc, turn = await at_work(network)
         clock.set(3_000_000)
-        asked, other = await ask(calc, turn), await ask(calc, turn, "2")
-        id, expires = asked["id"], datetime.fromisoformat(asked["expires_at"])
+        approval, other = await ask(calc, turn), await ask(calc, turn, "2")
+        id, expires = approval["id"], datetime.fromisoformat(approval["expires_at"])
         assert expires.timestamp() == clock.wall + 86400, "by the wall clock"
         clock.set(-1_000_000)  # does not extend the wait
         clock.wall += 86399
@@ -296,7 +298,7 @@ async def test_a_decision_after_expiry_is_refused_whatever_the_clock_was_set_to(
 @pytest.mark.parametrize("how", ["end", "stop"])
 async def test_the_end_of_a_turn_cancels_its_approvals(network: Network, how: str) -> None:
     ann, calc, turn = await at_work(network)
-    pending, approved = [(await ask(calc, turn, each))["id"] for each in "12"]
+    pending, approved = [(await ask(calc, turn, call))["id"] for call in "12"]
     await ann.call("approve", id=approved)
     if how == "end":
         await calc.call("end_turn", end={"id": turn, "outcome": "cancelled"})
@@ -380,9 +382,9 @@ async def test_a_notice_that_could_not_be_stored_is_posted_at_the_next_start(
     async with in_memory.start(store=store) as network:
         _ann, calc, turn = await at_work(network)
         store.gate.clear()
-        asked = await calc.post("request_approval", turn=turn, **CALL)
+        ref = await calc.post("request_approval", turn=turn, **CALL)
         await hold_second_commit(store)
-        id = (await calc.answer(asked))["value"]["id"]
+        id = (await calc.answer(ref))["value"]["id"]
         store.failing = 1
         store.gate.set()
         await network.quiet()

@@ -80,15 +80,15 @@ async def test_fan_out_is_limited_for_agents_but_not_for_people(in_memory: Netwo
     async with in_memory.start(limited(fan_out=3)) as network:
         ann, names = await network.join("ann"), ["a", "b", "c", "d", "e"]
         first, *_ = await agents(network, *names)
-        asked = await ann.say("a", "tell them")
-        sent = await first.say(names[1:], "hear", cause=asked["id"])
+        question = await ann.say("a", "tell them")
+        sent = await first.say(names[1:], "hear", cause=question["id"])
         assert skipped(sent) == {"e": "budget_fan_out"}
     async with in_memory.start(limited(fan_out=1, agents=1, wakes=1)) as network:
         ann = await network.join("ann")
         first, _ = await agents(network, "a", "b")
-        asked = await ann.say(["a", "b"], "both of you")
-        assert not skipped(asked)
-        assert skipped(await first.say("b", "and?", cause=asked["id"])) == {"b": "budget_wakes"}
+        question = await ann.say(["a", "b"], "both of you")
+        assert not skipped(question)
+        assert skipped(await first.say("b", "and?", cause=question["id"])) == {"b": "budget_wakes"}
 
 
 @pytest.mark.behaviour("H-1")
@@ -97,11 +97,11 @@ async def test_an_interaction_wakes_no_one_after_its_time_limit(in_memory: Netwo
     async with in_memory.start(limited(wall_clock="60s"), clock=clock) as network:
         ann = await network.join("ann")
         first, _ = await agents(network, "a", "b")
-        asked = await ann.say("a", "go")
+        question = await ann.say("a", "go")
         clock.set(-1_000_000)  # does not change its age
         for after_s, expected in ((60, {}), (1, {"b": "budget_wall_clock"})):
             clock.wall += after_s
-            assert skipped(await first.say("b", "late?", cause=asked["id"])) == expected
+            assert skipped(await first.say("b", "late?", cause=question["id"])) == expected
         assert not skipped(await ann.say("b", "a new one"))
 
 
@@ -193,15 +193,15 @@ async def test_the_loop_limit_is_counted_per_interaction(in_memory: Networks) ->
     async with in_memory.start(limited(loop_limit={"wakes": 2})) as network:
         people = [await network.join(f"p{n}") for n in range(4)]
         one, two = await agents(network, "a", "b")
-        asked = [await person.say("a", "what is it?") for person in people]
-        for question in asked:
+        questions = [await person.say("a", "what is it?") for person in people]
+        for question in questions:
             passed_on = await one.say("b", "what is it?", cause=question["id"])
             assert not skipped(passed_on)
             assert not skipped(await two.say("a", "it is this", cause=passed_on["id"]))
-        again = await one.say("b", "and this?", cause=asked[0]["id"])
+        again = await one.say("b", "and this?", cause=questions[0]["id"])
         assert skipped(again) == {"b": "loop_limit"}
         for part in range(3):
-            task = {"to": "b", "task": f"part {part}", "cause": asked[0]["id"]}
+            task = {"to": "b", "task": f"part {part}", "cause": questions[0]["id"]}
             assert not skipped(await one.call("delegate", **task)), "delegated tasks are exempt"
 
 
@@ -261,16 +261,16 @@ async def test_failed_and_repeated_messages_use_no_budget(
     async with in_memory.start(file, store=moody) as network:
         ann = await network.join("ann")
         one, _ = await agents(network, "a", "b")
-        asked = await ann.say("a", "go")
+        question = await ann.say("a", "go")
         for _ in range(3):
             moody.failing = 1
-            refused = await one.ask("send_text_message", to="b", text="no", cause=asked["id"])
+            refused = await one.ask("send_text_message", to="b", text="no", cause=question["id"])
             assert refused["code"] == "store_unavailable"
-        assert (await read_budget(ann, asked))["used"]["wakes"] == 1
+        assert (await read_budget(ann, question))["used"]["wakes"] == 1
         for _ in range(3):
-            assert not skipped(await one.say("b", "yes", cause=asked["id"], cid="same"))
-        assert (await read_budget(ann, asked))["used"]["wakes"] == 2
-        assert skipped(await one.say("b", "no more", cause=asked["id"])) == {"b": "budget_wakes"}
+            assert not skipped(await one.say("b", "yes", cause=question["id"], cid="same"))
+        assert (await read_budget(ann, question))["used"]["wakes"] == 2
+        assert skipped(await one.say("b", "no more", cause=question["id"])) == {"b": "budget_wakes"}
         assert len(await notices(network, ann)) == 1
 
 
@@ -337,8 +337,8 @@ async def test_only_owners_and_participants_can_read_a_budget(in_memory: Network
     async with in_memory.start(limited(sections=humans)) as network:
         ann, bob, olga = [await network.join(name) for name in ("ann", "bob", "olga")]
         one, two = await agents(network, "a", "b")
-        asked = await ann.say("a", "go")
-        opened = f"i{asked['seq']}"
+        question = await ann.say("a", "go")
+        opened = f"i{question['seq']}"
         for reader in (ann, one, olga):
             budget = await reader.call("read_budget", interaction=opened)
             assert (budget["opened_by"], budget["used"]["wakes"]) == ("ann", 1)
@@ -408,10 +408,10 @@ async def untrusted_marks(peer: Peer) -> dict[str, bool]:
 async def test_untrusted_content_stays_marked_when_agents_pass_it_on(network: Network) -> None:
     ann = await network.join("ann")
     one, two = await agents(network, "a", "b")
-    asked = await ann.say("a", "look it up")
-    page = await one.say("b", "the page says", cause=asked["id"], untrusted=True)
+    question = await ann.say("a", "look it up")
+    page = await one.say("b", "the page says", cause=question["id"], untrusted=True)
     passed = await two.say("ann", "it says", cause=page["id"])
-    clean = await one.say("ann", "hello", cause=asked["id"])
+    clean = await one.say("ann", "hello", cause=question["id"])
     assert await untrusted_marks(ann) == {passed["id"]: True, clean["id"]: False}
     reply = await ann.say("b", "thanks", cause=passed["id"])
     marks = {page["id"]: True, reply["id"]: False}
@@ -424,13 +424,13 @@ async def test_a_report_wakes_its_requester_beyond_the_limits(in_memory: Network
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
-        asked = await ann.say("a", "have it done")
-        task = await one.call("delegate", to="b", task="do it", cause=asked["id"])
+        question = await ann.say("a", "have it done")
+        task = await one.call("delegate", to="b", task="do it", cause=question["id"])
         assert not skipped(task)
         done = await two.call("report", request=task["id"], status="result", text="done")
         assert not skipped(done)
         assert "wake" in (await one.take(2))[1]
-        budget = await read_budget(ann, asked)
+        budget = await read_budget(ann, question)
         assert budget["used"]["wakes"] == 2, "the report belongs to the request"
         assert skipped(await one.say("b", "thanks", cause=done["id"])) == {"b": "budget_wakes"}
 
@@ -442,9 +442,9 @@ async def test_the_loop_limit_exempts_awaited_answers_and_people(in_memory: Netw
         ann = await network.join("ann")
         one, two = await agents(network, "a", "b")
         for _ in range(3):
-            asked = await one.say("b", "how much?", awaits=True)
-            assert not skipped(asked)
-            assert not skipped(await two.say("a", "this much", cause=asked["id"]))
+            question = await one.say("b", "how much?", awaits=True)
+            assert not skipped(question)
+            assert not skipped(await two.say("a", "this much", cause=question["id"]))
         assert await volley(one, two, 2) == [{}, {"a": "loop_limit"}]
         await ann.call("take_over", agent="a")
         sent = await ann.say(["b"], "it is me", on_behalf_of="a")

@@ -90,25 +90,25 @@ async def test_a_channel_message_reaches_its_current_members(network: Network) -
     await ann.call("post_to_channel", channel="desk", text="three")
     await bob.call("join_channel", channel="desk")
     await ann.call("post_to_channel", channel="desk", text="four")
-    heard = {"bob": ["one", "two", "four"], "carol": ["two", "three", "four"]}
+    expected = {"bob": ["one", "two", "four"], "carol": ["two", "three", "four"]}
     for peer, name in ((bob, "bob"), (carol, "carol")):
-        assert await peer.texts() == heard[name]
+        assert await peer.texts() == expected[name]
         await peer.close()
         back = await network.join(name, cursor={"epoch": peer.hello["epoch"], "seq": 0})
-        assert await back.take_texts(3) == heard[name]
+        assert await back.take_texts(3) == expected[name]
 
 
 async def test_pipelined_joins_and_leaves_take_effect_in_order(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     await ann.call("create_channel", name="t5", members=["bob"])  # named like a reply thread
-    for operations, heard in (
+    for operations, expected in (
         (("leave_channel", "join_channel"), ["still there?"]),
         (("join_channel", "leave_channel"), []),
     ):
         refs = [await bob.post(operation, channel="t5") for operation in operations]
         assert [(await bob.answer(ref))["op"] for ref in refs] == ["result", "result"]
         await ann.call("post_to_channel", channel="t5", text="still there?")
-        assert await bob.texts() == heard
+        assert await bob.texts() == expected
 
 
 async def test_only_members_of_a_channel_can_post_and_read(network: Network) -> None:
