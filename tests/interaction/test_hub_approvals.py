@@ -170,67 +170,70 @@ async def test_without_approvers_owners_decide_but_never_programs(in_memory: Net
 
 
 @pytest.mark.behaviour("H-42")
-async def test_a_denied_or_pending_call_cannot_be_started(network: Network) -> None:
-    ann, calc, turn = await at_work(network)
-    id = (await ask(calc, turn))["id"]
-    await ann.call("deny", id=id, reason="not today")
-    assert (await signalled(calc))["state"] == "pending"
-    denied = await signalled(calc)
-    assert (denied["state"], denied["verdict"]) == ("denied", "not today")
-    error = await calc.ask("start_approved", id=id)
-    assert error["code"] == "not_pending"
-    assert error["message"] == f"approval {id} is denied: ann denied it (not today)"
-    keys = ("state", "decided_by", "decided_at", "verdict")
-    assert error["details"] == {key: denied[key] for key in keys}
-    pending = (await ask(calc, turn, "2"))["id"]
-    error = await calc.ask("start_approved", id=pending)
-    assert error["message"] == f"approval {pending} is pending: no one has decided yet"
-    assert (await ask(calc, turn))["state"] == "denied"
+async def test_a_denied_or_pending_call_cannot_be_started(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        id = (await ask(calc, turn))["id"]
+        await ann.call("deny", id=id, reason="not today")
+        assert (await signalled(calc))["state"] == "pending"
+        denied = await signalled(calc)
+        assert (denied["state"], denied["verdict"]) == ("denied", "not today")
+        error = await calc.ask("start_approved", id=id)
+        assert error["code"] == "not_pending"
+        assert error["message"] == f"approval {id} is denied: ann denied it (not today)"
+        keys = ("state", "decided_by", "decided_at", "verdict")
+        assert error["details"] == {key: denied[key] for key in keys}
+        pending = (await ask(calc, turn, "2"))["id"]
+        error = await calc.ask("start_approved", id=pending)
+        assert error["message"] == f"approval {pending} is pending: no one has decided yet"
+        assert (await ask(calc, turn))["state"] == "denied"
 
 
 @pytest.mark.behaviour("H-42")
-async def test_edited_arguments_must_fit_the_schema_and_the_hash(network: Network) -> None:
-    ann, calc, turn = await at_work(network)
-    approval = await ask(calc, turn)
-    canonical = '{"force":null,"path":"/tmp/x"}'
-    assert approval["hash"] == hashlib.sha256(canonical.encode()).hexdigest()
-    error = await ann.ask("approve", id=approval["id"], hash="0" * 64)
-    assert (error["code"], "hash" in error["message"]) == ("bad_request", True)
-    wrong = await ann.ask("approve", id=approval["id"], arguments={"path": 3, "more": 1})
-    assert wrong["code"] == "bad_request"
-    assert "$.path" in wrong["message"]
-    assert "more" in wrong["message"]
-    edited = {"arguments": {"path": "/tmp/y"}, "hash": approval["hash"]}
-    approved = await ann.call("approve", id=approval["id"], **edited)
-    assert (approved["final"], approved["arguments"]) == ({"path": "/tmp/y"}, ARGUMENTS)
-    started = await calc.call("start_approved", id=approval["id"])
-    assert started["final"] == {"path": "/tmp/y"}
-    free = (await ask(calc, turn, "2", schema=None))["id"]
-    approved = await ann.call("approve", id=free, arguments={"any": [1]})
-    assert approved["final"] == {"any": [1]}
-    for schema in ({"type": 3}, {"$ref": "#"}, {"$ref": "http://h/x"}):  # invalid ones
-        id = (await ask(calc, turn, str(schema)[:20], schema=schema))["id"]
-        error = await ann.ask("approve", id=id, arguments={"path": "x"})
-        assert (error["code"], "schema" in error["message"]) == ("bad_request", True)
-        assert (await ann.call("approve", id=id))["final"] == ARGUMENTS
+async def test_edited_arguments_must_fit_the_schema_and_the_hash(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        approval = await ask(calc, turn)
+        canonical = '{"force":null,"path":"/tmp/x"}'
+        assert approval["hash"] == hashlib.sha256(canonical.encode()).hexdigest()
+        error = await ann.ask("approve", id=approval["id"], hash="0" * 64)
+        assert (error["code"], "hash" in error["message"]) == ("bad_request", True)
+        wrong = await ann.ask("approve", id=approval["id"], arguments={"path": 3, "more": 1})
+        assert wrong["code"] == "bad_request"
+        assert "$.path" in wrong["message"]
+        assert "more" in wrong["message"]
+        edited = {"arguments": {"path": "/tmp/y"}, "hash": approval["hash"]}
+        approved = await ann.call("approve", id=approval["id"], **edited)
+        assert (approved["final"], approved["arguments"]) == ({"path": "/tmp/y"}, ARGUMENTS)
+        started = await calc.call("start_approved", id=approval["id"])
+        assert started["final"] == {"path": "/tmp/y"}
+        free = (await ask(calc, turn, "2", schema=None))["id"]
+        approved = await ann.call("approve", id=free, arguments={"any": [1]})
+        assert approved["final"] == {"any": [1]}
+        for schema in ({"type": 3}, {"$ref": "#"}, {"$ref": "http://h/x"}):  # invalid ones
+            id = (await ask(calc, turn, str(schema)[:20], schema=schema))["id"]
+            error = await ann.ask("approve", id=id, arguments={"path": "x"})
+            assert (error["code"], "schema" in error["message"]) == ("bad_request", True)
+            assert (await ann.call("approve", id=id))["final"] == ARGUMENTS
 
 
 @pytest.mark.behaviour("H-40")
-async def test_only_a_running_turn_can_request_approval_once_per_call(network: Network) -> None:
-    ann, calc, turn = await at_work(network)
-    spy = await network.join("spy", "agent")
-    first = await ask(calc, turn)
-    assert (await ask(calc, turn))["id"] == first["id"]
-    assert (await ask(calc, turn, "1.c2"))["id"] != first["id"]
-    for other in ({"arguments": {"path": "/"}}, {"tool": "format"}):
-        error = await calc.ask("request_approval", turn=turn, **{**CALL, **other})
-        assert error["code"] == "bad_request"
-    assert len((await ann.call("list_approvals"))["approvals"]) == 2
-    for peer, named in ((spy, turn), (calc, "calc-m77"), (ann, turn)):
-        error = await peer.ask("request_approval", turn=named, **CALL)
-        assert error["code"] in ("unknown_turn", "bad_request"), named
-    await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
-    assert (await calc.ask("request_approval", turn=turn, **CALL))["code"] == "turn_over"
+async def test_only_a_running_turn_can_request_approval_once_per_call(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        spy = await network.join("spy", "agent")
+        first = await ask(calc, turn)
+        assert (await ask(calc, turn))["id"] == first["id"]
+        assert (await ask(calc, turn, "1.c2"))["id"] != first["id"]
+        for other in ({"arguments": {"path": "/"}}, {"tool": "format"}):
+            error = await calc.ask("request_approval", turn=turn, **{**CALL, **other})
+            assert error["code"] == "bad_request"
+        assert len((await ann.call("list_approvals"))["approvals"]) == 2
+        for peer, named in ((spy, turn), (calc, "calc-m77"), (ann, turn)):
+            error = await peer.ask("request_approval", turn=named, **CALL)
+            assert error["code"] in ("unknown_turn", "bad_request"), named
+        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        assert (await calc.ask("request_approval", turn=turn, **CALL))["code"] == "turn_over"
 
 
 @pytest.mark.behaviour("H-43")
@@ -296,22 +299,23 @@ async def test_a_decision_after_expiry_is_refused_whatever_the_clock_was_set_to(
 
 @pytest.mark.behaviour("H-46")
 @pytest.mark.parametrize("how", ["end", "stop"])
-async def test_the_end_of_a_turn_cancels_its_approvals(network: Network, how: str) -> None:
-    ann, calc, turn = await at_work(network)
-    pending, approved = [(await ask(calc, turn, call))["id"] for call in "12"]
-    await ann.call("approve", id=approved)
-    if how == "end":
-        await calc.call("end_turn", end={"id": turn, "outcome": "cancelled"})
-    else:
-        await ann.call("stop", scope="turn", target=turn, reason="enough")
-        assert (await calc.ask("request_approval", turn=turn, **CALL))["code"] == "turn_over"
-    await network.quiet()
-    for id in (pending, approved):
-        assert await state(ann, id) == "cancelled"
-        assert (await ann.ask("approve", id=id))["code"] == "not_pending"
-        error = await calc.ask("start_approved", id=id)
-        assert error["code"] == ("not_pending" if how == "end" else "turn_over")
-    assert (await ann.call("list_approvals"))["approvals"] == []
+async def test_the_end_of_a_turn_cancels_its_approvals(in_memory: Networks, how: str) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        pending, approved = [(await ask(calc, turn, call))["id"] for call in "12"]
+        await ann.call("approve", id=approved)
+        if how == "end":
+            await calc.call("end_turn", end={"id": turn, "outcome": "cancelled"})
+        else:
+            await ann.call("stop", scope="turn", target=turn, reason="enough")
+            assert (await calc.ask("request_approval", turn=turn, **CALL))["code"] == "turn_over"
+        await network.quiet()
+        for id in (pending, approved):
+            assert await state(ann, id) == "cancelled"
+            assert (await ann.ask("approve", id=id))["code"] == "not_pending"
+            error = await calc.ask("start_approved", id=id)
+            assert error["code"] == ("not_pending" if how == "end" else "turn_over")
+        assert (await ann.call("list_approvals"))["approvals"] == []
 
 
 @pytest.mark.behaviour("H-47")

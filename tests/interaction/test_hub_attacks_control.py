@@ -81,22 +81,23 @@ async def test_an_agent_gets_no_turn_or_budget_from_a_message_that_did_not_wake_
 
 @pytest.mark.behaviour("H-47")
 async def test_an_approval_is_announced_only_in_the_thread_that_woke_its_agent(
-    network: Network,
+    in_memory: Networks,
 ) -> None:
-    ann, bob = await network.join("ann"), await network.join("bob")
-    eve = await network.join("eve", "agent", turns=True)
-    await ann.say("bob", "between us")
-    await bob.sync()
-    for place in ("dm.ann.bob", "broadcast", "no thread at all"):
-        await ann.say("eve", "go")
-        event = await woken(eve)
-        await eve.call("begin_turn", start=beginning(event) | {"thread_id": place})
-        turn = event["wake"]["turn"]
-        approval = await eve.call("request_approval", turn=turn, **CALL)
-        assert approval["thread_id"] == "dm.ann.eve"
-        assert await notices(network, bob) == []
-        (notice,) = await notices(network, ann)
-        assert notice["thread_id"] == "dm.ann.eve"
+    async with in_memory.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        eve = await network.join("eve", "agent", turns=True)
+        await ann.say("bob", "between us")
+        await bob.sync()
+        for place in ("dm.ann.bob", "broadcast", "no thread at all"):
+            await ann.say("eve", "go")
+            event = await woken(eve)
+            await eve.call("begin_turn", start=beginning(event) | {"thread_id": place})
+            turn = event["wake"]["turn"]
+            approval = await eve.call("request_approval", turn=turn, **CALL)
+            assert approval["thread_id"] == "dm.ann.eve"
+            assert await notices(network, bob) == []
+            (notice,) = await notices(network, ann)
+            assert notice["thread_id"] == "dm.ann.eve"
 
 
 SCOPES = [
@@ -185,15 +186,16 @@ async def test_an_approved_call_cannot_start_while_its_turn_is_being_stopped(
 
 
 @pytest.mark.behaviour("H-20")
-async def test_an_ended_turn_cannot_begin_again(network: Network) -> None:
-    ann, calc, turn = await at_work(network)
-    await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
-    begun = {"id": turn, "thread_id": "dm.ann.calc", "messages": ["m1"]}
-    await calc.ask("begin_turn", start=begun)
-    await settled(network)
-    assert list(network.hub.kernel.state.turns) == []
-    done = await ann.call("stop", scope="agent", target="calc")
-    assert (done["turns"], done["wakes"]) == (0, 0)
+async def test_an_ended_turn_cannot_begin_again(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        await calc.call("end_turn", end={"id": turn, "outcome": "finished"})
+        begun = {"id": turn, "thread_id": "dm.ann.calc", "messages": ["m1"]}
+        await calc.ask("begin_turn", start=begun)
+        await settled(network)
+        assert list(network.hub.kernel.state.turns) == []
+        done = await ann.call("stop", scope="agent", target="calc")
+        assert (done["turns"], done["wakes"]) == (0, 0)
 
 
 @pytest.mark.behaviour("H-55")
@@ -266,16 +268,17 @@ async def test_approvals_stops_and_requests_work_when_a_mod_blocks_notices(
 
 @pytest.mark.behaviour("H-50")
 async def test_a_report_cannot_name_a_cause_that_its_worker_never_received(
-    network: Network,
+    in_memory: Networks,
 ) -> None:
-    ann, _ = await network.join("ann"), await network.join("bob")
-    await ann.say("bob", "between us")
-    a, b = await network.join("a", "agent"), await network.join("b", "agent")
-    request = await a.call("delegate", to="b", task="do")
-    report = {"request": request["id"], "status": "result", "text": "4"}
-    for cause in ("m999", "m1", "b-m999", "b-m1"):
-        error = await b.ask("report", cause=cause, **report)
-        assert error.get("code") == "unknown_message", error
+    async with in_memory.start() as network:
+        ann, _ = await network.join("ann"), await network.join("bob")
+        await ann.say("bob", "between us")
+        a, b = await network.join("a", "agent"), await network.join("b", "agent")
+        request = await a.call("delegate", to="b", task="do")
+        report = {"request": request["id"], "status": "result", "text": "4"}
+        for cause in ("m999", "m1", "b-m999", "b-m1"):
+            error = await b.ask("report", cause=cause, **report)
+            assert error.get("code") == "unknown_message", error
 
 
 @pytest.mark.behaviour("H-54")
@@ -330,12 +333,13 @@ async def test_limits_hold_when_a_mod_blocks_notices(in_memory: Networks, mod: t
             await ann.say("calc", "still there?")
 
 
-async def test_the_sum_of_huge_costs_stays_a_number(network: Network) -> None:
-    ann, calc, turn = await at_work(network)
-    for n in range(1, 4):
-        await calc.ask("record_step", turn=turn, step={"n": n, "cost_usd": 1.7e308})
-    spent = await ann.call("read_spending")
-    assert isinstance(spent["total"]["usd"], float), spent
+async def test_the_sum_of_huge_costs_stays_a_number(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        for n in range(1, 4):
+            await calc.ask("record_step", turn=turn, step={"n": n, "cost_usd": 1.7e308})
+        spent = await ann.call("read_spending")
+        assert isinstance(spent["total"]["usd"], float), spent
 
 
 async def test_only_the_asker_of_an_awaited_answer_is_exempt_from_the_loop_limit(
@@ -365,11 +369,12 @@ async def test_turns_that_never_end_do_not_block_other_agents(in_memory: Network
         assert answer["op"] == "result", answer
 
 
-async def test_a_stopped_agent_cannot_stream_text(network: Network) -> None:
-    ann, calc, _ = await at_work(network)
-    await ann.call("stop", scope="agent", target="calc")
-    partial = {"type": "partial", "thread_id": "dm.ann.calc", "data": {"text": "I speak"}}
-    await calc.send(op="signal", **partial)
-    await calc.call("list_stops")
-    await ann.sync()
-    assert not any(signal["type"] == "partial" for signal in ann.signals)
+async def test_a_stopped_agent_cannot_stream_text(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, _ = await at_work(network)
+        await ann.call("stop", scope="agent", target="calc")
+        partial = {"type": "partial", "thread_id": "dm.ann.calc", "data": {"text": "I speak"}}
+        await calc.send(op="signal", **partial)
+        await calc.call("list_stops")
+        await ann.sync()
+        assert not any(signal["type"] == "partial" for signal in ann.signals)

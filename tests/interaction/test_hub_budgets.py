@@ -14,8 +14,6 @@ from tests.interaction.peers import Network, Networks, Peer
 from tests.interaction.stop_harness import HandClock, notices
 from tests.interaction.stores import MoodyStore
 
-NETWORK = limited()
-
 
 async def agents(network: Network, *names: str) -> list[Peer]:
     return [await network.join(name, "agent") for name in names]
@@ -405,17 +403,18 @@ async def untrusted_marks(peer: Peer) -> dict[str, bool]:
 
 
 @pytest.mark.behaviour("H-12")
-async def test_untrusted_content_stays_marked_when_agents_pass_it_on(network: Network) -> None:
-    ann = await network.join("ann")
-    one, two = await agents(network, "a", "b")
-    question = await ann.say("a", "look it up")
-    page = await one.say("b", "the page says", cause=question["id"], untrusted=True)
-    passed = await two.say("ann", "it says", cause=page["id"])
-    clean = await one.say("ann", "hello", cause=question["id"])
-    assert await untrusted_marks(ann) == {passed["id"]: True, clean["id"]: False}
-    reply = await ann.say("b", "thanks", cause=passed["id"])
-    marks = {page["id"]: True, reply["id"]: False}
-    assert await untrusted_marks(two) == marks, "a person's own message is trusted"
+async def test_untrusted_content_stays_marked_when_agents_pass_it_on(in_memory: Networks) -> None:
+    async with in_memory.start(limited()) as network:
+        ann = await network.join("ann")
+        one, two = await agents(network, "a", "b")
+        question = await ann.say("a", "look it up")
+        page = await one.say("b", "the page says", cause=question["id"], untrusted=True)
+        passed = await two.say("ann", "it says", cause=page["id"])
+        clean = await one.say("ann", "hello", cause=question["id"])
+        assert await untrusted_marks(ann) == {passed["id"]: True, clean["id"]: False}
+        reply = await ann.say("b", "thanks", cause=passed["id"])
+        marks = {page["id"]: True, reply["id"]: False}
+        assert await untrusted_marks(two) == marks, "a person's own message is trusted"
 
 
 @pytest.mark.behaviour("H-1", "H-5")

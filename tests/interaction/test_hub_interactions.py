@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
@@ -17,6 +17,13 @@ from tests.interaction.peers import Network, Networks, Peer, config
 
 T = TypeVar("T")
 NETWORK = config(channels={"desk": {"members": "all"}})
+
+
+@pytest.fixture
+async def network(in_memory: Networks) -> AsyncIterator[Network]:
+    """A network in the store of the test run: SQLite, or Postgres."""
+    async with in_memory.start(NETWORK) as network:
+        yield network
 
 
 def start(turn: str, thread: str, *messages: str, **more: object) -> dict[str, object]:
