@@ -48,7 +48,7 @@ def pages() -> dict[Path, str]:
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
-    return re.sub(r"\{\{ (\w+) \}\}", lambda match: parts[match[1]].strip("\n"), template)
+    return re.sub(r"\{\{\s(\w+)\s+\}\}", lambda match: parts[match[1]].strip("\n"), template)
 
 
 def main() -> None:
