@@ -1,4 +1,4 @@
-"""Nothing that one participant sends hurts the others."""
+"""No input of one participant harms another."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from hubbub.mods.api import PASS, Mod, ModConfig, Replace, Verdict
 from hubbub.network.log import Change
 from hubbub.network.records import Record
 from hubbub.protocol.messages import Draft
-from tests.interaction.peers import Network, Networks, eventually
+from tests.interaction.peers import Network, Networks, eventually, soon
 from tests.interaction.stores import MoodyStore
 
 pytestmark = pytest.mark.behaviour("B-8")
 
 
-async def test_who_writes_to_a_thread_reaches_no_namesake(network: Network) -> None:
+async def test_a_message_never_reaches_a_thread_with_a_similar_name(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     eve = await network.join("eve")
     _error, code = await (await network.attach()).refused(participant="direct_bob")
@@ -31,7 +31,7 @@ async def test_who_writes_to_a_thread_reaches_no_namesake(network: Network) -> N
     assert await eve.texts() == []
 
 
-async def test_a_record_that_no_store_can_keep_is_refused_alone(network: Network) -> None:
+async def test_a_record_with_numbers_no_store_can_hold_fails_alone(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     eve = await network.join("eve", "agent", turns=True)
     wake = await ann.say("eve", "hi")
@@ -46,7 +46,7 @@ async def test_a_record_that_no_store_can_keep_is_refused_alone(network: Network
     assert await bob.texts() == ["a", "b", "c"]
 
 
-async def test_a_card_is_small_because_everybody_is_told_it(network: Network) -> None:
+async def test_an_oversized_card_is_refused_on_identify(network: Network) -> None:
     large = {"description": "x" * 10_000}
     error, code = await (await network.attach()).refused(participant="eve", card=large)
     assert (error["code"], code) == ("too_large", 4501)
@@ -54,43 +54,44 @@ async def test_a_card_is_small_because_everybody_is_told_it(network: Network) ->
     assert [p["id"] for p in ann.ready["participants"]] == ["ann"]
 
 
-class Garbling(Mod):
-    """A mod that makes of some messages what no store can keep, or what is no JSON at all."""
+class GarblingMod(Mod):
+    """A mod that replaces some contents with a lone surrogate or an object that is not JSON."""
 
     name = "garbling"
 
     def on_message(self, draft: Draft) -> Verdict:
         odd: dict[Any, Any] = {"surrogate": "\ud800", "object": object()}
-        found = odd.get(draft.content) if isinstance(draft.content, str) else None
-        return PASS if found is None else Replace(draft.replace(content=found))
+        content = odd.get(draft.content) if isinstance(draft.content, str) else None
+        return PASS if content is None else Replace(draft.replace(content=content))
 
 
 @pytest.mark.parametrize("odd", ["surrogate", "object"])
-async def test_a_message_that_cannot_be_written_takes_no_others_with_it(
+async def test_an_unwritable_message_fails_alone_in_its_batch(
     in_memory: Networks, moody: MoodyStore, odd: str
 ) -> None:
-    garbling = Garbling(ModConfig(on_failure="reject"))
+    garbling = GarblingMod(ModConfig(on_failure="reject"))
     async with in_memory.start(store=moody, mods=[garbling]) as network:
         ann, bob, eve = [await network.join(name) for name in ("ann", "bob", "eve")]
         moody.gate.clear()
         first = await eve.post("send_text_message", to="bob", text="holds up the commit")
-        await eventually(moody.waiting.is_set)
+        async with soon():
+            await moody.waiting.wait()
         refs = [await ann.post("send_text_message", to="bob", text=f"{n}") for n in range(5)]
         bad = await eve.post("send_text_message", to="bob", text=odd)
         refs += [await ann.post("send_text_message", to="bob", text=f"{n}") for n in range(5, 9)]
         channel = await ann.post("create_channel", name="desk")
-        await eventually(lambda: network.hub.kernel.log.waiting == 13)  # three of them notices
+        await eventually(lambda: network.hub.kernel.log.waiting == 13)  # including three notices
         moody.gate.set()
         assert (await eve.answer(first))["op"] == "result"
         refused = await eve.answer(bad)
         assert (refused["code"], refused["details"]) == ("rejected", {"mod": "garbling"})
-        places = [(await ann.answer(ref))["value"]["tseq"] for ref in refs]
-        assert places == list(range(1, 10))
+        positions = [(await ann.answer(ref))["value"]["tseq"] for ref in refs]
+        assert positions == list(range(1, 10))
         assert (await ann.answer(channel))["op"] == "result"
         assert len([text for text in await bob.texts() if isinstance(text, str)]) == 10
 
 
-async def test_of_two_changes_of_one_batch_one_may_be_impossible(
+async def test_a_change_that_raises_does_not_fail_its_batch(
     network: Network, moody: MoodyStore
 ) -> None:
     def broken(head: int) -> list[Record]:
@@ -101,7 +102,8 @@ async def test_of_two_changes_of_one_batch_one_may_be_impossible(
     moody.gate.clear()
     async with asyncio.TaskGroup() as group:
         group.create_task(log.write())
-        await eventually(moody.waiting.is_set)
+        async with soon():
+            await moody.waiting.wait()
         good = group.create_task(log.write())
         log.change(Change(broken, answer.set_result))
         await eventually(lambda: log.waiting == 2)

@@ -1,4 +1,4 @@
-"""What the hub itself tells of what goes on: what has arrived, and which agents are at work."""
+"""The hub's own signals: deliveries, and the activity of agents."""
 
 from __future__ import annotations
 
@@ -13,31 +13,30 @@ from tests.interaction.stop_harness import HandClock
 NETWORK = config(channels={"desk": {"members": ["ann", "bot"]}}, humans={"ann": {}})
 
 
-async def says(peer: Peer, thread: str | None, **data: object) -> None:
+async def signal_activity(peer: Peer, thread: str | None, **data: object) -> None:
     more = {} if thread is None else {"thread_id": thread}
     await peer.send(op="signal", type="activity", data=data, **more)
     await peer.sync()
 
 
 async def activities(peer: Peer) -> list[Frame]:
-    """All activities that were told by now, without what is the same in all."""
+    """All activity signals received so far, without `op` and `type`."""
     await peer.sync()
-    found = [s for s in peer.signals if s["type"] == "activity"]
+    signals = [s for s in peer.signals if s["type"] == "activity"]
     peer.signals = [s for s in peer.signals if s["type"] != "activity"]
-    return [{k: v for k, v in s.items() if k not in ("op", "type")} for s in found]
+    return [{k: v for k, v in s.items() if k not in ("op", "type")} for s in signals]
 
 
-async def states(peer: Peer) -> list[str]:
-    """What was told of agents as a whole."""
-    told = await activities(peer)
-    return [each["data"]["state"] for each in told if "thread_id" not in each]
+async def network_states(peer: Peer) -> list[str]:
+    """The states received for agents as a whole, not for one of their threads."""
+    return [each["data"]["state"] for each in await activities(peer) if "thread_id" not in each]
 
 
 # Delivery -------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("P-37")
-async def test_people_hear_what_has_arrived(
+async def test_people_are_signalled_when_their_message_is_delivered(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.network.gateway.WRITE_AFTER_S", 0.0)
@@ -55,39 +54,39 @@ async def test_people_hear_what_has_arrived(
         arrived |= signal["data"]
     assert arrived == {"bob": sent["seq"], "bot": sent["seq"]}
     await bot.sync()
-    assert [s for s in bot.signals if s["type"] == "delivered"] == [], "agents need not know"
+    assert [s for s in bot.signals if s["type"] == "delivered"] == [], "sent to people only"
 
 
 @pytest.mark.behaviour("P-37")
-async def test_what_arrives_in_quick_succession_is_told_together_where_a_person_is(
+async def test_delivery_signals_are_throttled_and_sent_only_while_a_person_is_connected(
     network: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.network.notifications.DELIVERED_AFTER_S", 3600.0)
     one, bot = await network.join("one", "agent"), await network.join("bot", "agent", turns=True)
 
-    async def arrives() -> int:
+    async def deliver() -> int:
         sent = await one.say("bot", "hello")
         await bot.event()
-        await bot.ack(sent["seq"])  # with a wake in it: written at once
+        await bot.ack(sent["seq"])  # acknowledges a wake, so it is written immediately
         await bot.sync()
         await network.quiet()
         return int(sent["seq"])
 
-    await arrives()
+    await deliver()
     ann = await network.join("ann")
-    second = await arrives()
-    assert (await ann.signal("delivered"))["data"] == {"bot": second}, "not what was before"
+    second = await deliver()
+    assert (await ann.signal("delivered"))["data"] == {"bot": second}, "nothing from before"
     for _ in range(5):
-        await arrives()
+        await deliver()
     await ann.sync()
-    assert [s for s in ann.signals if s["type"] == "delivered"] == [], "once in a while"
+    assert [s for s in ann.signals if s["type"] == "delivered"] == [], "throttled"
 
 
-# Work -----------------------------------------------------------------------------------------
+# Activity -------------------------------------------------------------------------------------
 
 
-async def at_the_desk(network: Network) -> tuple[Peer, Peer, Peer]:
-    """Ann and bot share a channel, bob does not."""
+async def join_desk(network: Network) -> tuple[Peer, Peer, Peer]:
+    """Ann and bot share the channel; bob is not in it."""
     ann, bob = await network.join("ann"), await network.join("bob")
     bot = await network.join("bot", "agent")
     await ann.call("post_to_channel", channel="desk", text="hello")
@@ -97,10 +96,10 @@ async def at_the_desk(network: Network) -> tuple[Peer, Peer, Peer]:
 
 
 @pytest.mark.behaviour("P-26", "P-29", "P-37")
-async def test_everybody_hears_that_an_agent_works_and_readers_at_what(network: Network) -> None:
-    ann, bob, bot = await at_the_desk(network)
+async def test_only_readers_see_in_which_thread_an_agent_is_working(network: Network) -> None:
+    ann, bob, bot = await join_desk(network)
     for state in ("thinking", "calling", "idle"):
-        await says(bot, "channel_desk", state=state)
+        await signal_activity(bot, "channel_desk", state=state)
     desk = {"thread_id": "channel.desk", "sender": "bot"}
     works = {"sender": "bot", "data": {"state": "working"}}
     rests = {"sender": "bot", "data": {"state": "idle"}}
@@ -117,25 +116,25 @@ async def test_everybody_hears_that_an_agent_works_and_readers_at_what(network: 
         ("channel_desk", "thinking"), ("broadcast", "thinking"),
         ("channel_desk", "idle"), ("broadcast", "idle"), ("broadcast", "idle"),
     ]:  # fmt: skip
-        await says(bot, thread, state=state)
-    assert await states(bob) == ["working", "idle"], "it rests when it rests in all its threads"
+        await signal_activity(bot, thread, state=state)
+    assert await network_states(bob) == ["working", "idle"], "idle once all its threads are"
     watcher = await network.join("operator", "service", observe=True)
     await ann.send(op="signal", type="typing", thread_id="channel_desk", data=True, age_s=99)
     assert (await watcher.signal("typing"))["thread_id"] == "channel.desk"
     typing = await bot.signal("typing")
-    assert (typing["sender"], "age_s" in typing) == ("ann", False), "only the hub knows its age"
+    assert (typing["sender"], "age_s" in typing) == ("ann", False), "a client cannot set the age"
     await bob.sync()
     assert [s for s in bob.signals if s["type"] == "typing"] == []
 
 
 @pytest.mark.behaviour("P-37")
-async def test_who_joins_hears_who_is_at_work_and_for_how_long(in_memory: Networks) -> None:
+async def test_a_person_who_joins_receives_current_activities_and_ages(in_memory: Networks) -> None:
     clock = HandClock()
     async with in_memory.start(NETWORK, clock=clock) as network:
-        _ann, _bob, bot = await at_the_desk(network)
-        await says(bot, "channel_desk", state="thinking", turn="bot-m1")
+        _ann, _bob, bot = await join_desk(network)
+        await signal_activity(bot, "channel_desk", state="thinking", turn="bot-m1")
         clock.wall += 12
-        await says(bot, "broadcast", state="calling", tool="add")
+        await signal_activity(bot, "broadcast", state="calling", tool="add")
         clock.wall += 3
         works = {"sender": "bot", "data": {"state": "working"}, "age_s": 15.0}
         calls = {"state": "calling", "tool": "add"}
@@ -143,56 +142,56 @@ async def test_who_joins_hears_who_is_at_work_and_for_how_long(in_memory: Networ
         thinks = {"state": "thinking", "turn": "bot-m1"}
         desk = {"thread_id": "channel.desk", "sender": "bot", "data": thinks, "age_s": 15.0}
         carol = await network.join("carol")
-        assert await activities(carol) == [works, broadcast], "she does not read the desk"
+        assert await activities(carol) == [works, broadcast], "carol cannot read the desk"
         assert await activities(await network.join("ann")) == [works, desk, broadcast]
         watcher = await network.join("operator", "service", observe=True)
         other = await network.join("other", "agent")
-        assert await activities(other) == await activities(watcher) == [], "people are told"
+        assert await activities(other) == await activities(watcher) == [], "for people only"
         owner = await network.join("carol", observe=True)
         assert await activities(owner) == [works, desk, broadcast]
-        await says(bot, "channel_desk", state="idle")
-        await says(bot, "broadcast", state="idle")
+        await signal_activity(bot, "channel_desk", state="idle")
+        await signal_activity(bot, "broadcast", state="idle")
         assert await activities(await network.join("dora")) == []
 
 
 @pytest.mark.behaviour("P-37")
-async def test_an_agent_that_goes_is_at_rest(network: Network) -> None:
-    _ann, bob, bot = await at_the_desk(network)
-    await says(bot, "channel_desk", state="thinking")
-    again = await network.join("bot", "agent")  # takes the place of the first
+async def test_an_agent_that_disconnects_becomes_idle(network: Network) -> None:
+    _ann, bob, bot = await join_desk(network)
+    await signal_activity(bot, "channel_desk", state="thinking")
+    again = await network.join("bot", "agent")  # replaces the first socket
     await again.sync()
-    assert await states(bob) == ["working", "idle"]
-    await says(again, "channel_desk", state="thinking")
+    assert await network_states(bob) == ["working", "idle"]
+    await signal_activity(again, "channel_desk", state="thinking")
     await again.close()
     await network.gone("bot")
-    assert await states(bob) == ["working", "idle"]
+    assert await network_states(bob) == ["working", "idle"]
     assert await activities(await network.join("carol")) == []
 
 
 @pytest.mark.behaviour("P-37")
-async def test_only_what_agents_do_in_threads_is_remembered(network: Network) -> None:
-    ann, bob, bot = await at_the_desk(network)
-    await says(ann, "broadcast", state="thinking")
-    await says(bot, None, state="thinking")
-    await says(bot, "dm.ann.bob", state="thinking")  # not its thread
-    told = [(each["sender"], each.get("thread_id")) for each in await activities(bob)]
-    assert told == [("ann", "broadcast"), ("bot", None)]
+async def test_only_activities_of_agents_in_their_threads_are_replayed(network: Network) -> None:
+    ann, bob, bot = await join_desk(network)
+    await signal_activity(ann, "broadcast", state="thinking")
+    await signal_activity(bot, None, state="thinking")
+    await signal_activity(bot, "dm.ann.bob", state="thinking")  # not its thread
+    received = [(each["sender"], each.get("thread_id")) for each in await activities(bob)]
+    assert received == [("ann", "broadcast"), ("bot", None)]
     assert await activities(await network.join("carol")) == []
 
 
 class Silent(Mod):
-    """A mod that has nothing to say."""
+    """A mod without hooks."""
 
     name = "silent"
 
 
 @pytest.mark.behaviour("Y-9")
 @pytest.mark.parametrize(
-    ("mods", "told"),
-    [([Silent(ModConfig())], True), ([Moderation(ModerationConfig())], False)],
+    ("mods", "partials"),
+    [([Silent(ModConfig())], 2), ([Moderation(ModerationConfig())], 0)],
 )
-async def test_text_that_no_mod_has_judged_is_not_passed_on(
-    in_memory: Networks, mods: list[Mod], told: bool
+async def test_partial_text_is_withheld_while_a_mod_checks_messages(
+    in_memory: Networks, mods: list[Mod], partials: int
 ) -> None:
     async with in_memory.start(mods=mods) as network:
         ann, bot = await network.join("ann"), await network.join("bot", "agent")
@@ -202,4 +201,4 @@ async def test_text_that_no_mod_has_judged_is_not_passed_on(
             await bot.send(op="signal", type="partial", data=data, thread_id=thread)
         await bot.send(op="signal", type="typing", data=True, thread_id="dm.ann.bot")
         await ann.signal("typing")
-        assert [s["type"] for s in ann.signals].count("partial") == (2 if told else 0)
+        assert [s["type"] for s in ann.signals].count("partial") == partials

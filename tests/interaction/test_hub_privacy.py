@@ -1,6 +1,4 @@
-"""What was said in private stays there, even before those who own the network, who may look into
-what agents say among themselves.
-"""
+"""Private conversations are closed even to owners, who can inspect only those among agents."""
 
 from __future__ import annotations
 
@@ -11,36 +9,35 @@ import pytest
 from hubbub.network.auth import new_token
 from tests.interaction.peers import Network, Networks, Peer, config
 
-LOOKED_AT = "dm.one.two"
+THREAD = "dm.one.two"
 
 
-async def hidden(peer: Peer, message: Any) -> None:
-    """The message does not exist for this peer, nor its thread and the one below it."""
+async def assert_hidden(peer: Peer, message: Any) -> None:
+    """For this peer, the message, its thread and its reply thread do not exist."""
     for call in ("read_message", "read_receipts"):
         assert (await peer.ask(call, id=message["id"]))["code"] == "unknown_message"
-    assert (await peer.ask("reply", message_id=message["id"], text="x"))["code"] == (
-        "unknown_message"
-    )
+    reply = await peer.ask("reply", message_id=message["id"], text="x")
+    assert reply["code"] == "unknown_message"
     thread = message["thread_id"]
     for name in (thread, f"{thread}.t{message['seq']}"):
         assert (await peer.ask("read_thread", thread=name))["code"] == "unknown_thread"
     page = await peer.ask("read_interaction", id=f"i{message['seq']}")
-    if page["op"] == "result":  # an owner, to whom it says that there is something
+    if page["op"] == "result":  # owners see that a message is hidden from them
         assert (page["value"]["messages"], page["value"]["hidden"]) == ([], 1)
     else:
         assert page["code"] == "unknown_interaction"
 
 
 @pytest.mark.behaviour("P-12")
-async def test_an_owner_does_not_read_the_conversations_of_others_but_the_operator_does(
+async def test_an_owner_cannot_read_private_conversations_of_others_but_the_operator_can(
     network: Network,
 ) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
-    eve = await network.join("eve")  # a person in an open network: she may do what owners do
+    eve = await network.join("eve")  # every person of an open network has an owner's rights
     assert "head" in await eve.call("network_status")
     secret = await ann.say("bob", "between us")
     await bob.texts()
-    await hidden(eve, secret)
+    await assert_hidden(eve, secret)
     operator = await network.join("operator", "service")
     assert (await operator.call("read_message", id=secret["id"]))["content"] == "between us"
     page = await operator.call("read_thread", thread="dm.ann.bob")
@@ -48,7 +45,7 @@ async def test_an_owner_does_not_read_the_conversations_of_others_but_the_operat
 
 
 @pytest.mark.behaviour("P-13")
-async def test_a_channel_whose_members_are_named_is_closed_to_others(in_memory: Networks) -> None:
+async def test_a_channel_with_listed_members_is_closed_to_others(in_memory: Networks) -> None:
     file = config(humans={"ann": {}}, channels={"desk": {"members": ["ann"]}})
     async with in_memory.start(file) as network:
         ann, eve = await network.join("ann"), await network.join("eve")
@@ -60,13 +57,13 @@ async def test_a_channel_whose_members_are_named_is_closed_to_others(in_memory: 
 
 
 @pytest.mark.behaviour("P-39", "P-12")
-async def test_an_owner_looks_into_what_agents_say_and_leaves_no_trace(network: Network) -> None:
+async def test_an_owner_can_inspect_agents_conversations_invisibly(network: Network) -> None:
     owner = await network.join("ann")
     one, two = await network.join("one", "agent"), await network.join("two", "agent")
     said = (await one.say("two", "do you know?"))["id"]
     below = (await two.call("reply", message_id=said, text="no"))["id"]
     assert (await owner.call("read_message", id=below))["content"] == "no"
-    for thread, content in ((LOOKED_AT, "do you know?"), (f"{LOOKED_AT}.t{said[1:]}", "no")):
+    for thread, content in ((THREAD, "do you know?"), (f"{THREAD}.t{said[1:]}", "no")):
         page = await owner.call("read_thread", thread=thread)
         assert [message["content"] for message in page["messages"]] == [content]
     receipts = (await owner.call("read_receipts", id=said))["receipts"]
@@ -78,21 +75,21 @@ async def test_an_owner_looks_into_what_agents_say_and_leaves_no_trace(network: 
     assert (await owner.call("list_threads"))["threads"] == []
     assert (await network.join("ann")).ready["threads"] == []
     for call, args, code in (
-        ("mark_read", {"thread": LOOKED_AT, "upto": 1}, "unknown_thread"),
-        ("mark_unread", {"thread": LOOKED_AT, "since": 1}, "unknown_thread"),
+        ("mark_read", {"thread": THREAD, "upto": 1}, "unknown_thread"),
+        ("mark_unread", {"thread": THREAD, "since": 1}, "unknown_thread"),
         ("reply", {"message_id": said, "text": "oh"}, "unknown_message"),
-        ("send_text_message", {"to": LOOKED_AT, "text": "oh"}, "unknown_thread"),
+        ("send_text_message", {"to": THREAD, "text": "oh"}, "unknown_thread"),
         ("send_text_message", {"to": "one", "text": "oh", "cause": said}, "unknown_message"),
     ):
         assert (await owner.ask(call, **args))["code"] == code, call
-    await owner.send(op="signal", type="typing", thread_id=LOOKED_AT, data=True)
+    await owner.send(op="signal", type="typing", thread_id=THREAD, data=True)
     await owner.sync()
     await one.sync()
     assert [signal for signal in one.signals if signal["type"] == "typing"] == []
 
 
 @pytest.mark.behaviour("P-39", "P-12")
-async def test_a_conversation_with_a_person_in_it_is_closed_to_owners(in_memory: Networks) -> None:
+async def test_owners_cannot_read_a_conversation_that_has_a_person(in_memory: Networks) -> None:
     file = config(channels={"desk": {"members": ["one", "web"]}})
     async with in_memory.start(file) as network:
         one, owner = await network.join("one", "agent"), await network.join("ann")
@@ -101,16 +98,16 @@ async def test_a_conversation_with_a_person_in_it_is_closed_to_owners(in_memory:
         for others in (["bob"], ["two", "bob"], ["two", "web", "bob"]):
             said = await one.say(others, "between us")
             await one.call("reply", message_id=said["id"], text="and below")
-            await hidden(owner, said)
-        said = await one.say("web", "a service is no person")
+            await assert_hidden(owner, said)
+        said = await one.say("web", "a service is not a person")
         assert (await owner.call("read_message", id=said["id"]))["content"]
-        posted = await one.call("post_to_channel", channel="desk", text="no conversation")
+        posted = await one.call("post_to_channel", channel="desk", text="in a channel")
         assert (await owner.ask("read_message", id=posted["id"]))["code"] == "unknown_message"
         assert (await owner.ask("read_thread", thread="channel_desk"))["code"] == "unknown_thread"
 
 
 @pytest.mark.behaviour("P-39", "D-4")
-async def test_nobody_but_owners_looks_into_what_agents_say(in_memory: Networks) -> None:
+async def test_only_owners_can_inspect_agents_conversations(in_memory: Networks) -> None:
     file = config(network={"auth": "tokens"}, humans={"ann": {"roles": ["owner"]}, "bob": {}})
     async with in_memory.start(file) as network:
         peers: dict[str, Peer] = {}
@@ -121,6 +118,6 @@ async def test_nobody_but_owners_looks_into_what_agents_say(in_memory: Networks)
             peers[name] = await network.join(name, kind, token=token)
         said = await peers["one"].say("two", "do you know?")
         for name in ("bob", "spy"):
-            await hidden(peers[name], said)
-        page = await peers["ann"].call("read_thread", thread=LOOKED_AT)
+            await assert_hidden(peers[name], said)
+        page = await peers["ann"].call("read_thread", thread=THREAD)
         assert [message["content"] for message in page["messages"]] == ["do you know?"]

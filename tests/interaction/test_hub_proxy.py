@@ -1,4 +1,4 @@
-"""The hub behind a real proxy with TLS, set up as the page on tokens says."""
+"""The hub behind a real TLS proxy, configured as docs/how-to/use-tokens.md shows."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.behaviour("D-8")]
 
 
 def server_block(port: int) -> str:
-    """The page's own example, with what a test has in place of a real machine."""
+    """The example of the docs, with the socket, certificate and port of the test."""
     (text,) = [block.text for block in blocks(PAGE) if block.language == "nginx"]
-    for pattern, mine in (
+    for pattern, replacement in (
         (r"listen 443 ssl;", "listen unix:{socket} ssl;"),
         (r"(ssl_certificate) .*;", r"\1 {certificate};"),
         (r"(ssl_certificate_key) .*;", r"\1 {key};"),
         (r"127\.0\.0\.1:4820", f"127.0.0.1:{port}"),
     ):
-        text, found = re.subn(pattern, mine, text)
-        assert found == 1, f"{pattern} is not in the example"
+        text, count = re.subn(pattern, replacement, text)
+        assert count == 1, f"{pattern} is not in the example"
     return text
 
 
@@ -57,7 +57,7 @@ async def proxy(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 
 @pytest.mark.parametrize("proxy", [[NAME]], indirect=True)
-async def test_a_page_behind_a_proxy_with_tls_loads_and_connects(proxy: Proxy) -> None:
+async def test_the_page_loads_and_connects_through_a_tls_proxy(proxy: Proxy) -> None:
     async with soon():
         status, page = await proxy.get("/")
         assert (status, "<title>town</title>" in page) == (200, True)
@@ -77,7 +77,7 @@ async def test_a_page_behind_a_proxy_with_tls_loads_and_connects(proxy: Proxy) -
 
 
 @pytest.mark.parametrize("proxy", [[]], indirect=True)
-async def test_a_name_that_is_not_listed_is_refused_with_the_remedy(proxy: Proxy) -> None:
+async def test_an_unlisted_host_name_is_refused_with_the_fix(proxy: Proxy) -> None:
     async with soon():
         status, text = await proxy.get("/")
     assert (status, "`network.hosts`" in text) == (403, True)

@@ -1,4 +1,4 @@
-"""What somebody has read: kept by the hub, told to the reader's other connections."""
+"""Read marks: stored by the hub and signalled to the reader's other sockets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NETWORK = config(channels={"desk": {"members": "all"}})
 
 
 async def unread(peer: Peer) -> dict[str, int]:
-    """How many messages are unread by thread, as the list of threads tells it."""
+    """The number of unread messages of each thread, according to `list_threads`."""
     threads = (await peer.call("list_threads"))["threads"]
     return {thread["id"]: thread["head"] - thread["read"] for thread in threads}
 
@@ -27,14 +27,14 @@ def read(ready: Frame) -> dict[str, int]:
 
 
 async def talk(network: Network, count: int = 5) -> tuple[Peer, Peer]:
-    """Two people, of whom bob has so many messages of ann to read."""
+    """Ann, and bob with `count` unread messages from her."""
     ann, bob = await network.join("ann"), await network.join("bob")
     for n in range(count):
         await ann.say("bob", str(n + 1))
     return ann, bob
 
 
-async def test_marks_are_told_with_the_threads_and_to_the_readers_other_connections(
+async def test_marks_are_listed_with_threads_and_signalled_to_the_readers_other_sockets(
     network: Network,
 ) -> None:
     ann, bob = await talk(network)
@@ -48,28 +48,28 @@ async def test_marks_are_told_with_the_threads_and_to_the_readers_other_connecti
         ("mark_unread", {"since": 1}, 5),
         ("mark_read", {"upto": 3}, 2),
     ]
-    for operation, args, left in marks:
+    for operation, args, count in marks:
         assert await bob.call(operation, thread="direct_ann", **args) == {"done": True}
-        assert await unread(bob) == {"dm.ann.bob": left}
-        if (operation, args) != ("mark_read", {"upto": 2}):  # what changes nothing is not told
+        assert await unread(bob) == {"dm.ann.bob": count}
+        if (operation, args) != ("mark_read", {"upto": 2}):  # no change, no signal
             signal = await other.signal("read")
             assert (signal["sender"], signal["thread_id"]) == ("bob", "dm.ann.bob")
-            assert signal["data"] == {"upto": 5 - left}
-    assert await unread(ann) == {"dm.ann.bob": 0}, "marks are each reader's own"
+            assert signal["data"] == {"upto": 5 - count}
+    assert await unread(ann) == {"dm.ann.bob": 0}, "marks belong to one reader"
     assert read((await network.join("bob", latest=True)).ready) == {"dm.ann.bob": 3}
     for peer in (ann, bob, other):
         await peer.sync()
         assert [s for s in peer.signals if s["type"] == "read"] == []
 
 
-async def test_who_has_read_everything_has_read_what_it_says_itself(
+async def test_the_own_message_of_an_up_to_date_reader_counts_as_read(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path / 'town.db'}"
     async with in_memory.start(store=store) as network:
         ann, bob = await talk(network, 2)
         await bob.say("ann", "I have not looked yet")
-        assert await unread(bob) == {"dm.ann.bob": 3}, "but what came before is still to be read"
+        assert await unread(bob) == {"dm.ann.bob": 3}, "the earlier ones are still unread"
         await bob.call("mark_read", thread="dm.ann.bob", upto=3)
         await bob.say("ann", "now I have")
         assert await unread(bob) == {"dm.ann.bob": 0}
@@ -78,7 +78,7 @@ async def test_who_has_read_everything_has_read_what_it_says_itself(
         assert await unread(await network.join("bob")) == {"dm.ann.bob": 0}
 
 
-async def test_marks_made_in_one_breath_keep_their_order_and_are_written_once(
+async def test_pipelined_marks_keep_their_order_and_repeated_ones_are_written_once(
     network: Network, moody: MoodyStore
 ) -> None:
     _ann, bob = await talk(network)
@@ -95,7 +95,7 @@ async def test_marks_made_in_one_breath_keep_their_order_and_are_written_once(
     assert [type(record) for record in written] == [StoredMark]
 
 
-async def test_only_what_is_there_can_be_marked(network: Network) -> None:
+async def test_only_existing_messages_of_visible_threads_can_be_marked(network: Network) -> None:
     ann, bob = await talk(network)
     await network.join("carol")
     await ann.say("carol", "not bob's")
@@ -115,7 +115,7 @@ async def test_only_what_is_there_can_be_marked(network: Network) -> None:
 
 
 @pytest.mark.behaviour("P-33")
-async def test_who_joins_has_read_what_was_said_before(network: Network) -> None:
+async def test_earlier_messages_count_as_read_for_a_person_who_joins(network: Network) -> None:
     ann = await network.join("ann")
     root = await ann.call("broadcast_text_message", text="welcome")
     await ann.call("reply", message_id=root["id"], text="all of you")
@@ -127,11 +127,11 @@ async def test_who_joins_has_read_what_was_said_before(network: Network) -> None
     await ann.call("post_to_channel", channel="desk", text="more")
     assert await unread(bob) == dict.fromkeys(old, 0) | {"channel.desk": 1}
     again = await network.join("bob", latest=True)
-    assert read(again.ready) == old, "coming back is not joining"
+    assert read(again.ready) == old, "a returning person does not join again"
 
 
 @pytest.mark.behaviour("P-33")
-async def test_who_joins_a_channel_has_read_what_was_said_before(network: Network) -> None:
+async def test_earlier_channel_messages_count_as_read_for_a_new_member(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     await ann.call("create_channel", name="plans")
     root = await ann.call("post_to_channel", channel="plans", text="1")
@@ -141,7 +141,7 @@ async def test_who_joins_a_channel_has_read_what_was_said_before(network: Networ
     assert await unread(bob) == {"channel.plans": 0, replies: 0}
     await ann.call("post_to_channel", channel="plans", text="3")
     await bob.call("join_channel", channel="plans")
-    assert await unread(bob) == {"channel.plans": 1, replies: 0}, "a member joins nothing"
+    assert await unread(bob) == {"channel.plans": 1, replies: 0}, "a member does not join again"
     await bob.call("leave_channel", channel="plans")
     await ann.call("reply", message_id=root["id"], text="4")
     await bob.call("join_channel", channel="plans")
@@ -150,23 +150,23 @@ async def test_who_joins_a_channel_has_read_what_was_said_before(network: Networ
 
 @pytest.mark.behaviour("P-33", "S-3")
 async def test_marks_survive_a_restart(in_memory: Networks, tmp_path: Path) -> None:
-    place = f"sqlite:{tmp_path}/log.db"
-    async with in_memory.start(store=place) as network:
+    store = f"sqlite:{tmp_path}/log.db"
+    async with in_memory.start(store=store) as network:
         ann, bob = await talk(network)
         await ann.call("broadcast_text_message", text="hello")
         await network.join("carol")
         await bob.call("mark_read", thread="direct_ann", upto=2)
-    async with in_memory.start(config(humans={"dora": {}}), store=place) as network:
+    async with in_memory.start(config(humans={"dora": {}}), store=store) as network:
         for name, marks in (
             ("bob", {"dm.ann.bob": 2, "broadcast": 0}),
             ("carol", {"broadcast": 1}),
-            ("dora", {"broadcast": 1}),  # new in the network's file: that is joining, too
+            ("dora", {"broadcast": 1}),  # added to the config, which counts as joining
         ):
             assert read((await network.join(name, latest=True)).ready) == marks
 
 
 @pytest.mark.behaviour("S-5")
-async def test_a_mark_that_could_not_be_stored_is_refused_and_not_told(
+async def test_a_mark_that_cannot_be_stored_is_refused_and_not_signalled(
     network: Network, moody: MoodyStore
 ) -> None:
     _ann, bob = await talk(network)
@@ -178,12 +178,11 @@ async def test_a_mark_that_could_not_be_stored_is_refused_and_not_told(
     assert await unread(bob) == {"dm.ann.bob": 3}
     await bob.call("mark_read", thread="direct_ann", upto=4)
     assert await unread(bob) == {"dm.ann.bob": 1}
-    told = [(await other.signal("read"))["data"]["upto"] for _ in range(2)]
-    assert told == [2, 4]
+    assert [(await other.signal("read"))["data"]["upto"] for _ in range(2)] == [2, 4]
 
 
 @pytest.mark.behaviour("S-2")
-async def test_what_is_not_committed_yet_can_neither_be_read_nor_marked(
+async def test_an_uncommitted_message_can_be_neither_read_nor_marked(
     network: Network, moody: MoodyStore
 ) -> None:
     ann, bob = await talk(network, 1)

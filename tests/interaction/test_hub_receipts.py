@@ -1,4 +1,4 @@
-"""What became of a message: with whom it arrived, who read it, whom it woke."""
+"""Receipts: who received and read a message, and which agents it woke."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ NETWORK = config(channels={"desk": {"members": "all"}})
 
 
 async def receipts(peer: Peer, message: Any) -> dict[str, Any]:
-    """What `read_receipts` tells, by participant."""
+    """The answer of `read_receipts` by participant."""
     answer = await peer.call("read_receipts", id=message["id"])
     assert (answer["message_id"], answer["more"]) == (message["id"], False)
     return {each.pop("participant"): each for each in answer["receipts"]}
 
 
-async def has(network: Network, participant: str, seq: int) -> None:
-    """The hub has noticed an acknowledgement."""
-    known = network.hub.kernel.state.get(participant)
-    assert known is not None
-    await eventually(lambda: known.cursor >= seq)
+async def await_ack(network: Network, participant: str, seq: int) -> None:
+    """Wait until the hub has processed an acknowledgement."""
+    record = network.hub.kernel.state.get(participant)
+    assert record is not None
+    await eventually(lambda: record.cursor >= seq)
 
 
 @pytest.mark.behaviour("P-12")
-async def test_a_message_arrives_and_is_read(network: Network) -> None:
+async def test_a_receipt_shows_delivery_reading_and_presence(network: Network) -> None:
     ann, bob, carol = [await network.join(name) for name in ("ann", "bob", "carol")]
     sent = await ann.say("bob", "hello")
     expected = {
@@ -62,17 +62,17 @@ async def test_a_message_arrives_and_is_read(network: Network) -> None:
 
 
 @pytest.mark.behaviour("W-13")
-async def test_receipts_tell_whom_a_message_woke_and_why(network: Network) -> None:
+async def test_receipts_show_which_agents_a_message_woke_and_why(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     busy = await network.join("busy", "agent", turns=True)
     for name in ("calm", "zed"):
         await network.join(name, "agent")
     await network.join("robot", "service")
     sent = await ann.call("post_to_channel", channel="desk", text="@busy and @bob, please")
-    found = await receipts(bob, sent)
-    assert list(found) == ["busy", "calm", "zed", "bob", "robot"], "agents first"
+    rows = await receipts(bob, sent)
+    assert list(rows) == ["busy", "calm", "zed", "bob", "robot"], "agents first"
     turn = f"busy-{sent['id']}"
-    assert found["busy"] == {
+    assert rows["busy"] == {
         "kind": "agent",
         "present": True,
         "delivered": False,
@@ -82,23 +82,23 @@ async def test_receipts_tell_whom_a_message_woke_and_why(network: Network) -> No
         "turn": turn,
         "state": "pending",
     }
-    assert (found["calm"]["woken"], found["calm"]["reason"]) == (False, "not_mentioned")
-    assert found["bob"]["reason"] == found["robot"]["reason"] == "not_an_agent"
-    assert "read" not in found["robot"]
+    assert (rows["calm"]["woken"], rows["calm"]["reason"]) == (False, "not_mentioned")
+    assert rows["bob"]["reason"] == rows["robot"]["reason"] == "not_an_agent"
+    assert "read" not in rows["robot"]
     more = await ann.call("post_to_channel", channel="desk", text="@busy and this")
     assert (await receipts(ann, more))["busy"]["turn"] == f"busy-{more['id']}"
     messages = [sent["id"], more["id"]]
     start = {"id": turn, "thread_id": "channel.desk", "messages": messages}
     await busy.call("begin_turn", start=start)
-    for message in (sent, more):  # the turn took both
-        found = (await receipts(bob, message))["busy"]
-        assert (found["turn"], found["state"]) == (turn, "running")
+    for message in (sent, more):  # the turn covers both
+        receipt = (await receipts(bob, message))["busy"]
+        assert (receipt["turn"], receipt["state"]) == (turn, "running")
     await busy.call("end_turn", end={"id": turn, "outcome": "finished"})
     assert (await receipts(bob, sent))["busy"]["state"] == "ended"
     await ann.until(lambda: bool(ann.events))
-    notice = ann.events[-1]["message"]  # of the hub: nobody has answered
-    told = await receipts(ann, notice)
-    assert (told["ann"]["reason"], told["busy"]["reason"]) == ("system", "system")
+    notice = ann.events[-1]["message"]  # no agent answered
+    rows = await receipts(ann, notice)
+    assert (rows["ann"]["reason"], rows["busy"]["reason"]) == ("system", "system")
 
 
 async def test_an_agent_that_only_asked_another_agent_has_not_answered_the_sender(
@@ -116,7 +116,7 @@ async def test_an_agent_that_only_asked_another_agent_has_not_answered_the_sende
     assert (await receipts(ann, asked))["clerk"]["answer"] == "answered"
 
 
-async def test_receipts_and_the_explanation_of_a_wake_say_the_same(network: Network) -> None:
+async def test_receipts_agree_with_the_explanations_of_wakes(network: Network) -> None:
     ann, _bob = await network.join("ann"), await network.join("bob")
     for name in ("one", "two"):
         await network.join(name, "agent")
@@ -131,15 +131,15 @@ async def test_receipts_and_the_explanation_of_a_wake_say_the_same(network: Netw
         for name, receipt in (await receipts(ann, message)).items():
             if receipt["kind"] == "agent":
                 why = await ann.call("explain_wake", agent=name, message_id=message["id"])
-                told = {key: receipt[key] for key in ("woken", "reason", "explanation")}
-                assert told == {key: why[key] for key in told}
+                for key in ("woken", "reason", "explanation"):
+                    assert receipt[key] == why[key]
                 assert receipt.get("turn") == why.get("wake", {}).get("turn")
                 compared += 1
     assert compared == 6
 
 
 @pytest.mark.behaviour("P-33")
-async def test_who_came_later_has_neither_received_nor_read(network: Network) -> None:
+async def test_receipts_show_nothing_delivered_to_later_members(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     sent = await ann.call("post_to_channel", channel="desk", text="early birds")
     await bob.event()
@@ -150,19 +150,19 @@ async def test_who_came_later_has_neither_received_nor_read(network: Network) ->
     later = await ann.call("post_to_channel", channel="desk", text="good morning")
     await carol.event()
     await carol.ack(later["seq"])
-    await has(network, "carol", later["seq"])
-    found = await receipts(ann, sent)
-    assert (found["bob"]["delivered"], found["bob"]["read"]) == (True, True)
-    assert (found["carol"]["delivered"], found["carol"]["read"]) == (False, False)
-    assert found["carol"]["reason"] == found["late"]["reason"] == "not_received"
+    await await_ack(network, "carol", later["seq"])
+    rows = await receipts(ann, sent)
+    assert (rows["bob"]["delivered"], rows["bob"]["read"]) == (True, True)
+    assert (rows["carol"]["delivered"], rows["carol"]["read"]) == (False, False)
+    assert rows["carol"]["reason"] == rows["late"]["reason"] == "not_received"
     await bob.call("leave_channel", channel="desk")
     await bob.call("join_channel", channel="desk")
-    found = await receipts(ann, sent)
-    assert found["bob"]["delivered"], "who left and came back was there"
+    rows = await receipts(ann, sent)
+    assert rows["bob"]["delivered"], "leaving and rejoining keeps the delivery"
     assert not (await receipts(ann, later))["bob"]["delivered"]
 
 
-async def test_receipts_of_very_many_take_few_reads_and_are_cut_after_the_agents(
+async def test_receipts_of_a_large_channel_take_few_queries_and_list_agents_first(
     network: Network, moody: MoodyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = await network.join("ann")
@@ -176,5 +176,5 @@ async def test_receipts_of_very_many_take_few_reads_and_are_cut_after_the_agents
     assert moody.asked - before <= 3
     monkeypatch.setattr(module, "MAX_RECEIPTS", 3)
     answer = await ann.call("read_receipts", id=sent["id"])
-    cut = [each["participant"] for each in answer["receipts"]]
-    assert (cut[0], len(cut), answer["more"]) == ("zed", 3, True)
+    names = [each["participant"] for each in answer["receipts"]]
+    assert (names[0], len(names), answer["more"]) == ("zed", 3, True)

@@ -1,4 +1,4 @@
-"""Requests: work asked of another agent, and its one end."""
+"""Requests: work delegated to another agent, which ends exactly once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ async def pair(network: Network) -> tuple[Peer, Peer]:
     return boss, await network.join("worker", "agent", turns=True)
 
 
-async def asked(network: Network, deadline_s: float = 600) -> tuple[Peer, Peer, str, str]:
-    """A boss that has asked a worker for something: both, the request, the worker's turn."""
+async def delegate_work(network: Network, deadline_s: float = 600) -> tuple[Peer, Peer, str, str]:
+    """A boss delegates work to a worker: both peers, the request, the worker's turn."""
     boss, worker = await pair(network)
     sent = await boss.call("delegate", to="worker", task="count", deadline_s=deadline_s)
     task = await worker.event()
@@ -48,7 +48,7 @@ def failed(request: str, outcome: str) -> dict[str, str]:
 
 
 async def next_failure(peer: Peer) -> Frame:
-    """The next event that ends a request, which wakes who asked."""
+    """The next event that fails a request, which wakes the requester."""
     while True:
         event = await peer.event()
         if event["message"].get("request", {}).get("kind") == "failed":
@@ -56,14 +56,14 @@ async def next_failure(peer: Peer) -> Frame:
             return event
 
 
-async def listed(peer: Peer, **which: str) -> list[str]:
+async def list_requests(peer: Peer, **which: str) -> list[str]:
     return [each["id"] for each in (await peer.call("list_requests", **which))["requests"]]
 
 
 @pytest.mark.behaviour("H-50", "H-53")
-async def test_a_result_wakes_who_asked_and_ends_the_request(networks: Networks) -> None:
+async def test_a_result_wakes_the_requester_and_closes_the_request(networks: Networks) -> None:
     async with networks.start() as network:
-        boss, worker, request, turn = await asked(network)
+        boss, worker, request, turn = await delegate_work(network)
         ann, spy = await network.join("ann"), await network.join("spy", "agent")
         args = {"request": request, "status": "result", "text": "42"}
         assert (await spy.ask("report", **args))["code"] == "unknown_request"
@@ -71,30 +71,30 @@ async def test_a_result_wakes_who_asked_and_ends_the_request(networks: Networks)
         unknown = await worker.ask("report", **{**args, "request": "m99"})
         assert unknown["code"] == "unknown_request"
         await begin(worker, turn, request)
-        told = await worker.call("report", cid="c1", cause=turn, **args)
+        report = await worker.call("report", cid="c1", cause=turn, **args)
         event = await boss.event()
-        assert (event["message"]["id"], event["message"]["content"]) == (told["id"], "42")
+        assert (event["message"]["id"], event["message"]["content"]) == (report["id"], "42")
         assert mark(event) == {"id": request, "kind": "result", "outcome": ""}
         assert (event["wake"]["reason"], event["wake"]["reply"]) == ("result", "optional")
         again = await worker.ask("report", cid="c1", cause=turn, **args)
-        assert (again["value"]["id"], again["duplicate"]) == (told["id"], True)
+        assert (again["value"]["id"], again["duplicate"]) == (report["id"], True)
         again = await worker.ask("report", request=request, status="failed", text="no")
-        assert (again["code"], again["details"]["answer"]) == ("request_over", told["id"])
+        assert (again["code"], again["details"]["answer"]) == ("request_over", report["id"])
         await end(worker, turn)
         assert await boss.sync() == []
         second = await boss.call("delegate", to="worker", task="more")
         for peer in (ann, boss, worker):
-            assert await listed(peer) == [second["id"]]
+            assert await list_requests(peer) == [second["id"]]
             every = (await peer.call("list_requests", state="all"))["requests"]
             assert [each["state"] for each in every] == ["open", "result"]
-            assert (every[1]["answer"], every[1]["task"]) == (told["id"], "count")
-        assert await listed(spy, state="all") == []
+            assert (every[1]["answer"], every[1]["task"]) == (report["id"], "count")
+        assert await list_requests(spy, state="all") == []
 
 
 @pytest.mark.behaviour("H-51")
-async def test_a_deadline_that_passes_wakes_who_asked(in_memory: Networks) -> None:
+async def test_a_missed_deadline_wakes_the_requester(in_memory: Networks) -> None:
     async with in_memory.start() as network:
-        boss, worker, request, _turn = await asked(network, deadline_s=0.02)
+        boss, worker, request, _turn = await delegate_work(network, deadline_s=0.02)
         event = await next_failure(boss)
         assert event["message"]["sender_kind"] == "system"
         assert mark(event) == failed(request, "timeout")
@@ -106,11 +106,11 @@ async def test_a_deadline_that_passes_wakes_who_asked(in_memory: Networks) -> No
 
 @pytest.mark.behaviour("H-51")
 @pytest.mark.parametrize("reports", [True, False])
-async def test_a_result_that_waits_to_be_taken_up_keeps_the_request_open(
+async def test_an_unprocessed_result_of_a_subrequest_keeps_the_request_open(
     in_memory: Networks, reports: bool
 ) -> None:
     async with in_memory.start() as network:
-        boss, worker, request, turn = await asked(network)
+        boss, worker, request, turn = await delegate_work(network)
         helper = await network.join("helper", "agent", turns=True)
         await begin(worker, turn, request)
         part = await worker.call("delegate", to="helper", task="count for me", cause=turn)
@@ -119,7 +119,7 @@ async def test_a_result_that_waits_to_be_taken_up_keeps_the_request_open(
         await helper.call("report", request=part["id"], cause=part["id"], **args)
         result = await worker.event()
         await end(worker, turn)
-        assert await listed(boss) == [request]
+        assert await list_requests(boss) == [request]
         turn = result["wake"]["turn"]
         await begin(worker, turn, result["message"]["id"])
         if reports:
@@ -132,9 +132,9 @@ async def test_a_result_that_waits_to_be_taken_up_keeps_the_request_open(
 
 
 @pytest.mark.behaviour("H-51")
-async def test_a_turn_that_ends_without_a_report_has_failed(in_memory: Networks) -> None:
+async def test_a_turn_that_ends_without_a_report_fails_the_request(in_memory: Networks) -> None:
     async with in_memory.start() as network:
-        boss, worker, request, turn = await asked(network)
+        boss, worker, request, turn = await delegate_work(network)
         await begin(worker, turn, request)
         await end(worker, turn, reason="too hard")
         event = await next_failure(boss)
@@ -142,7 +142,7 @@ async def test_a_turn_that_ends_without_a_report_has_failed(in_memory: Networks)
         assert "too hard" in event["message"]["text_representation"]
 
 
-async def test_a_person_may_ask_too_and_is_told(in_memory: Networks) -> None:
+async def test_a_person_can_delegate_and_receives_the_report(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann = await network.join("ann")
         worker = await network.join("worker", "agent", turns=True)
@@ -157,7 +157,7 @@ async def test_a_person_may_ask_too_and_is_told(in_memory: Networks) -> None:
         assert "wake" not in event
 
 
-async def test_only_agents_are_asked(in_memory: Networks) -> None:
+async def test_work_can_only_be_delegated_to_another_agent(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         boss, _worker = await pair(network)
         await network.join("ann")
@@ -175,20 +175,20 @@ async def test_only_agents_are_asked(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-50")
-async def test_a_report_and_a_deadline_at_once_wake_once(in_memory: Networks) -> None:
+async def test_a_simultaneous_report_and_deadline_wake_only_once(in_memory: Networks) -> None:
     store, clock = MoodyStore(), HandClock()
     async with in_memory.start(store=store, clock=clock) as network:
-        boss, worker, request, _turn = await asked(network)
+        boss, worker, request, _turn = await delegate_work(network)
         store.gate.clear()
-        said = await worker.post("report", request=request, status="result", text="42")
+        report = await worker.post("report", request=request, status="result", text="42")
         async with soon():
             await store.waiting.wait()
-        clock.set(-1_000_000)  # which makes the wait no longer
+        clock.set(-1_000_000)  # setting the clock does not extend the deadline
         clock.wall += 700
         network.hub.look()
         late = await worker.post("report", request=request, status="result", text="43")
         store.gate.set()
-        assert (await worker.answer(said))["op"] == "result"
+        assert (await worker.answer(report))["op"] == "result"
         assert (await worker.answer(late))["code"] == "request_over"
         await network.quiet()
         network.hub.look()
@@ -198,9 +198,9 @@ async def test_a_report_and_a_deadline_at_once_wake_once(in_memory: Networks) ->
 
 
 @pytest.mark.behaviour("H-51")
-async def test_work_fails_when_it_is_stopped_or_its_worker_not_woken(in_memory: Networks) -> None:
+async def test_a_request_fails_when_stopped_or_its_worker_is_not_woken(in_memory: Networks) -> None:
     async with in_memory.start() as network:
-        boss, worker, request, turn = await asked(network)
+        boss, worker, request, turn = await delegate_work(network)
         ann = await network.join("ann")
         await begin(worker, turn, request)
         await ann.call("stop", scope="turn", target=turn, reason="enough")
@@ -218,13 +218,13 @@ async def test_work_fails_when_it_is_stopped_or_its_worker_not_woken(in_memory: 
 
 
 @pytest.mark.behaviour("H-52")
-async def test_a_request_needs_hops_for_its_way_back(in_memory: Networks) -> None:
+async def test_a_request_needs_hops_left_for_its_result(in_memory: Networks) -> None:
     file = config(network={"budgets": {"hops": 4}})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         boss, worker = await pair(network)
-        asked = await ann.say("boss", "go")  # hop 0
-        first = await boss.call("delegate", to="worker", task="1", cause=asked["id"])  # hop 1
+        opening = await ann.say("boss", "go")  # hop 0
+        first = await boss.call("delegate", to="worker", task="1", cause=opening["id"])  # hop 1
         answer = await worker.call("report", request=first["id"], status="result", text="1")
         again = await boss.call("delegate", to="worker", task="2", cause=first["id"])  # hop 2
         late = await boss.ask("delegate", to="worker", task="3", cause=answer["id"])  # hop 3
@@ -238,7 +238,7 @@ async def test_a_request_needs_hops_for_its_way_back(in_memory: Networks) -> Non
 @pytest.mark.behaviour("H-52")
 async def test_a_report_belongs_to_its_request_whatever_its_cause(in_memory: Networks) -> None:
     async with in_memory.start() as network:
-        boss, worker, request, turn = await asked(network)
+        boss, worker, request, turn = await delegate_work(network)
         helper = await network.join("helper", "agent")
         await begin(worker, turn, request)
         question = await worker.say("helper", "?", cause=turn)
@@ -248,20 +248,20 @@ async def test_a_report_belongs_to_its_request_whatever_its_cause(in_memory: Net
             error = await worker.ask("report", request="m77", status="result", text="42", **more)
             assert error["code"] == "unknown_request"
         args = {"request": request, "status": "result", "text": "42", "cause": answer["id"]}
-        told = await worker.call("report", **args)
-        message = await boss.call("read_message", id=told["id"])
+        report = await worker.call("report", **args)
+        message = await boss.call("read_message", id=report["id"])
         task = await boss.call("read_message", id=request)
         assert (message["hop"], message["interaction_id"]) == (1, task["interaction_id"])
 
 
-# Restarts and disks -------------------------------------------------------------------------
+# Restarts and failing stores ----------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-54")
 async def test_open_requests_survive_a_restart(in_memory: Networks, tmp_path: Path) -> None:
     store, clock = f"sqlite:{tmp_path / 'log.db'}", HandClock()
     async with in_memory.start(store=store, clock=clock) as network:
-        boss, _worker, first, _turn = await asked(network)
+        boss, _worker, first, _turn = await delegate_work(network)
         second = (await boss.call("delegate", to="worker", task="late", deadline_s=300))["id"]
     clock.wall += 400
     async with in_memory.start(store=store, clock=clock) as network:
@@ -271,27 +271,27 @@ async def test_open_requests_survive_a_restart(in_memory: Networks, tmp_path: Pa
         late = await worker.ask("report", request=second, **args)
         assert late["code"] == "request_over"
         await worker.call("report", request=first, **args)
-        told = [mark(event) for event in await boss.take(2)]
-        assert told == [failed(second, "timeout"), {"id": first, "kind": "result", "outcome": ""}]
+        marks = [mark(event) for event in await boss.take(2)]
+        assert marks == [failed(second, "timeout"), {"id": first, "kind": "result", "outcome": ""}]
     clock.wall += 1000
     async with in_memory.start(store=store, clock=clock) as network:
         await network.quiet()
         boss = await network.join("boss", "agent", turns=True)
-        events = await boss.take(2)  # they were never acknowledged; there is no third one
+        events = await boss.take(2)  # not acknowledged before, and there is no third
         assert [mark(event)["id"] for event in events] == [second, first]
 
 
 @pytest.mark.behaviour("H-54")
-async def test_a_turn_that_had_ended_when_the_hub_died_has_failed(
+async def test_a_request_fails_after_a_crash_if_its_turn_had_ended(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path / 'log.db'}"
     async with in_memory.start(store=store) as network:
-        _boss, worker, request, turn = await asked(network)
+        _boss, worker, request, turn = await delegate_work(network)
         await begin(worker, turn, request)
         end = TurnEnd(id=turn, outcome="max_steps").model_dump_json()
         change = Change(lambda head: [TurnEnded(turn, 1.0, end)], lambda error: None)
-        network.hub.kernel.log.change(change)  # as a hub that dies right after the turn's end
+        network.hub.kernel.log.change(change)  # as if the hub died right after the turn's end
         await network.quiet()
     async with in_memory.start(store=store) as network:
         boss = await network.join("boss", "agent", turns=True)
@@ -299,19 +299,19 @@ async def test_a_turn_that_had_ended_when_the_hub_died_has_failed(
 
 
 @pytest.mark.behaviour("H-54")
-async def test_a_disk_that_refuses_leaves_requests_as_they_were(in_memory: Networks) -> None:
+async def test_failed_writes_leave_requests_unchanged(in_memory: Networks) -> None:
     store, clock = MoodyStore(), HandClock()
     async with in_memory.start(store=store, clock=clock) as network:
         boss, worker = await pair(network)
         store.failing = 1
         error = await boss.ask("delegate", to="worker", task="count")
         assert error["code"] == "store_unavailable"
-        assert await listed(boss) == []
+        assert await list_requests(boss) == []
         request = (await boss.call("delegate", to="worker", task="count"))["id"]
         args = {"request": request, "status": "result", "text": "42"}
         store.failing = 1
         assert (await worker.ask("report", **args))["code"] == "store_unavailable"
-        assert await listed(boss) == [request]
+        assert await list_requests(boss) == [request]
         assert (await worker.ask("report", **args))["op"] == "result"
         await boss.sync()
         request = (await boss.call("delegate", to="worker", task="more", deadline_s=600))["id"]
@@ -320,18 +320,16 @@ async def test_a_disk_that_refuses_leaves_requests_as_they_were(in_memory: Netwo
         network.hub.look()
         await network.quiet()
         assert store.failing == 0
-        assert await listed(boss) == [request]
+        assert await list_requests(boss) == [request]
         clock.wall += 2
         network.hub.look()
-        assert mark(await next_failure(boss)) == failed(request, "timeout"), "later"
+        assert mark(await next_failure(boss)) == failed(request, "timeout"), "on the next try"
         assert await boss.sync() == []
 
 
 @pytest.mark.behaviour("H-54")
 @pytest.mark.parametrize("seed", range(3))
-async def test_whatever_comes_at_once_each_request_ends_once(
-    in_memory: Networks, seed: int
-) -> None:
+async def test_each_request_ends_once_under_random_events(in_memory: Networks, seed: int) -> None:
     chance, store, clock = random.Random(seed), MoodyStore(), HandClock()
     async with in_memory.start(store=store, clock=clock) as network:
         ann = await network.join("ann")
@@ -366,13 +364,13 @@ async def test_whatever_comes_at_once_each_request_ends_once(
         for peer, ref in posted:
             await peer.answer(ref)
         store.failing = 0
-        for _ in range(3):  # what was refused is tried again after a while
+        for _ in range(3):  # refused writes are tried again later
             clock.wall += 300
             network.hub.look()
             await network.quiet()
-        assert await listed(ann) == []
+        assert await list_requests(ann) == []
         events = [*await ann.sync(), *await boss.sync()]
         ended = [mark(event)["id"] for event in events if event["message"].get("request")]
         assert sorted(ended) == sorted(turns)
         woken = [event for event in events if event.get("wake", {}).get("reason") == "result"]
-        assert len(woken) == 4  # of the agent's; a person is not woken
+        assert len(woken) == 4  # the agent's requests; people are not woken

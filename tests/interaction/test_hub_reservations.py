@@ -1,4 +1,4 @@
-"""What turns reserve before they ask a model, and what is counted when they have asked."""
+"""Budget that turns reserve before a model call, and usage counted after it."""
 
 from __future__ import annotations
 
@@ -11,28 +11,34 @@ from hubbub.errors import OperationError
 from hubbub.network.queries import Query, TurnById
 from tests.interaction.accounts import Worker, limited
 from tests.interaction.peers import Networks, Peer, eventually
-from tests.interaction.stop_harness import HandClock, notices
+from tests.interaction.stop_harness import HandClock, kinds, notices
 from tests.interaction.stores import MoodyStore
 
 T = TypeVar("T")
 
 
-def refused(answer: Any) -> list[tuple[str, str, float, float]]:
-    """What a refused reservation says is used up: limit, whose, used, of."""
+def exhausted(answer: Any) -> list[tuple[str, str, float, float]]:
+    """The exhausted budgets that a refused reservation lists: limit, whose, used, of."""
     assert answer["op"] == "error", answer
     assert answer["code"] == "budget_exhausted"
     left = answer["details"]["left"]
     return [(each["limit"], each["whose"], each["used"], each["of"]) for each in left]
 
 
+async def post_step(worker: Worker, tokens: int) -> str:
+    """Send the first step without waiting for its result; the call's ref."""
+    step = {"n": 1, "tokens_in": tokens}
+    return await worker.peer.post("record_step", turn=worker.turn, step=step)
+
+
 async def used(reader: Peer, worker: Worker) -> dict[str, float]:
     budget = await reader.call("read_budget", interaction=worker.interaction)
-    found: dict[str, float] = budget["used"]
-    return found
+    amounts: dict[str, float] = budget["used"]
+    return amounts
 
 
 @pytest.mark.behaviour("H-7")
-async def test_a_question_fits_into_what_is_left(in_memory: Networks) -> None:
+async def test_a_model_call_must_fit_into_the_interaction_budget(in_memory: Networks) -> None:
     file = limited(tokens=100, usd=0.5)
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
@@ -41,24 +47,23 @@ async def test_a_question_fits_into_what_is_left(in_memory: Networks) -> None:
         assert (await worker.reserve("2", 30, 0.2))["op"] == "result"
         for key, tokens, usd in (("t", 40, 0.0), ("u", 0, 0.2)):
             assert (await worker.reserve(key, tokens, usd))["op"] == "result"
-            await worker.reserve(key)  # given back
-        assert [limit for limit, *_ in refused(await worker.reserve("3", 1, 0.21))] == ["usd"]
+            await worker.reserve(key)  # released
+        assert [limit for limit, *_ in exhausted(await worker.reserve("3", 1, 0.21))] == ["usd"]
         answer = await worker.reserve("3", 41)
-        assert refused(answer) == [("tokens", "interaction", 60, 100)]
+        assert exhausted(answer) == [("tokens", "interaction", 60, 100)]
         left = "tokens of the interaction: 60 of 100 used or reserved"
         assert answer["message"] == f"too little is left for this model call ({left})"
-        dear = await worker.reserve("3", 41, 0.21)
-        assert dear["message"].endswith(
+        answer = await worker.reserve("3", 41, 0.21)
+        assert answer["message"].endswith(
             f"({left}; usd of the interaction: $0.3 of $0.5 used or reserved)"
         )
-        told = [each["content"]["code"] for each in await notices(network, ann)]
-        assert told == ["budget_usd", "budget_tokens"]
+        assert kinds(await notices(network, ann)) == ["budget_usd", "budget_tokens"]
         budget = await ann.call("read_budget", interaction=worker.interaction)
         assert sorted(budget["reached"]) == ["tokens", "usd"]
 
 
 @pytest.mark.behaviour("H-7")
-async def test_a_question_fits_into_the_day(in_memory: Networks) -> None:
+async def test_a_model_call_must_fit_into_each_daily_budget(in_memory: Networks) -> None:
     for whose in ("network", "thread", "agent"):
         clock = HandClock()
         file = limited(daily={whose: {"tokens": 100}})
@@ -67,10 +72,10 @@ async def test_a_question_fits_into_the_day(in_memory: Networks) -> None:
             worker = await Worker.woken(network, "a", ann)
             await worker.step(1, 30)
             answer = await worker.reserve("2", 71)
-            assert refused(answer) == [("tokens", whose, 30, 100)]
+            assert exhausted(answer) == [("tokens", whose, 30, 100)]
             assert f"tokens of the {whose} today: 30 of 100" in answer["message"]
-            (told,) = await notices(network, ann)
-            assert (told["thread_id"], told["content"]["day"]) == ("dm.a.ann", "2027-01-15")
+            (notice,) = await notices(network, ann)
+            assert (notice["thread_id"], notice["content"]["day"]) == ("dm.a.ann", "2027-01-15")
             assert (await worker.reserve("2", 70))["op"] == "result"
 
 
@@ -83,13 +88,13 @@ async def test_turns_of_one_interaction_share_its_budget(in_memory: Networks) ->
         other = Worker(second, "b", await first.peer.say("b", "on", cause=first.turn))
         await other.begin()
         assert (await first.reserve("1", 60))["op"] == "result"
-        assert refused(await other.reserve("1", 41)) == [("tokens", "interaction", 60, 100)]
+        assert exhausted(await other.reserve("1", 41)) == [("tokens", "interaction", 60, 100)]
         assert (await other.reserve("1", 40))["op"] == "result"
         assert (await used(ann, first))["tokens"] == 100
 
 
 @pytest.mark.behaviour("H-7")
-async def test_little_that_is_left_is_told_with_the_reservation(in_memory: Networks) -> None:
+async def test_a_reservation_reports_budgets_that_run_low(in_memory: Networks) -> None:
     clock = HandClock()
     file = limited(tokens=100, wakes=10, daily={"agent": {"usd": 1.0}})
     async with in_memory.start(file, clock=clock) as network:
@@ -97,29 +102,23 @@ async def test_little_that_is_left_is_told_with_the_reservation(in_memory: Netwo
         plenty = await worker.reserve("1", 80, 0.8)
         assert "low" not in plenty["value"] or plenty["value"]["low"] == []
         little = await worker.reserve("1", 81, 0.81)
-        assert [
-            (each["limit"], each["whose"], each["used"]) for each in little["value"]["low"]
-        ] == [
-            ("tokens", "interaction", 81),
-            ("usd", "agent", 0.81),
-        ]
+        low = [(each["limit"], each["whose"], each["used"]) for each in little["value"]["low"]]
+        assert low == [("tokens", "interaction", 81), ("usd", "agent", 0.81)]
         clock.wall += 1441  # of 30 minutes
         late = await worker.reserve("1", 1)
         assert [each["limit"] for each in late["value"]["low"]] == ["wall_clock"]
 
 
 @pytest.mark.behaviour("H-7", "H-8")
-async def test_a_reservation_holds_until_it_is_replaced_settled_or_over(
-    in_memory: Networks,
-) -> None:
+async def test_a_reservation_holds_until_replaced_settled_or_abandoned(in_memory: Networks) -> None:
     file = limited(tokens=100, daily={"network": {"tokens": 100}})
     async with in_memory.start(file) as network:
         ann = await network.join("ann")
         worker = await Worker.woken(network, "a", ann)
         await worker.reserve("1", 90)
-        assert (await worker.reserve("1", 60))["op"] == "result", "it replaces the one before"
-        refused(await worker.reserve("1", 101))
-        assert (await used(ann, worker))["tokens"] == 60, "what was reserved stays so"
+        assert (await worker.reserve("1", 60))["op"] == "result", "it replaces the previous one"
+        exhausted(await worker.reserve("1", 101))
+        assert (await used(ann, worker))["tokens"] == 60, "a refusal keeps the previous reservation"
         await worker.reserve("1.1", 30)
         await worker.step(1, 25, settles=("1", "1.1", "unknown"))
         assert (await used(ann, worker))["tokens"] == 25
@@ -147,19 +146,15 @@ async def test_a_reservation_does_not_wait_for_the_disk(in_memory: Networks) -> 
     async with in_memory.start(limited(tokens=100), store=store) as network:
         worker = await Worker.woken(network, "a", await network.join("ann"))
         store.gate.clear()
-        step = await worker.peer.post(
-            "record_step", turn=worker.turn, step={"n": 1, "tokens_in": 10}
-        )
-        assert (await worker.reserve("2", 90))["op"] == "result", "the step on its way counts"
-        assert refused(await worker.reserve("3", 1)) == [("tokens", "interaction", 100, 100)]
+        step = await post_step(worker, 10)
+        assert (await worker.reserve("2", 90))["op"] == "result", "the step being written counts"
+        assert exhausted(await worker.reserve("3", 1)) == [("tokens", "interaction", 100, 100)]
         store.gate.set()
         assert (await worker.peer.answer(step))["op"] == "result"
 
 
 @pytest.mark.behaviour("H-9")
-async def test_a_turn_and_a_step_count_once_and_not_if_the_disk_refuses_it(
-    in_memory: Networks,
-) -> None:
+async def test_turns_and_steps_count_once_and_only_if_stored(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(limited(tokens=100), store=store) as network:
         ann = await network.join("ann")
@@ -174,7 +169,7 @@ async def test_a_turn_and_a_step_count_once_and_not_if_the_disk_refuses_it(
         await worker.reserve("2", 60)
         store.failing = 1
         assert (await worker.step(2, 50, settles=("2",)))["code"] == "store_unavailable"
-        assert (await used(ann, worker))["tokens"] == 80, "its reservation holds until then"
+        assert (await used(ann, worker))["tokens"] == 80, "reserved until the step is stored"
         await worker.step(2, 50, settles=("2",))
         assert (await used(ann, worker))["tokens"] == 70
         budget = await ann.call("read_budget", interaction=worker.interaction)
@@ -183,11 +178,11 @@ async def test_a_turn_and_a_step_count_once_and_not_if_the_disk_refuses_it(
         assert total["tokens_in"] + total["tokens_out"] == 70
         await worker.end()
         await worker.step(2, 51)
-        assert (await used(ann, worker))["tokens"] == 71, "late, and counted"
+        assert (await used(ann, worker))["tokens"] == 71, "late steps count"
 
 
 @pytest.mark.behaviour("H-9")
-async def test_a_step_replaced_before_it_failed_counts_as_it_was_kept(in_memory: Networks) -> None:
+async def test_a_step_replaced_before_its_write_fails_counts_once(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(limited(), store=store) as network:
         ann = await network.join("ann")
@@ -195,13 +190,9 @@ async def test_a_step_replaced_before_it_failed_counts_as_it_was_kept(in_memory:
         await worker.step(1, 10)
         store.gate.clear()
         store.waiting.clear()
-        first = await worker.peer.post(
-            "record_step", turn=worker.turn, step={"n": 1, "tokens_in": 70}
-        )
+        first = await post_step(worker, 70)
         await store.waiting.wait()
-        second = await worker.peer.post(
-            "record_step", turn=worker.turn, step={"n": 1, "tokens_in": 30}
-        )
+        second = await post_step(worker, 30)
         await eventually(lambda: network.hub.kernel.log.waiting > 0)
         store.failing = 1
         store.gate.set()
@@ -213,28 +204,28 @@ async def test_a_step_replaced_before_it_failed_counts_as_it_was_kept(in_memory:
         assert budget["sums"]["tokens_in"] == 30
 
 
-class SlowOnce(MoodyStore):
-    """Who reads a turn first is answered after who reads it next: it stands in line again."""
+class ReorderingStore(MoodyStore):
+    """The first reader of a turn queues again, so the next reader is answered first."""
 
     slow = True
 
     async def read(self, query: Query[T]) -> T:
         slow = self.slow and isinstance(query, TurnById)
         self.slow = self.slow and not slow
-        found = await super().read(query)
+        result = await super().read(query)
         for _ in range(3 if slow else 0):
-            found = await super().read(query)
-        return found
+            result = await super().read(query)
+        return result
 
 
 @pytest.mark.behaviour("H-9")
-async def test_of_two_reservations_under_one_key_the_later_holds_however_slow_the_store(
+async def test_the_later_of_two_reservations_with_one_key_holds_on_a_slow_store(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     path, file = f"sqlite:{tmp_path / 'hub.db'}", limited(tokens=100)
     async with in_memory.start(file, store=path) as network:
         worker = await Worker.woken(network, "a", await network.join("ann"))
-    async with in_memory.start(file, store=SlowOnce(path)) as network:
+    async with in_memory.start(file, store=ReorderingStore(path)) as network:
         ann = await network.join("ann")
         worker.peer = await network.join("a", "agent", turns=True)
         refs = [
@@ -247,7 +238,7 @@ async def test_of_two_reservations_under_one_key_the_later_holds_however_slow_th
 
 
 @pytest.mark.behaviour("H-9")
-async def test_a_turn_goes_on_counting_after_a_restart_of_the_hub(
+async def test_the_usage_of_a_turn_survives_a_restart_of_the_hub(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store, file = f"sqlite:{tmp_path / 'hub.db'}", limited(tokens=100)
@@ -257,7 +248,7 @@ async def test_a_turn_goes_on_counting_after_a_restart_of_the_hub(
     async with in_memory.start(file, store=store) as network:
         ann = await network.join("ann")
         worker.peer = await network.join("a", "agent", turns=True)
-        refused(await worker.reserve("2", 61))
+        exhausted(await worker.reserve("2", 61))
         assert (await worker.reserve("2", 60))["op"] == "result"
         await worker.step(1, 50)
         assert (await worker.begin())["attempts"] == 2
