@@ -1,4 +1,4 @@
-"""What only a real socket can show: heartbeats, peers that do not read, HTTP, odd frames."""
+"""Behaviour that needs a real socket: heartbeats, slow readers, HTTP, malformed frames."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ HELLO = b'{"op":"identify","version":"hubbub.v1","participant":"ann","kind":"hum
 
 
 @pytest.fixture(autouse=True)
-def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hub's watch looks every 10 ms instead of every second."""
+def _watch_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub checks its sockets every 10 ms instead of every second."""
     monkeypatch.setattr(server, "WATCH_EVERY_S", 0.01)
 
 
@@ -47,7 +47,7 @@ async def serving(file: NetworkFile | None = None) -> AsyncIterator[tuple[Hub, L
 
 
 class RawSocket:
-    """A WebSocket client that answers nothing by itself."""
+    """A WebSocket client that answers nothing on its own."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         self.reader, self.writer = reader, writer
@@ -56,14 +56,14 @@ class RawSocket:
         self.writer.write(Frame(opcode, payload, fin).serialize(mask=True))
         await self.writer.drain()
 
-    def stop_reading(self) -> None:
-        """Leave what comes in the kernel's hands."""
+    @property
+    def transport(self) -> asyncio.ReadTransport:
         transport = self.writer.transport
         assert isinstance(transport, asyncio.ReadTransport)
-        transport.pause_reading()
+        return transport
 
     async def frame(self) -> tuple[Opcode, bytes]:
-        """The next frame of the hub, which sends whole unmasked ones."""
+        """The hub's next frame; it sends complete, unmasked ones."""
         async with soon():
             head, size = await self.reader.readexactly(2)
             if size == 126:
@@ -74,12 +74,12 @@ class RawSocket:
 
     async def until(self, opcode: Opcode) -> bytes:
         while True:
-            found, payload = await self.frame()
-            if found is opcode:
+            received, payload = await self.frame()
+            if received is opcode:
                 return payload
 
-    async def answered(self) -> None:
-        """The hub still answers."""
+    async def assert_responsive(self) -> None:
+        """The hub still answers a call."""
         await self.send(Opcode.TEXT, b'{"op":"call","ref":"1","name":"list_channels"}')
         while json.loads(await self.until(Opcode.TEXT))["op"] != "result":
             pass
@@ -92,13 +92,13 @@ class RawSocket:
 async def raw(
     at: Listening, *, early: bytes = b"", holds: int | None = None
 ) -> AsyncIterator[RawSocket]:
-    """A raw connection after its handshake; `early` follows the request without waiting.
+    """A raw connection after its handshake. `early` is sent right after the request.
 
-    The kernel holds about `holds` bytes of what is not read; without it, some megabytes.
+    The kernel buffers about `holds` unread bytes; by default, some megabytes.
     """
     plain = socket.socket()
     if holds is not None:
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, holds)  # before the window is agreed
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, holds)  # before connecting
     plain.setblocking(False)
     await asyncio.get_running_loop().sock_connect(plain, (at.host, at.port))
     reader, writer = await asyncio.open_connection(sock=plain)
@@ -130,12 +130,11 @@ async def http(
     writer.close()
     head, _, body = answer.partition("\r\n\r\n")
     status, *rest = head.split("\r\n")
-    found = dict(line.split(": ", 1) for line in rest)
-    return int(status.split()[1]), found, body
+    return int(status.split()[1]), dict(line.split(": ", 1) for line in rest), body
 
 
 @pytest.mark.behaviour("B-6")
-async def test_who_never_identifies_is_closed() -> None:
+async def test_a_socket_that_never_identifies_is_closed() -> None:
     file = config(network={"limits": {"identify_within": 0.02}})
     async with serving(file) as (hub, at), raw(at) as peer:
         assert await peer.close_code() == 4500
@@ -143,7 +142,7 @@ async def test_who_never_identifies_is_closed() -> None:
 
 
 @pytest.mark.behaviour("B-7")
-async def test_who_answers_no_ping_is_closed_and_who_answers_stays_however_silent() -> None:
+async def test_a_socket_that_answers_no_ping_is_closed_and_an_idle_one_that_does_stays() -> None:
     file = config(network={"limits": {"heartbeat": 0.02, "heartbeat_reply": 0.02}})
     async with serving(file) as (_hub, at), raw(at) as peer:
         await peer.send(Opcode.TEXT, HELLO)
@@ -155,15 +154,15 @@ async def test_who_answers_no_ping_is_closed_and_who_answers_stays_however_silen
         for _ in range(5):
             await peer.until(Opcode.PING)
             await peer.send(Opcode.PONG, b"")
-        await peer.answered()
+        await peer.assert_responsive()
 
 
 @pytest.mark.behaviour("B-9")
-async def test_who_pings_and_never_reads_the_answers_is_cut_off() -> None:
+async def test_a_client_that_floods_pings_without_reading_pongs_is_disconnected() -> None:
     file = config(network={"limits": {"unsent": "64KiB"}})
     async with serving(file) as (hub, at), raw(at) as peer:
         await peer.send(Opcode.TEXT, HELLO)
-        peer.stop_reading()
+        peer.transport.pause_reading()
         pings = Frame(Opcode.PING, b"x" * 125).serialize(mask=True) * 500
         with suppress(ConnectionError):
             async with soon():
@@ -174,7 +173,7 @@ async def test_who_pings_and_never_reads_the_answers_is_cut_off() -> None:
 
 
 @pytest.mark.behaviour("B-9")
-async def test_who_reads_nothing_is_closed_and_gets_it_all_later(
+async def test_a_client_that_stops_reading_is_closed_and_catches_up_later(
     on_sockets: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = {"unsent": "64KiB", "unsent_for": 0.2, "burst": 10000, "unacknowledged": 4096}
@@ -184,17 +183,17 @@ async def test_who_reads_nothing_is_closed_and_gets_it_all_later(
         async with raw(at, holds=64 * 1024) as deaf:
             await deaf.send(Opcode.TEXT, HELLO.replace(b"ann", b"bob"))
             await deaf.until(Opcode.TEXT)
-            deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a real transport
+            deaf.transport.pause_reading()
             await eventually(lambda: "bob" in network.hub.kernel.state.presence)
             sent = 0
             async with soon():
                 while "bob" in network.hub.kernel.state.presence:
                     await ann.say("bob", "x" * 60_000)
                     sent += 1
-            deaf.writer.transport.resume_reading()  # type: ignore[attr-defined]  # as above
+            deaf.transport.resume_reading()
             assert await deaf.close_code() == 4002
-        # From here on there is more at once than the limit: a reader that has not had its turn on
-        # the processor between two looks would seem as deaf.
+        # The backlog exceeds the limit at once, so a reader that did not run between two checks
+        # would be closed as well.
         monkeypatch.setattr(server, "WATCH_EVERY_S", DEADLINE_S)
         back = await network.join("bob")
         for _ in range(sent):
@@ -216,11 +215,11 @@ async def test_fragments_and_binary_frames_are_read_as_text() -> None:
                 assert json.loads(await peer.until(Opcode.TEXT))["op"] == "ready"
         async with raw(at) as peer:
             await peer.send(Opcode.TEXT, HELLO[:20], fin=False)
-            await peer.send(Opcode.TEXT, HELLO)  # no other message may come between them
+            await peer.send(Opcode.TEXT, HELLO)  # no other message can start in between
             assert await peer.close_code() == 1002
 
 
-async def test_a_client_need_not_wait_for_the_handshake() -> None:
+async def test_a_client_can_send_frames_before_the_handshake_completes() -> None:
     early = Frame(Opcode.TEXT, HELLO).serialize(mask=True)
     async with serving() as (_hub, at):
         for cut in (len(early), 1, 7, len(early) - 1):
@@ -228,7 +227,7 @@ async def test_a_client_need_not_wait_for_the_handshake() -> None:
                 peer.writer.write(early[cut:])
                 ops = [json.loads(await peer.until(Opcode.TEXT))["op"] for _ in range(2)]
                 assert ops == ["hello", "ready"]
-                await peer.answered()
+                await peer.assert_responsive()
 
 
 BROKEN = [
@@ -236,8 +235,8 @@ BROKEN = [
     (b"\xc1\x80maskx", 1002),  # a reserved bit
     (b"\x83\x80mask", 1002),  # a reserved opcode
     (b"\x89\xfe\x00\x7emask" + b"x" * 126, 1002),  # a ping that is too long
-    (b"\x80\x80mask", 1002),  # a continuation of nothing
-    (b"\x81\xff" + b"\x7f" * 8 + b"mask", 1009),  # a frame of some exabytes
+    (b"\x80\x80mask", 1002),  # a continuation without a start
+    (b"\x81\xff" + b"\x7f" * 8 + b"mask", 1009),  # a frame of several exabytes
     (Frame(Opcode.TEXT, b"\xce").serialize(mask=True), 1007),  # half a character
     (
         Frame(Opcode.TEXT, b"{", fin=False).serialize(mask=True)
@@ -253,12 +252,12 @@ NO_HANDSHAKES = [
     b"GET / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n",
     b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n",
     b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
-    b"GET / HT",  # and then nothing
+    b"GET / HT",  # incomplete
 ]
 
 
 @pytest.mark.behaviour("B-8")
-async def test_broken_handshakes_and_frames_end_their_own_connection_only() -> None:
+async def test_broken_handshakes_and_frames_end_only_their_own_connection() -> None:
     async with serving() as (_hub, at), raw(at) as other:
         await other.send(Opcode.TEXT, HELLO)
         for data in NO_HANDSHAKES:
@@ -273,11 +272,11 @@ async def test_broken_handshakes_and_frames_end_their_own_connection_only() -> N
             async with raw(at) as peer:
                 peer.writer.write(frame)
                 assert await peer.close_code() == code, frame
-        await other.answered()
+        await other.assert_responsive()
 
 
 @pytest.mark.behaviour("B-1")
-async def test_a_message_far_beyond_the_limit_is_not_even_read() -> None:
+async def test_a_message_far_beyond_the_limit_closes_the_socket_unread() -> None:
     file = config(network={"limits": {"frame": 1024}})
     async with serving(file) as (_hub, at), raw(at) as peer:
         await peer.send(Opcode.TEXT, b"x" * 3000)
@@ -288,7 +287,7 @@ async def test_a_message_far_beyond_the_limit_is_not_even_read() -> None:
 
 
 @pytest.mark.behaviour("B-12")
-async def test_a_stranger_who_sends_without_end_is_cut_off() -> None:
+async def test_an_unidentified_client_that_sends_endlessly_is_disconnected() -> None:
     async with serving() as (_hub, at), raw(at) as eve:
         with suppress(ConnectionError):
             for _ in range(40):
@@ -303,14 +302,16 @@ async def test_a_stranger_who_sends_without_end_is_cut_off() -> None:
     ("limits", "limit"),
     [({"strangers": 3}, "network.limits.strangers"), ({"connections": 3}, "limits.connections")],
 )
-async def test_too_many_connections_are_told_so(limits: dict[str, int], limit: str) -> None:
+async def test_a_connection_over_a_limit_is_refused_naming_it(
+    limits: dict[str, int], limit: str
+) -> None:
     async with serving(config(network={"limits": limits})) as (_hub, at):
         transport = WebSocketTransport(at.url)
         wires = [await transport.open() for _ in range(3)]
         with pytest.raises(ConnectionLost, match=limit):
             await transport.open()
         await wires[0].recv()
-        if "strangers" in limits:  # who has said who it is counts no longer
+        if "strangers" in limits:  # an identified client no longer counts
             await wires[0].send(HELLO)
             await wires[0].recv()
         else:
@@ -320,27 +321,27 @@ async def test_too_many_connections_are_told_so(limits: dict[str, int], limit: s
             await wire.close()
 
 
-async def test_compression_is_off_unless_it_is_switched_on() -> None:
-    for on in (True, False):
+async def test_compression_is_negotiated_only_if_it_is_enabled() -> None:
+    for enabled in (True, False):
         async with (
-            serving(config(network={"compression": on})) as (_hub, at),
+            serving(config(network={"compression": enabled})) as (_hub, at),
             connect(at.url, compression="deflate", proxy=None) as socket,
         ):
-            assert bool(socket.protocol.extensions) is on
+            assert bool(socket.protocol.extensions) is enabled
             assert json.loads(await socket.recv())["op"] == "hello"
             await socket.send(HELLO.decode())
             assert json.loads(await socket.recv())["op"] == "ready"
 
 
 @pytest.mark.behaviour("D-7")
-async def test_the_port_answers_browsers_and_monitors() -> None:
+async def test_the_port_serves_the_page_health_checks_and_metrics() -> None:
     async with serving() as (hub, at):
         assert "<title>town</title>" in (await http(at, "/"))[2]
         status, headers, _body = await http(at, "/")
         assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
-        status, only_head, body = await http(at, "/", method="HEAD")
+        status, headers, body = await http(at, "/", method="HEAD")
         assert (status, body) == (200, "")
-        assert only_head["Content-Length"] == str(len((await http(at, "/"))[2].encode()))
+        assert headers["Content-Length"] == str(len((await http(at, "/"))[2].encode()))
         assert (await http(at, "/healthz"))[::2] == (200, "ok\n")
         assert (await http(at, "/readyz"))[::2] == (200, "ready\n")
         status, headers, body = await http(at, "/metrics")
@@ -353,11 +354,11 @@ async def test_the_port_answers_browsers_and_monitors() -> None:
 
 
 @pytest.mark.behaviour("D-7")
-@pytest.mark.parametrize("place", ["sqlite::memory:", "sqlite:{tmp}/hub.db"])
-async def test_a_hub_that_cannot_store_anything_is_not_ready(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("url", ["sqlite::memory:", "sqlite:{tmp}/hub.db"])
+async def test_a_hub_with_a_full_disk_is_not_ready(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_store(place.format(tmp=tmp_path))
+    store = open_store(url.format(tmp=tmp_path))
     async with Hub(config(), store) as hub, serve_hub(hub, "127.0.0.1:0") as at:
         async with full_disk(store):
             assert (await http(at, "/readyz"))[::2] == (503, "the store cannot be written\n")
@@ -366,13 +367,13 @@ async def test_a_hub_that_cannot_store_anything_is_not_ready(
 
 
 @pytest.mark.behaviour("D-7")
-async def test_a_hub_whose_last_write_was_refused_is_not_ready(tmp_path: Path) -> None:
+async def test_a_hub_whose_last_write_failed_is_not_ready(tmp_path: Path) -> None:
     store = MoodyStore(f"sqlite:{tmp_path}/hub.db")
     async with Hub(config(), store) as hub, serve_hub(hub, "127.0.0.1:0") as at:
         assert (await http(at, "/readyz"))[0] == 200
         written = len(store.batches)
         assert (await http(at, "/readyz"))[0] == 200
-        assert len(store.batches) == written, "who asks again at once is told what is known"
+        assert len(store.batches) == written, "a repeated check reuses the last result"
         store.failing = 1
         with pytest.raises(StoreUnavailable):
             await hub.kernel.log.write()
@@ -380,7 +381,7 @@ async def test_a_hub_whose_last_write_was_refused_is_not_ready(tmp_path: Path) -
 
 
 @pytest.mark.behaviour("D-7")
-async def test_pages_of_other_sites_get_nothing() -> None:
+async def test_requests_from_other_sites_are_refused() -> None:
     async with serving() as (hub, at):
         for headers in (
             {"Host": "evil.example"},
@@ -395,24 +396,24 @@ async def test_pages_of_other_sites_get_nothing() -> None:
                 assert refused.value.response.status_code == 403
         assert hub.gateway.sessions() == []
         async with connect(at.url, origin=Origin(f"http://{at}"), proxy=None) as socket:
-            assert json.loads(await socket.recv())["op"] == "hello", "a page of this hub"
+            assert json.loads(await socket.recv())["op"] == "hello", "the hub's own page"
 
 
 @pytest.mark.behaviour("D-6")
-async def test_where_a_hub_cannot_or_must_not_listen_is_told_in_a_sentence() -> None:
+async def test_an_unusable_or_forbidden_listen_address_is_reported() -> None:
     tokens = config(network={"auth": "tokens"})
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         used = f"127.0.0.1:{taken.getsockname()[1]}"
-        for file, listen, says in (
-            (config(), "0.0.0.0:0", "auth: tokens"),  # an open network is not shown to others
+        for file, listen, message in (
+            (config(), "0.0.0.0:0", "auth: tokens"),  # an open network is local only
             (config(), "[::]:0", "auth: tokens"),
             (config(), used, f"{used} is in use"),
             (tokens, "192.0.2.1:4820", r"cannot listen on 192\.0\.2\.1"),
         ):
             async with Hub(file, open_store("sqlite::memory:")) as hub:
-                with pytest.raises(UserError, match=says):
+                with pytest.raises(UserError, match=message):
                     async with serve_hub(hub, listen):
-                        pytest.fail("it cannot listen")
+                        pytest.fail("the hub must not listen")
     async with (
         Hub(tokens, open_store("sqlite::memory:")) as hub,
         serve_hub(hub, "0.0.0.0:0") as listening,
@@ -420,30 +421,30 @@ async def test_where_a_hub_cannot_or_must_not_listen_is_told_in_a_sentence() -> 
         assert listening.port > 0
 
 
-async def test_who_comes_in_a_crowd_is_let_in_when_the_hub_looks_up() -> None:
-    """The loop has no turn here: what the system does not queue has to knock again in a second."""
+async def test_a_busy_hub_queues_hundreds_of_new_connections() -> None:
+    """The loop does not run meanwhile; clients the kernel does not queue retry a second later."""
     async with serving() as (_, listening):
-        crowd = [socket.socket() for _ in range(300)]
+        clients = [socket.socket() for _ in range(300)]
         try:
-            for one in crowd:
-                one.setblocking(False)
-                one.connect_ex((listening.host, listening.port))
-            assert sum(_is_connected(one) for one in crowd) == len(crowd)
+            for client in clients:
+                client.setblocking(False)
+                client.connect_ex((listening.host, listening.port))
+            assert all(_is_connected(client) for client in clients)
         finally:
-            for one in crowd:
-                one.close()
+            for client in clients:
+                client.close()
 
 
-def _is_connected(one: socket.socket) -> bool:
+def _is_connected(client: socket.socket) -> bool:
     try:
-        one.getpeername()
+        client.getpeername()
     except OSError:
         return False
     return True
 
 
-class Rest:
-    """The frames that are still to be read, whatever the close code."""
+class RemainingFrames:
+    """The unread frames of a closed socket, whatever its close code."""
 
     def __init__(self, socket: ClientConnection):
         self._socket = socket
@@ -455,12 +456,12 @@ class Rest:
 
 
 @pytest.mark.behaviour("P-30")
-async def test_stopping_closes_every_socket_in_order_to_come_back() -> None:
+async def test_a_stopping_hub_asks_every_client_to_reconnect() -> None:
     async with serving() as (_hub, at):
         sockets = [await connect(at.url, proxy=None) for _ in range(5)]
         for socket in sockets:
             await socket.recv()
     for socket in sockets:
-        left = [json.loads(frame)["op"] async for frame in Rest(socket)]
-        assert left == ["reconnect"]
+        ops = [json.loads(frame)["op"] async for frame in RemainingFrames(socket)]
+        assert ops == ["reconnect"]
         assert socket.close_code == 4006

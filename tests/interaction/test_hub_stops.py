@@ -1,4 +1,4 @@
-"""Stops: what a person stops has ended, stays ended, and says so to those who waited."""
+"""Stops: they end turns and wakes for good and notify the people who waited."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ TURN = {"scope": "turn", "target": "calc-m1"}
 
 
 def wakes(events: list[Frame]) -> list[str]:
-    """The contents of the events that wake."""
+    """The contents of the events that wake the agent."""
     return [event["message"]["content"] for event in events if event.get("wake")]
 
 
 @pytest.mark.behaviour("H-20")
-async def test_a_turn_that_is_stopped_is_over_whatever_its_agent_says(networks: Networks) -> None:
+async def test_a_stopped_turn_stays_ended_whatever_its_agent_sends(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, turn = await at_work(network)
         await ann.say("calc", "3+3?")
@@ -45,8 +45,8 @@ async def test_a_turn_that_is_stopped_is_over_whatever_its_agent_says(networks: 
         done = await ann.call("stop", scope="turn", target=turn, reason="wrong question")
         assert (done["scope"], done["target"], done["by"]) == ("turn", turn, "ann")
         assert (done["turns"], done["wakes"]) == (1, 0)
-        told = (await ann.signal("turn_ended"))["data"]
-        assert told == {"turn": turn, "agent": "calc", "outcome": "cancelled"}
+        ended = (await ann.signal("turn_ended"))["data"]
+        assert ended == {"turn": turn, "agent": "calc", "outcome": "cancelled"}
         stop = {"turns": [turn], "code": "stopped", "by": "ann", "reason": "wrong question"}
         assert (await calc.signal("stop_turns"))["data"] == stop
         records: dict[str, dict[str, Any]] = {
@@ -65,7 +65,7 @@ async def test_a_turn_that_is_stopped_is_over_whatever_its_agent_says(networks: 
         assert (record["end"]["outcome"], record["end"]["by"]) == ("cancelled", "ann")
         assert record["end"]["reason"] == "stopped by ann: wrong question"
         assert record["sent"] == []
-        # Nothing else is stopped.
+        # Nothing else is affected.
         await calc.call("begin_turn", start=beginning(following))
         await calc.say("ann", "6", cause=following["wake"]["turn"])
         assert (await ann.call("list_stops"))["stops"] == []
@@ -74,7 +74,7 @@ async def test_a_turn_that_is_stopped_is_over_whatever_its_agent_says(networks: 
 
 
 @pytest.mark.behaviour("H-20")
-async def test_a_turn_that_has_not_begun_is_dropped_with_a_record(in_memory: Networks) -> None:
+async def test_a_turn_stopped_before_it_begins_is_only_recorded(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         sent = await ann.say("calc", "2+2?")
@@ -89,7 +89,7 @@ async def test_a_turn_that_has_not_begun_is_dropped_with_a_record(in_memory: Net
 
 
 @pytest.mark.behaviour("H-20")
-async def test_a_turn_taken_up_into_another_is_stopped_with_it(in_memory: Networks) -> None:
+async def test_stopping_a_wake_merged_into_a_turn_stops_that_turn(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         for text in ("2+2?", "3+3?"):
@@ -105,7 +105,7 @@ async def test_a_turn_taken_up_into_another_is_stopped_with_it(in_memory: Networ
 
 @pytest.mark.behaviour("H-20", "H-21")
 @LASTING
-async def test_a_stop_ends_all_in_its_scope_until_it_is_resumed(
+async def test_a_stop_ends_everything_in_its_scope_until_it_is_resumed(
     in_memory: Networks, stop: dict[str, str]
 ) -> None:
     async with in_memory.start() as network:
@@ -122,14 +122,14 @@ async def test_a_stop_ends_all_in_its_scope_until_it_is_resumed(
         assert sent["not_woken"] == {"calc": "stopped"}
         error = await calc.ask("send_text_message", to="ann", text="I am")
         assert (error["code"], error["details"]["by"]) == ("stopped", "ann")
-        told = (await ann.call("list_stops"))["stops"]
-        assert [(each["scope"], each["by"]) for each in told] == [(stop["scope"], "ann")]
+        stops = (await ann.call("list_stops"))["stops"]
+        assert [(each["scope"], each["by"]) for each in stops] == [(stop["scope"], "ann")]
         await calc.close()
         await network.gone("calc")
         back = await network.join("calc", "agent", turns=True)
         assert back.ready["pending"] == []
         assert wakes(await back.sync()) == []
-        # It may not have heard of it: it is told once more.
+        # The signal is repeated in case the agent missed it.
         assert (await back.signal("stop_turns"))["data"]["turns"] == stopped
         await ann.call("resume", **stop)
         assert (await ann.call("list_stops"))["stops"] == []
@@ -141,7 +141,7 @@ async def test_a_stop_ends_all_in_its_scope_until_it_is_resumed(
 
 
 @pytest.mark.behaviour("H-21")
-async def test_a_stop_reaches_no_further_than_its_scope(in_memory: Networks) -> None:
+async def test_a_stop_does_not_affect_anything_outside_its_scope(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         calc = await network.join("calc", "agent", turns=True)
@@ -161,11 +161,11 @@ async def test_a_stop_reaches_no_further_than_its_scope(in_memory: Networks) -> 
         error = await bot.ask("post_to_channel", channel="desk", text="@calc hello")
         assert error["code"] == "stopped"
         await bob.call("post_to_channel", channel="desk", text="what happened?")
-        assert "what happened?" in await ann.texts(), "people go on speaking"
+        assert "what happened?" in await ann.texts(), "people can still post"
 
 
 @pytest.mark.behaviour("H-21")
-async def test_a_stopped_thread_is_stopped_in_the_replies_under_it_too(in_memory: Networks) -> None:
+async def test_stopping_a_thread_also_stops_its_reply_threads(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         root = await ann.call("post_to_channel", channel="desk", text="a plan")
@@ -180,7 +180,7 @@ async def test_a_stopped_thread_is_stopped_in_the_replies_under_it_too(in_memory
         assert ended["op"] == "error"
 
 
-# Who may ------------------------------------------------------------------------------------
+# Permissions --------------------------------------------------------------------------------
 
 CLOSED = config(
     network={"auth": "tokens"},
@@ -191,7 +191,7 @@ CLOSED = config(
 
 
 @pytest.mark.behaviour("H-22")
-async def test_who_reads_a_thread_may_stop_it_and_owners_all(in_memory: Networks) -> None:
+async def test_readers_can_stop_their_threads_and_owners_everything(in_memory: Networks) -> None:
     async with in_memory.start(CLOSED) as network:
         bob, eve = await let_in(network, "bob"), await let_in(network, "eve")
         calc = await let_in(network, "calc", "agent", turns=True)
@@ -206,7 +206,7 @@ async def test_who_reads_a_thread_may_stop_it_and_owners_all(in_memory: Networks
         assert (await bob.call("stop", scope="thread", target="channel.desk"))["by"] == "bob"
         resume = {"scope": "thread", "target": "channel.desk"}
         assert (await bob.ask("resume", **resume))["code"] == "forbidden"
-        assert (await eve.call("list_stops"))["stops"] == [], "she does not read the thread"
+        assert (await eve.call("list_stops"))["stops"] == [], "eve cannot read the thread"
         assert len((await bob.call("list_stops"))["stops"]) == 1
         ann = await let_in(network, "ann")
         await ann.call("resume", **resume)
@@ -220,7 +220,7 @@ async def test_who_reads_a_thread_may_stop_it_and_owners_all(in_memory: Networks
 
 
 @pytest.mark.behaviour("H-22")
-async def test_no_program_but_the_operator_stops_or_resumes_anything(in_memory: Networks) -> None:
+async def test_only_people_and_the_operator_can_stop_or_resume(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         _ann, calc, turn = await at_work(network)
         bots = await network.join("bot", "agent"), await network.join("robot", "service")
@@ -239,7 +239,7 @@ async def test_no_program_but_the_operator_stops_or_resumes_anything(in_memory: 
         await operator.call("resume", scope="all")
 
 
-async def test_what_is_not_there_cannot_be_stopped(in_memory: Networks) -> None:
+async def test_stopping_an_unknown_target_is_refused(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann = await network.join("ann")
         wrong: list[tuple[str, dict[str, str]]] = [
@@ -252,14 +252,14 @@ async def test_what_is_not_there_cannot_be_stopped(in_memory: Networks) -> None:
         for code, args in wrong:
             assert (await ann.ask("stop", **args))["code"] == code
         assert (await ann.ask("resume", scope="thread"))["code"] == "bad_request"
-        await ann.call("resume", scope="all")  # nothing is stopped, and that is as it was
+        await ann.call("resume", scope="all")  # no error if nothing is stopped
 
 
-# Who is told --------------------------------------------------------------------------------
+# Notices ------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-23")
-async def test_each_person_who_waited_is_told_once(in_memory: Networks) -> None:
+async def test_each_waiting_person_is_notified_of_a_stop_once(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, bob, cat = [await network.join(name) for name in ("ann", "bob", "cat")]
         calc = await network.join("calc", "agent", turns=True)
@@ -268,7 +268,7 @@ async def test_each_person_who_waited_is_told_once(in_memory: Networks) -> None:
         first = await ann.say("calc", "2+2?")
         turn = await begin(calc)
         second = await ann.say("calc", "quick")
-        theirs = await bob.say("calc", "3+3?")
+        third = await bob.say("calc", "3+3?")
         for _ in range(2):
             await bob.call("stop", scope="agent", target="calc", reason="lunch")
         await calc.ask("end_turn", end={"id": turn, "outcome": "cancelled"})
@@ -276,18 +276,15 @@ async def test_each_person_who_waited_is_told_once(in_memory: Networks) -> None:
         assert notice["thread_id"] == "dm.ann.calc"
         assert notice["content"]["messages"] == [first["id"], second["id"]]
         assert notice["mentions"] == ["ann"]
-        text = notice["text_representation"]
-        assert text == "bob stopped calc before it answered (lunch)."
+        assert notice["text_representation"] == "bob stopped calc before it answered (lunch)."
         (notice,) = await notices(network, bob)
-        assert notice["content"]["messages"] == [theirs["id"]]
-        assert await notices(network, cat) == [], "she was answered"
+        assert notice["content"]["messages"] == [third["id"]]
+        assert await notices(network, cat) == [], "cat got an answer"
 
 
 @pytest.mark.behaviour("H-23")
 @pytest.mark.parametrize("scope", ["turn", "thread"])
-async def test_a_thread_shows_once_that_something_in_it_was_stopped(
-    in_memory: Networks, scope: str
-) -> None:
+async def test_a_repeated_stop_posts_one_notice(in_memory: Networks, scope: str) -> None:
     async with in_memory.start(DESK) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         calc = await network.join("calc", "agent", turns=True)
@@ -305,16 +302,16 @@ async def test_a_thread_shows_once_that_something_in_it_was_stopped(
 
 
 @pytest.mark.behaviour("H-31")
-async def test_people_are_told_what_is_stopped(in_memory: Networks) -> None:
+async def test_people_are_signalled_the_current_stops(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, _turn = await at_work(network)
         await ann.call("stop", scope="agent", target="calc", reason="lunch")
-        told = (await ann.signal("stops"))["data"]
-        (stop,) = told["stops"]
+        state = (await ann.signal("stops"))["data"]
+        (stop,) = state["stops"]
         assert (stop["scope"], stop["target"], stop["reason"]) == ("agent", "calc", "lunch")
-        assert told["breakers"] == []
+        assert state["breakers"] == []
         bob = await network.join("bob")
-        assert (await bob.signal("stops"))["data"] == told
+        assert (await bob.signal("stops"))["data"] == state
         await ann.call("resume", scope="agent", target="calc")
         assert (await bob.signal("stops"))["data"]["stops"] == []
         await calc.sync()
@@ -324,26 +321,26 @@ async def test_people_are_told_what_is_stopped(in_memory: Networks) -> None:
 # Races --------------------------------------------------------------------------------------
 
 
-async def under_way(network: Network, store: MoodyStore) -> None:
-    """A commit waits at the closed gate, and the stop of calc has been heard."""
+async def await_stop(network: Network, store: MoodyStore) -> None:
+    """Wait until a commit is held at the closed gate and the hub has received the stop of calc."""
     async with soon():
         await store.waiting.wait()
     await eventually(lambda: network.hub.kernel.state.stops.get("agent", "calc") is not None)
 
 
 @pytest.mark.behaviour("H-24")
-async def test_a_wake_on_its_way_when_the_stop_came_wakes_nobody(in_memory: Networks) -> None:
+async def test_a_wake_that_is_written_during_a_stop_is_dropped(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         calc = await network.join("calc", "agent", turns=True)
         store.gate.clear()
-        said = await ann.post("send_text_message", to="calc", text="2+2?")
-        stopped = await bob.post("stop", scope="agent", target="calc")
-        await under_way(network, store)
+        message = await ann.post("send_text_message", to="calc", text="2+2?")
+        stop = await bob.post("stop", scope="agent", target="calc")
+        await await_stop(network, store)
         store.gate.set()
-        sent = (await ann.answer(said))["value"]
-        assert (await bob.answer(stopped))["op"] == "result"
+        sent = (await ann.answer(message))["value"]
+        assert (await bob.answer(stop))["op"] == "result"
         await settled(network)
         assert wakes(await calc.sync()) == []
         why = await bob.call("explain_wake", agent="calc", message_id=sent["id"])
@@ -351,8 +348,8 @@ async def test_a_wake_on_its_way_when_the_stop_came_wakes_nobody(in_memory: Netw
         assert [n["content"]["messages"] for n in await notices(network, ann)] == [[sent["id"]]]
 
 
-class FailsLater(MoodyStore):
-    """Once armed, lets so many commits through and refuses the rest."""
+class FailingAfter(MoodyStore):
+    """Once armed, the next `succeed` commits succeed and all others fail."""
 
     succeed = 0
     armed = False
@@ -366,20 +363,20 @@ class FailsLater(MoodyStore):
 
 
 @pytest.mark.behaviour("H-25")
-async def test_a_wake_that_met_a_stop_which_failed_is_told_after_all(in_memory: Networks) -> None:
-    store = FailsLater()
-    store.succeed = 2  # the message and the look at what has begun
+async def test_a_wake_held_back_by_a_stop_that_failed_is_delivered(in_memory: Networks) -> None:
+    store = FailingAfter()
+    store.succeed = 2  # the message, and the check for turns that have begun
     async with in_memory.start(store=store) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         calc = await network.join("calc", "agent", turns=True)
         store.gate.clear()
         store.armed = True
-        said = await ann.post("send_text_message", to="calc", text="2+2?")
-        stopped = await bob.post("stop", scope="agent", target="calc")
-        await under_way(network, store)
+        message = await ann.post("send_text_message", to="calc", text="2+2?")
+        stop = await bob.post("stop", scope="agent", target="calc")
+        await await_stop(network, store)
         store.gate.set()
-        assert (await ann.answer(said))["op"] == "result"
-        assert (await bob.answer(stopped))["code"] == "store_unavailable"
+        assert (await ann.answer(message))["op"] == "result"
+        assert (await bob.answer(stop))["code"] == "store_unavailable"
         store.armed = False
         assert await calc.closed() == 4004
         back = await network.join("calc", "agent", turns=True)
@@ -387,22 +384,22 @@ async def test_a_wake_that_met_a_stop_which_failed_is_told_after_all(in_memory: 
 
 
 @pytest.mark.behaviour("H-24")
-async def test_a_turn_that_began_just_before_the_stop_is_ended_by_it(in_memory: Networks) -> None:
+async def test_a_stop_ends_a_turn_whose_start_is_being_written(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(store=store) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         await ann.say("calc", "2+2?")
         event = await woken(calc)
         store.gate.clear()
-        beginning_ = await calc.post("begin_turn", start=beginning(event))
+        begun = await calc.post("begin_turn", start=beginning(event))
         async with soon():
             await store.waiting.wait()
-        stopped = await ann.post("stop", scope="agent", target="calc")
-        await under_way(network, store)
+        stop = await ann.post("stop", scope="agent", target="calc")
+        await await_stop(network, store)
         late = await calc.post("record_step", turn=event["wake"]["turn"], step={"n": 1})
         store.gate.set()
-        assert (await calc.answer(beginning_))["op"] == "result"
-        assert (await ann.answer(stopped))["value"]["turns"] == 1
+        assert (await calc.answer(begun))["op"] == "result"
+        assert (await ann.answer(stop))["value"]["turns"] == 1
         assert (await calc.answer(late))["code"] == "turn_over"
         record = await ann.call("read_turn", id=event["wake"]["turn"])
         assert record["steps"] == []
@@ -410,27 +407,27 @@ async def test_a_turn_that_began_just_before_the_stop_is_ended_by_it(in_memory: 
 
 
 @pytest.mark.behaviour("H-24")
-async def test_an_answer_that_came_just_before_the_stop_counts(in_memory: Networks) -> None:
+async def test_an_answer_being_written_when_a_stop_arrives_counts(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(store=store) as network:
         ann, calc, turn = await at_work(network)
         store.gate.clear()
-        answered = await calc.post("send_text_message", to="ann", text="4", cause=turn)
-        ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
+        answer = await calc.post("send_text_message", to="ann", text="4", cause=turn)
+        end = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
         async with soon():
             await store.waiting.wait()
-        stopped = await ann.post("stop", scope="turn", target=turn)
+        stop = await ann.post("stop", scope="turn", target=turn)
         store.gate.set()
-        assert (await calc.answer(answered))["op"] == "result"
-        assert (await calc.answer(ended))["op"] == "result"
-        assert (await ann.answer(stopped))["value"]["turns"] == 0
+        assert (await calc.answer(answer))["op"] == "result"
+        assert (await calc.answer(end))["op"] == "result"
+        assert (await ann.answer(stop))["value"]["turns"] == 0
         assert await notices(network, ann) == []
         record = await ann.call("read_turn", id=turn)
         assert record["end"].get("by") is None
 
 
 @pytest.mark.behaviour("H-24")
-async def test_two_who_stop_the_same_at_once_stop_it_once(in_memory: Networks) -> None:
+async def test_simultaneous_stops_of_a_turn_take_effect_once(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
         bob = await network.join("bob")
@@ -442,12 +439,12 @@ async def test_two_who_stop_the_same_at_once_stop_it_once(in_memory: Networks) -
         assert [s["type"] for s in calc.signals].count("stop_turns") == 1
 
 
-# Disks --------------------------------------------------------------------------------------
+# Failing stores -----------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-25")
-async def test_a_stop_that_the_disk_refuses_leaves_all_as_it_was(in_memory: Networks) -> None:
-    store = FailsLater()
+async def test_a_stop_that_cannot_be_stored_changes_nothing(in_memory: Networks) -> None:
+    store = FailingAfter()
     async with in_memory.start(store=store) as network:
         ann, calc, turn = await at_work(network)
         for scope in (TURN, *SCOPES):
@@ -488,7 +485,7 @@ async def test_a_stop_that_the_disk_refuses_leaves_all_as_it_was(in_memory: Netw
 @pytest.mark.parametrize(
     "stop", [TURN, *SCOPES[:2], SCOPES[3]], ids=["turn", "agent", "thread", "all"]
 )
-async def test_a_stop_holds_over_a_restart_until_it_is_resumed(
+async def test_a_stop_survives_a_restart_until_it_is_resumed(
     in_memory: Networks, tmp_path: Path, stop: dict[str, str]
 ) -> None:
     store = f"sqlite:{tmp_path / 'hub.db'}"
@@ -510,8 +507,8 @@ async def test_a_stop_holds_over_a_restart_until_it_is_resumed(
         assert error["code"] == "stopped"
         if stop == TURN:
             return
-        (held,) = (await ann.call("list_stops"))["stops"]
-        assert (held["scope"], held["reason"]) == (stop["scope"], "lunch")
+        (stored,) = (await ann.call("list_stops"))["stops"]
+        assert (stored["scope"], stored["reason"]) == (stop["scope"], "lunch")
         assert (await ann.say("calc", "?"))["not_woken"] == {"calc": "stopped"}
         await ann.call("resume", **stop)
     async with in_memory.start(store=store) as network:
@@ -521,7 +518,7 @@ async def test_a_stop_holds_over_a_restart_until_it_is_resumed(
 
 
 @pytest.mark.behaviour("H-26")
-async def test_what_was_dropped_wakes_no_agent_that_was_away(networks: Networks) -> None:
+async def test_a_wake_dropped_by_a_stop_never_reaches_an_absent_agent(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         await calc.close()

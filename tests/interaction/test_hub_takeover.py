@@ -1,4 +1,4 @@
-"""Take-over: a person speaks for an agent for a while, marked so, while the agent rests."""
+"""Takeovers: a person sends for an agent for a while, visibly, and the agent pauses."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from tests.interaction.stop_harness import (
 from tests.interaction.stores import MoodyStore
 
 
-async def overheard(peer: Peer) -> list[Any]:
-    """The contents of what the holder has heard of others than the hub by now."""
+async def overheard_contents(peer: Peer) -> list[Any]:
+    """The contents received as calc's holder so far, except the hub's notices."""
     await peer.sync()
-    heard = [signal["data"] for signal in peer.signals if signal["type"] == "overheard"]
-    assert all(data["agent"] == "calc" for data in heard)
-    messages = [data["message"] for data in heard]
+    signals = [signal["data"] for signal in peer.signals if signal["type"] == "overheard"]
+    assert all(data["agent"] == "calc" for data in signals)
+    messages = [data["message"] for data in signals]
     return [message["content"] for message in messages if message["sender_kind"] != "system"]
 
 
-async def taken(network: Network) -> tuple[Peer, Peer, Peer]:
-    """A person who waits, an agent, and who speaks for it."""
+async def take_over_calc(network: Network) -> tuple[Peer, Peer, Peer]:
+    """A waiting person, an agent, and the person who took it over."""
     ann, calc, _turn = await at_work(network)
     bob = await network.join("bob")
     await bob.call("take_over", agent="calc", minutes=10)
@@ -44,7 +44,7 @@ async def taken(network: Network) -> tuple[Peer, Peer, Peer]:
 
 
 @pytest.mark.behaviour("H-29")
-async def test_taking_over_ends_what_is_done_and_tells_who_waited(in_memory: Networks) -> None:
+async def test_a_takeover_ends_turns_and_notifies_the_waiting_person(in_memory: Networks) -> None:
     async with in_memory.start(clock=HandClock()) as network:
         ann, calc, turn = await at_work(network)
         bob = await network.join("bob")
@@ -65,30 +65,30 @@ async def test_taking_over_ends_what_is_done_and_tells_who_waited(in_memory: Net
 
 
 @pytest.mark.behaviour("H-28")
-async def test_words_said_for_an_agent_are_its_own_and_marked_so(networks: Networks) -> None:
+async def test_a_message_on_behalf_of_an_agent_names_the_person(networks: Networks) -> None:
     async with networks.start(DESK) as network:
-        ann, calc, bob = await taken(network)
+        ann, calc, bob = await take_over_calc(network)
         await ann.sync()
         await calc.sync()
-        said = await bob.say("ann", "it is 4", on_behalf_of="calc")
+        sent = await bob.say("ann", "it is 4", on_behalf_of="calc")
         root = await bob.call("post_to_channel", channel="desk", text="hello", on_behalf_of="calc")
         await bob.call("reply", message_id=root["id"], text="again", on_behalf_of="calc")
         await bob.call("broadcast_text_message", text="to all", on_behalf_of="calc")
-        for peer in (ann, calc):  # what was said in its name reaches the agent too
+        for peer in (ann, calc):  # the agent receives messages sent in its name as well
             messages = [event["message"] for event in await peer.sync()]
             assert [m["content"] for m in messages] == ["it is 4", "hello", "again", "to all"]
             for message in messages:
                 assert (message["sender_id"], message["sender_kind"]) == ("calc", "agent")
                 assert message["sent_by"] == "bob"
                 assert message["hop"] == 0
-        read = await ann.call("read_message", id=said["id"])
-        assert (read["thread_id"], read["sent_by"]) == ("dm.ann.calc", "bob")
+        message = await ann.call("read_message", id=sent["id"])
+        assert (message["thread_id"], message["sent_by"]) == ("dm.ann.calc", "bob")
 
 
 @pytest.mark.behaviour("H-28")
-async def test_words_said_for_an_agent_wake_as_a_persons_do(in_memory: Networks) -> None:
+async def test_a_message_on_behalf_of_an_agent_wakes_like_a_persons(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
-        _ann, _calc, bob = await taken(network)
+        _ann, _calc, bob = await take_over_calc(network)
         bot = await network.join("bot", "agent", turns=True)
         await bob.say("bot", "add this", on_behalf_of="calc")
         event = await woken(bot)
@@ -100,18 +100,18 @@ async def test_words_said_for_an_agent_wake_as_a_persons_do(in_memory: Networks)
         await bot.call("end_turn", end={"id": turn, "outcome": "finished"})
         await network.quiet()
         await bob.sync()
-        heard = [signal["data"] for signal in bob.signals if signal["type"] == "overheard"]
-        notice = heard[-1]["message"]["content"]
-        assert notice["code"] == "finished", "the one who waited hears of the silence"
+        signals = [signal["data"] for signal in bob.signals if signal["type"] == "overheard"]
+        notice = signals[-1]["message"]["content"]
+        assert notice["code"] == "finished", "the holder is notified that no answer comes"
 
 
 @pytest.mark.behaviour("H-28")
-async def test_only_the_holder_speaks_and_where_the_agent_might(in_memory: Networks) -> None:
+async def test_only_the_holder_can_send_where_the_agent_could(in_memory: Networks) -> None:
     file = config(channels={"desk": {"members": "all"}, "den": {"members": ["ann", "bob"]}})
     async with in_memory.start(file) as network:
-        ann, calc, bob = await taken(network)
+        ann, calc, bob = await take_over_calc(network)
         bot = await network.join("bot", "agent")
-        speeches: dict[str, dict[str, Any]] = {
+        sends: dict[str, dict[str, Any]] = {
             "send_text_message": {"to": "bob", "text": "x"},
             "send_message": {"to": "bob", "content": {"x": 1}},
             "post_to_channel": {"channel": "desk", "text": "x"},
@@ -119,7 +119,7 @@ async def test_only_the_holder_speaks_and_where_the_agent_might(in_memory: Netwo
             "reply": {"message_id": "m1", "text": "x"},
         }
         for peer in (ann, bot, calc):
-            for name, args in speeches.items():
+            for name, args in sends.items():
                 error = await peer.ask(name, **args, on_behalf_of="calc")
                 assert error["code"] == "forbidden", (peer, name)
         error = await bob.ask("post_to_channel", channel="den", text="x", on_behalf_of="calc")
@@ -130,7 +130,7 @@ async def test_only_the_holder_speaks_and_where_the_agent_might(in_memory: Netwo
 
 
 class Forger(Mod):
-    """A mod that makes a person's words the agent's own."""
+    """A mod that clears the name of the real sender."""
 
     name = "forger"
 
@@ -139,7 +139,7 @@ class Forger(Mod):
 
 
 @pytest.mark.behaviour("H-28")
-async def test_a_mod_cannot_hide_who_spoke(in_memory: Networks) -> None:
+async def test_a_mod_cannot_hide_the_real_sender(in_memory: Networks) -> None:
     async with in_memory.start(mods=[Forger(ModConfig(on_failure="reject"))]) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         await ann.call("take_over", agent="calc")
@@ -149,13 +149,13 @@ async def test_a_mod_cannot_hide_who_spoke(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-29", "H-30", "H-31")
-async def test_nothing_wakes_an_agent_until_it_is_handed_back(in_memory: Networks) -> None:
+async def test_nothing_wakes_an_agent_until_its_takeover_ends(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
-        ann, calc, bob = await taken(network)
-        told = (await ann.signal("takeovers"))["data"]["takeovers"]
-        assert [(takeover["agent"], takeover["by"]) for takeover in told] == [("calc", "bob")]
+        ann, calc, bob = await take_over_calc(network)
+        takeovers = (await ann.signal("takeovers"))["data"]["takeovers"]
+        assert [(takeover["agent"], takeover["by"]) for takeover in takeovers] == [("calc", "bob")]
         eve = await network.join("eve")
-        assert (await eve.signal("takeovers"))["data"]["takeovers"] == told
+        assert (await eve.signal("takeovers"))["data"]["takeovers"] == takeovers
         bot = await network.join("bot", "agent")
         for peer in (ann, bot):
             assert (await peer.say("calc", "?"))["not_woken"] == {"calc": "taken_over"}
@@ -174,19 +174,19 @@ async def test_nothing_wakes_an_agent_until_it_is_handed_back(in_memory: Network
         await ann.say("calc", "3+3?")
         turn = await begin(calc)
         await calc.say("ann", "6", cause=turn)
-        await bob.call("hand_back", agent="calc")  # again: nothing more to give back
+        await bob.call("hand_back", agent="calc")  # no error if there is no takeover
         assert not any(signal["type"] == "takeovers" for signal in calc.signals)
 
 
 @pytest.mark.behaviour("H-29")
-async def test_only_the_holder_hears_and_reads_what_the_agent_does(in_memory: Networks) -> None:
+async def test_only_the_holder_receives_and_reads_what_the_agent_can(in_memory: Networks) -> None:
     async with in_memory.start(
         config(channels={"desk": {"members": ["ann", "calc"]}, "den": {"members": ["ann"]}})
     ) as network:
-        ann, _calc, bob = await taken(network)
+        ann, _calc, bob = await take_over_calc(network)
         eve = await network.join("eve")
         second = await network.join("bob")
-        await overheard(bob)
+        await overheard_contents(bob)
         bob.signals.clear()
         await ann.say("calc", "for calc")
         await ann.call("post_to_channel", channel="desk", text="for the desk")
@@ -194,9 +194,9 @@ async def test_only_the_holder_hears_and_reads_what_the_agent_does(in_memory: Ne
         await ann.say("eve", "for eve")
         await bob.say("ann", "by bob", on_behalf_of="calc")
         await network.quiet()
-        assert await overheard(bob) == ["for calc", "for the desk"], "it knows what it said"
-        assert (await overheard(second))[-3:] == ["for calc", "for the desk", "by bob"]
-        assert await overheard(eve) == []
+        assert await overheard_contents(bob) == ["for calc", "for the desk"], "not its own message"
+        assert (await overheard_contents(second))[-3:] == ["for calc", "for the desk", "by bob"]
+        assert await overheard_contents(eve) == []
         page = await bob.call("read_thread", thread="dm.ann.calc")
         assert page["messages"][-1]["content"] == "by bob"
         assert (await bob.call("read_thread", thread="channel.desk"))["messages"]
@@ -206,23 +206,23 @@ async def test_only_the_holder_hears_and_reads_what_the_agent_does(in_memory: Ne
         assert (await bob.ask("read_thread", thread="dm.ann.calc"))["code"] == "unknown_thread"
         bob.signals.clear()
         await ann.say("calc", "private again")
-        assert await overheard(bob) == []
+        assert await overheard_contents(bob) == []
 
 
-# The end ------------------------------------------------------------------------------------
+# Expiry -------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-30")
-async def test_a_takeover_ends_at_its_time_and_can_be_renewed(in_memory: Networks) -> None:
+async def test_a_takeover_expires_and_can_be_renewed(in_memory: Networks) -> None:
     clock = HandClock()
     async with in_memory.start(clock=clock) as network:
-        ann, calc, bob = await taken(network)
+        ann, calc, bob = await take_over_calc(network)
         clock.wall += 599.9
         clock.set(3_000_000)
         takeover = await bob.call("take_over", agent="calc", minutes=1)
         until = datetime.fromisoformat(takeover["until"]).timestamp()
-        assert until == pytest.approx(clock.now() + 60), "a date is one of the time of day"
-        clock.set(-1_000_000)  # which makes the takeover no longer
+        assert until == pytest.approx(clock.now() + 60), "`until` is in wall-clock time"
+        clock.set(-1_000_000)  # setting the clock does not extend the takeover
         clock.wall += 59.9
         await bob.say("ann", "still me", on_behalf_of="calc")
         clock.wall += 0.1
@@ -238,15 +238,16 @@ async def test_a_takeover_ends_at_its_time_and_can_be_renewed(in_memory: Network
 
 
 @pytest.mark.behaviour("H-30")
-async def test_a_takeover_that_nobody_looks_at_ends_by_itself(in_memory: Networks) -> None:
+async def test_an_idle_takeover_expires_by_itself(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, _calc, _turn = await at_work(network)
         await ann.call("take_over", agent="calc", minutes=0.0005)
-        await eventually(lambda: not network.hub.kernel.state.takeovers)
+        for count in (1, 0):
+            assert len((await ann.signal("takeovers"))["data"]["takeovers"]) == count
 
 
 @pytest.mark.behaviour("H-30")
-async def test_an_agent_that_was_away_gets_what_was_said_for_it(in_memory: Networks) -> None:
+async def test_a_returning_agent_receives_messages_sent_on_its_behalf(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         ann, calc, turn = await at_work(network)
         await calc.say("ann", "own words", cause=turn)
@@ -267,11 +268,11 @@ async def test_an_agent_that_was_away_gets_what_was_said_for_it(in_memory: Netwo
         assert (await woken(back))["message"]["content"] == "and now?"
 
 
-# Who may ------------------------------------------------------------------------------------
+# Permissions --------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-28")
-async def test_only_people_who_are_owners_take_over_and_one_at_a_time(in_memory: Networks) -> None:
+async def test_only_one_owner_at_a_time_can_take_over_an_agent(in_memory: Networks) -> None:
     file = config(
         network={"auth": "tokens"},
         humans={"ann": {"roles": ["owner"]}, "cat": {"roles": ["owner"]}, "bob": {}},
@@ -293,15 +294,15 @@ async def test_only_people_who_are_owners_take_over_and_one_at_a_time(in_memory:
         assert (error["code"], error["details"]["by"]) == ("taken_over", "ann")
         for peer in (bob, calc):
             assert (await peer.ask("hand_back", agent="calc"))["code"] == "forbidden"
-        await cat.call("hand_back", agent="calc")  # an owner ends what another has forgotten
+        await cat.call("hand_back", agent="calc")  # an owner can end another owner's takeover
         await cat.call("take_over", agent="calc")
 
 
-# Disks and restarts -------------------------------------------------------------------------
+# Failing stores and restarts ----------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-25")
-async def test_a_take_over_that_the_disk_refuses_changes_nothing(in_memory: Networks) -> None:
+async def test_a_takeover_that_cannot_be_stored_changes_nothing(in_memory: Networks) -> None:
     store = MoodyStore()
     async with in_memory.start(store=store) as network:
         ann, calc, turn = await at_work(network)
@@ -317,12 +318,12 @@ async def test_a_take_over_that_the_disk_refuses_changes_nothing(in_memory: Netw
 
 
 @pytest.mark.behaviour("H-26")
-async def test_a_take_over_goes_on_over_a_restart_until_its_time(
+async def test_a_takeover_survives_a_restart_until_it_expires(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store, clock = f"sqlite:{tmp_path / 'hub.db'}", HandClock()
     async with in_memory.start(store=store, clock=clock) as network:
-        await taken(network)
+        await take_over_calc(network)
     clock.wall += 300
     async with in_memory.start(store=store, clock=clock) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
@@ -337,6 +338,6 @@ async def test_a_take_over_goes_on_over_a_restart_until_its_time(
         await settled(network)
         ann = await network.join("ann")
         assert "not_woken" not in await ann.say("calc", "?")
-    clock.wall -= 300  # a clock that goes back brings back no takeover that has ended
+    clock.wall -= 300  # setting the clock back does not revive an expired takeover
     async with in_memory.start(store=store, clock=clock) as network:
         assert list(network.hub.kernel.state.takeovers) == []

@@ -1,4 +1,4 @@
-"""Reply threads, reading back, mentions, signals."""
+"""Reply threads, reading threads, mentions, signals and channels."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ NETWORK = config(channels={"general": {}}, network={"limits": {"channels": 3}})
 
 
 @pytest.mark.behaviour("P-10")
-async def test_a_reply_opens_a_thread_under_its_message_down_to_five_levels(
-    network: Network,
-) -> None:
+async def test_a_reply_opens_a_thread_under_its_message_to_five_levels(network: Network) -> None:
     ann, bob, calc = await network.join("ann"), await network.join("bob"), await network.join("c")
     root = await ann.say("bob", "root")
     reply = await bob.call("reply", message_id=root["id"], text="under it")
@@ -25,8 +23,8 @@ async def test_a_reply_opens_a_thread_under_its_message_down_to_five_levels(
     assert (message["reply_to"], message["recipients"]) == (root["id"], ["ann"])
     again = await ann.call("reply", message_id=root["id"], text="me too")
     by_name = await ann.say(f"direct_bob.t{root['seq']}", "by its name")
-    places = [(each["thread_id"], each["tseq"]) for each in (again, by_name)]
-    assert places == [(thread, 2), (thread, 3)]
+    positions = [(each["thread_id"], each["tseq"]) for each in (again, by_name)]
+    assert positions == [(thread, 2), (thread, 3)]
     for wrong, code in (
         (root["id"], "unknown_message"),
         ("m99", "unknown_message"),
@@ -51,8 +49,8 @@ async def test_the_depth_of_threads_can_be_configured(in_memory: Networks) -> No
 
 
 @pytest.mark.behaviour("P-18")
-async def test_replies_and_messages_sent_in_one_breath_keep_their_order(network: Network) -> None:
-    """A reply reads its message from the store first; what follows it waits."""
+async def test_pipelined_replies_and_messages_keep_their_order(network: Network) -> None:
+    """A reply first reads its message from the store; later calls wait for it."""
     ann, bob = await network.join("ann"), await network.join("bob")
     root = await ann.call("broadcast_text_message", text="root")
     first = await ann.call("reply", message_id=root["id"], text="0")
@@ -67,7 +65,7 @@ async def test_replies_and_messages_sent_in_one_breath_keep_their_order(network:
 
 
 @pytest.mark.behaviour("P-24")
-async def test_threads_and_messages_are_read_back_page_by_page(network: Network) -> None:
+async def test_a_thread_is_read_in_pages_and_a_message_by_its_id(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     for n in range(1, 11):
         sent = await ann.say("bob", str(n))
@@ -80,17 +78,17 @@ async def test_threads_and_messages_are_read_back_page_by_page(network: Network)
         page = await ann.call("read_thread", **args)
         assert [m["content"] for m in page["messages"]] == contents
         assert (page["more"], page["thread_id"]) == (more, "dm.ann.bob")
-    for args, says in (
+    for args, reason in (
         ({"thread": "direct_bob", "limit": 0}, "limit"),
         ({"thread": "direct_bob", "limit": 101}, "limit"),
         ({"thread": "direct_bob", "before": 0}, "before"),
         ({"thread": "what is this"}, "not a thread id"),
         ({"thread": "channel_nowhere"}, "you are not in a thread"),
     ):
-        assert says in (await ann.ask("read_thread", **args))["message"]
+        assert reason in (await ann.ask("read_thread", **args))["message"]
     event = (await bob.take(10))[-1]
-    found = await bob.call("read_message", id=sent["id"])
-    assert Message.model_validate(found) == Message.model_validate(event["message"])
+    message = await bob.call("read_message", id=sent["id"])
+    assert Message.model_validate(message) == Message.model_validate(event["message"])
     for wrong, code in (("m99", "unknown_message"), ("99", "bad_request")):
         assert (await bob.ask("read_message", id=wrong))["code"] == code
 
@@ -106,26 +104,25 @@ async def test_threads_are_listed_latest_first_with_their_last_message(network: 
     await ann.call("post_to_channel", channel="general", text="in the channel")
     await ann.say("p0", "once more")
     threads = (await ann.call("list_threads"))["threads"]
-    told = [(t["id"], t["messages"][0]["content"], t["head"]) for t in threads[:3]]
-    assert told == [
+    assert [(t["id"], t["messages"][0]["content"], t["head"]) for t in threads[:3]] == [
         ("dm.ann.p0", "once more", 2),
         ("channel.general", "in the channel", 1),
         ("dm.ann.p5", "hi", 1),
     ]
-    found: list[str] = []
+    paged: list[str] = []
     page = await ann.call("list_threads", limit=3)
     while page["more"]:
         assert len(page["threads"]) == 3
-        found += [thread["id"] for thread in page["threads"]]
+        paged += [thread["id"] for thread in page["threads"]]
         page = await ann.call("list_threads", limit=3, before=page["threads"][-1]["last_seq"])
-    found += [thread["id"] for thread in page["threads"]]
-    assert found == [thread["id"] for thread in threads]
-    assert len(found) == 7
+    paged += [thread["id"] for thread in page["threads"]]
+    assert paged == [thread["id"] for thread in threads]
+    assert len(paged) == 7
     assert await ann.call("list_threads", before=1) == {"threads": [], "more": False}
 
 
 @pytest.mark.behaviour("P-16")
-async def test_mentions_are_readers_and_what_names_nobody_is_told(network: Network) -> None:
+async def test_mentions_resolve_to_readers_or_are_reported(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     await network.join("calc", "agent")
     text = "@bob, `@ann` and @nobody: see @calc_"
@@ -136,23 +133,23 @@ async def test_mentions_are_readers_and_what_names_nobody_is_told(network: Netwo
     error = await ann.ask("post_to_channel", channel="general", text="x", mentions=["boob"])
     assert error["code"] == "unknown_participant"
     assert "did you mean bob?" in error["message"]
-    assert (await ann.say("bob", "ask @calc"))["unresolved"] == ["calc"], "no reader"
+    assert (await ann.say("bob", "ask @calc"))["unresolved"] == ["calc"], "calc cannot read it"
     error = await ann.ask("send_text_message", to="bob", text="x", mentions=["calc"])
     assert error["code"] == "unknown_participant"
 
 
 @pytest.mark.behaviour("P-25")
-async def test_everybody_hears_who_comes_and_goes(network: Network) -> None:
+async def test_everyone_is_signalled_when_a_participant_joins_or_leaves(network: Network) -> None:
     ann = await network.join("ann")
     assert [p["id"] for p in (await ann.signal("presence"))["data"]["online"]] == ["ann"]
     bob = await network.join("bob", card={"description": "Bob"})
-    came = await ann.signal("presence")
-    (online,) = came["data"]["online"]
-    assert (came["sender"], online["id"], online["present"]) == ("hub", "bob", True)
+    signal = await ann.signal("presence")
+    (online,) = signal["data"]["online"]
+    assert (signal["sender"], online["id"], online["present"]) == ("hub", "bob", True)
     assert online["card"]["description"] == "Bob"
     await bob.close()
-    went = await ann.signal("presence")
-    assert (went["data"]["offline"], went["data"]["online"]) == (["bob"], [])
+    signal = await ann.signal("presence")
+    assert (signal["data"]["offline"], signal["data"]["online"]) == (["bob"], [])
     people = (await ann.call("list_participants"))["participants"]
     assert [(p["id"], p["present"]) for p in people] == [("ann", True), ("bob", False)]
 
@@ -170,7 +167,7 @@ async def test_a_signal_reaches_the_readers_of_its_thread_and_is_never_stored(
     await ann.send(op="signal", type="typing", thread_id="nowhere at all")
     await carol.send(op="signal", type="typing", thread_id="dm.ann.bob")
     await ann.send(op="signal", type="mood", sender="hub", data="busy")
-    assert (await carol.signal("mood"))["sender"] == "ann", "nobody speaks as another"
+    assert (await carol.signal("mood"))["sender"] == "ann", "a sender cannot be forged"
     for peer in (ann, carol):
         await peer.sync()
         assert [s for s in peer.signals if s["type"] in ("typing", "mood")] == []
@@ -178,9 +175,7 @@ async def test_a_signal_reaches_the_readers_of_its_thread_and_is_never_stored(
 
 
 @pytest.mark.behaviour("B-4")
-async def test_channels_have_plain_names_known_members_and_are_not_too_many(
-    network: Network,
-) -> None:
+async def test_channels_need_plain_names_and_known_members(network: Network) -> None:
     ann = await network.join("ann")
     error = await ann.ask("create_channel", name="desk", members=["bob"])
     assert error["code"] == "unknown_participant"

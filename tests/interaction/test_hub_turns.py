@@ -1,4 +1,4 @@
-"""The recorder of turns, and the notice to a person who waits."""
+"""Recorded turns, and the notice to a waiting person."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ async def ask_agent(network: Network) -> tuple[Peer, Peer, Any, str]:
 
 
 def start(turn: str, *messages: Any, **more: object) -> dict[str, object]:
-    named = [message["id"] for message in messages]
-    return {"id": turn, "thread_id": "dm.ann.calc", "messages": named, **more}
+    ids = [message["id"] for message in messages]
+    return {"id": turn, "thread_id": "dm.ann.calc", "messages": ids, **more}
 
 
 def parts(system: str, *user: str, sent: Sequence[str] = ()) -> dict[str, object]:
-    """Prompts of these parts, with the texts of those that were not `sent` before."""
+    """A prompt of these parts, with the texts of those not `sent` before."""
     texts = [text for text in (system, *user) if text and text not in sent]
-    named = {"system": [part_id(system)] if system else [], "user": list(map(part_id, user))}
-    return {**named, "texts": texts}
+    ids = {"system": [part_id(system)] if system else [], "user": list(map(part_id, user))}
+    return {**ids, "texts": texts}
 
 
 def finished(turn: str, outcome: str = "finished", reason: str = "") -> dict[str, str]:
     return {"id": turn, "outcome": outcome, "reason": reason}
 
 
-async def again(network: Network, calc: Peer) -> Peer:
-    """The agent's process dies and comes again."""
+async def restart_agent(network: Network, calc: Peer) -> Peer:
+    """Replace the agent's process; its new connection."""
     await calc.close()
     await network.gone("calc")
     return await network.join("calc", "agent", turns=True)
@@ -57,17 +57,17 @@ STEP = {
 
 
 @pytest.mark.behaviour("T-1", "T-2", "T-4", "W-9")
-async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -> None:
+async def test_a_turn_is_recorded_in_full_and_resumed_by_a_new_process(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
-        about = {"model": "small", "tools": ["add"]}
+        model = {"model": "small", "tools": ["add"]}
         prompt = parts("Be brief.", "<conversation/>")
-        begun = await calc.call("begin_turn", start=start(turn, sent, **about), prompt=prompt)
+        begun = await calc.call("begin_turn", start=start(turn, sent, **model), prompt=prompt)
         assert (begun["attempts"], begun.get("steps", [])) == (1, [])
         await calc.call("record_step", turn=turn, step={"n": 1, "text": "draft"})
         await calc.call("record_step", turn=turn, step=STEP)
-        calc = await again(network, calc)
-        begun = await calc.call("begin_turn", start=start(turn, sent, **about), prompt=prompt)
+        calc = await restart_agent(network, calc)
+        begun = await calc.call("begin_turn", start=start(turn, sent, **model), prompt=prompt)
         assert begun["attempts"] == 2
         (step,) = begun["steps"]
         assert (step["n"], step["text"]) == (1, "let me see")
@@ -88,10 +88,10 @@ async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -
         (summary,) = (await ann.call("list_turns", agent="calc"))["turns"]
         assert (summary["id"], summary["outcome"], summary["steps"]) == (turn, "finished", 2)
         assert (summary["model"], summary["tokens_in"]) == ("small", 100)
-        assert await ann.texts() == ["4"], "she was answered, and is told nothing more"
-        told = await ann.signal("turn_ended")
-        assert (told["thread_id"], told["sender"]) == ("dm.ann.calc", "hub")
-        assert told["data"] == {"turn": turn, "agent": "calc", "outcome": "finished"}
+        assert await ann.texts() == ["4"], "no notice follows an answer"
+        signal = await ann.signal("turn_ended")
+        assert (signal["thread_id"], signal["sender"]) == ("dm.ann.calc", "hub")
+        assert signal["data"] == {"turn": turn, "agent": "calc", "outcome": "finished"}
         metrics = network.hub.kernel.metrics
         assert metrics.turns == {"finished": 1}
         assert (metrics.tokens_in, metrics.tokens_out) == (100, 7)
@@ -99,15 +99,13 @@ async def test_a_turn_is_recorded_whole_and_taken_up_again(networks: Networks) -
 
 
 @pytest.mark.behaviour("T-2")
-async def test_a_message_whose_turn_has_ended_wakes_no_later_life_of_its_agent(
-    networks: Networks,
-) -> None:
+async def test_a_message_whose_turn_ended_does_not_wake_again(networks: Networks) -> None:
     async with networks.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         more = await ann.say("calc", "and 3+3?")
         await calc.call("begin_turn", start=start(turn, sent), prompt=parts(""))
         await calc.call("end_turn", end=finished(turn))
-        calc = await again(network, calc)  # which has acknowledged nothing
+        calc = await restart_agent(network, calc)  # nothing was acknowledged
         assert (await calc.event()).get("wake") is None
         assert (await calc.event())["wake"]["turn"] == f"calc-{more['id']}"
 
@@ -130,7 +128,7 @@ async def test_turns_are_closed_to_other_agents_and_open_to_owners(in_memory: Ne
 
 
 @pytest.mark.behaviour("T-5")
-async def test_a_prompt_is_put_together_from_parts_that_its_agent_has_sent(
+async def test_a_recorded_prompt_can_refer_to_parts_its_agent_sent_before(
     networks: Networks,
 ) -> None:
     async with networks.start() as network:
@@ -138,9 +136,7 @@ async def test_a_prompt_is_put_together_from_parts_that_its_agent_has_sent(
         first = parts("Be brief.", "one, ", "two, ", "one, ")
         await calc.call("begin_turn", start=start(turn, sent), prompt=first)
         await calc.call("end_turn", end=finished(turn))
-        await calc.close()
-        await network.gone("calc")
-        calc = await network.join("calc", "agent", turns=True)
+        calc = await restart_agent(network, calc)
         more = await ann.say("calc", "and now?")
         later = f"calc-{more['id']}"
         prompt = parts("Be brief.", "two, ", "three", sent=["Be brief.", "two, "])
@@ -149,9 +145,9 @@ async def test_a_prompt_is_put_together_from_parts_that_its_agent_has_sent(
         assert (refused["code"], "texts" in refused["message"]) == ("bad_request", True)
         assert (await calc.ask("read_turn", id=later))["code"] == "unknown_turn"
         await calc.call("begin_turn", start=start(later, more), prompt=prompt)
-        for id, told in ((turn, "one, two, one, "), (later, "two, three")):
+        for id, user in ((turn, "one, two, one, "), (later, "two, three")):
             record = Turn.model_validate(await ann.call("read_turn", id=id))
-            assert (record.system_prompt, record.prompt) == ("Be brief.", told)
+            assert (record.system_prompt, record.prompt) == ("Be brief.", user)
         spy = await network.join("spy", "agent", turns=True)
         asked = await ann.say("spy", "what was calc told?")
         beginning = start(f"spy-{asked['id']}", asked, thread_id="dm.ann.spy")
@@ -159,7 +155,7 @@ async def test_a_prompt_is_put_together_from_parts_that_its_agent_has_sent(
         assert refused["code"] == "bad_request"
 
 
-async def test_a_turn_needs_an_id_that_the_hub_could_have_given(in_memory: Networks) -> None:
+async def test_a_turn_needs_a_valid_id_and_known_messages(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         _ann, calc, sent, turn = await ask_agent(network)
         for wrong in ("calc-m99", "calc", "m1", "calc-x1", ""):
@@ -180,7 +176,7 @@ async def test_a_turn_needs_an_id_that_the_hub_could_have_given(in_memory: Netwo
 
 
 @pytest.mark.behaviour("W-9")
-async def test_a_person_who_waits_is_told_once_when_no_answer_comes(in_memory: Networks) -> None:
+async def test_a_waiting_person_is_notified_once_of_a_missing_answer(in_memory: Networks) -> None:
     fast = {"limits": {"calls_per_second": 10_000, "burst": 10_000}}
     async with in_memory.start(config(network=fast)) as network:
         ann = await network.join("ann")
@@ -205,7 +201,7 @@ async def test_a_person_who_waits_is_told_once_when_no_answer_comes(in_memory: N
             assert seen.get("wake") is None  # a notice wakes nobody
             why = await ann.call("explain_wake", agent="calc", message_id=notice["id"])
             assert (why["woken"], why["reason"]) == (False, "system")
-        # A notice is short whatever reason a turn gives; its record has all of it.
+        # A notice truncates a long reason; the record has all of it.
         more = await ann.say("calc", "and this?")
         turn, reason = f"calc-{more['id']}", "no " * 50_000
         await calc.call("begin_turn", start=start(turn, more))
@@ -215,7 +211,7 @@ async def test_a_person_who_waits_is_told_once_when_no_answer_comes(in_memory: N
 
 
 @pytest.mark.behaviour("R-2", "S-3")
-async def test_a_turn_begun_is_durable_with_the_ack_of_its_wake(in_memory: Networks) -> None:
+async def test_beginning_a_turn_makes_the_ack_of_its_wake_durable(in_memory: Networks) -> None:
     store = MoodyStore()
     desk = config(channels={"desk": {"members": "all"}})
     async with in_memory.start(desk, store=store) as network:
@@ -233,7 +229,7 @@ async def test_a_turn_begun_is_durable_with_the_ack_of_its_wake(in_memory: Netwo
         assert cursor() == sent["seq"]
         notice = await ann.call("post_to_channel", channel="desk", text="nobody in particular")
         assert (await calc.event())["seq"] == notice["seq"]
-        await calc.ack(notice["seq"])  # wakes nobody: it gathers with others
+        await calc.ack(notice["seq"])  # wakes no agent, so it is written later with others
         await calc.call("end_turn", end=finished(turn))
         assert cursor() == sent["seq"]
 
@@ -251,16 +247,16 @@ async def test_turns_are_listed_in_pages(in_memory: Networks) -> None:
             sent = await ann.say(name, str(n))
             begun.append(f"{name}-{sent['id']}")
             await agent.call("begin_turn", start=start(begun[-1], sent))
-        found = list[str]()
+        ids = list[str]()
         page: dict[str, Any] = {"more": True}
         while page["more"]:
-            before = {"before": found[-1]} if found else {}
+            before = {"before": ids[-1]} if ids else {}
             page = await ann.call("list_turns", limit=3, **before)
-            found += [turn["id"] for turn in page["turns"]]
-            if len(found) == 3:  # what begins meanwhile moves no page
+            ids += [turn["id"] for turn in page["turns"]]
+            if len(ids) == 3:  # a turn that begins meanwhile does not shift the pages
                 sent = await ann.say("calc", "one more")
                 await calc.call("begin_turn", start=start(f"calc-{sent['id']}", sent))
-        assert found == begun[::-1]
+        assert ids == begun[::-1]
         mine = await calc.call("list_turns", before=begun[4], limit=3)
         assert [turn["id"] for turn in mine["turns"]] == [begun[2], begun[1], begun[0]]
         assert not mine["more"]
@@ -268,7 +264,7 @@ async def test_turns_are_listed_in_pages(in_memory: Networks) -> None:
         assert await calc.call("list_turns", before=begun[0]) == {"turns": [], "more": False}
 
 
-async def test_wakes_that_a_step_takes_in_are_settled_with_its_turn(in_memory: Networks) -> None:
+async def test_wakes_steered_into_a_turn_are_settled_with_it(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         more = await ann.say("calc", "and 3+3?")
@@ -278,7 +274,7 @@ async def test_wakes_that_a_step_takes_in_are_settled_with_its_turn(in_memory: N
             await calc.call("record_step", turn=turn, step=steered)
         await calc.ack(more["seq"])
         await calc.sync()
-        calc = await again(network, calc)
+        calc = await restart_agent(network, calc)
         assert [p["started"] for p in calc.ready["pending"]] == [turn, turn]
         begun = await calc.call("begin_turn", start=start(turn, sent))
         assert begun["steps"][0]["steered"][0]["message"] == more["id"]
@@ -288,25 +284,25 @@ async def test_wakes_that_a_step_takes_in_are_settled_with_its_turn(in_memory: N
         await calc.call("record_step", turn=turn, step={**steered, "n": 2})
         await calc.ack(last["seq"])
         await calc.call("end_turn", end=finished(turn, "max_steps"))
-        calc = await again(network, calc)
+        calc = await restart_agent(network, calc)
         assert calc.ready.get("pending", []) == []
         await network.quiet()
-        said = [event["message"]["content"] for event in await ann.sync()]
-        assert said[0] == "4 and 6"
-        told = [notice["messages"] for notice in said[1:]]
-        assert told == [[last["id"]]], "what was said before a message does not answer it"
+        answer, *notices = [event["message"]["content"] for event in await ann.sync()]
+        assert answer == "4 and 6"
+        unanswered = [notice["messages"] for notice in notices]
+        assert unanswered == [[last["id"]]], "an answer does not cover later messages"
 
 
-# Processes that die in a turn --------------------------------------------------------------
+# Processes that die during a turn ----------------------------------------------------------
 
 
 @pytest.mark.behaviour("R-7")
-async def test_a_turn_in_which_three_processes_died_is_ended(in_memory: Networks) -> None:
+async def test_a_turn_is_ended_after_three_processes_died_in_it(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc, sent, turn = await ask_agent(network)
         for life in "abc":
             await calc.call("begin_turn", start=start(turn, sent), life=life)
-            calc = await again(network, calc)
+            calc = await restart_agent(network, calc)
         error = await calc.ask("begin_turn", start=start(turn, sent), life="d")
         assert error["code"] == "turn_over"
         notice = (await ann.event())["message"]
@@ -315,21 +311,21 @@ async def test_a_turn_in_which_three_processes_died_is_ended(in_memory: Networks
         record = Turn.model_validate(await ann.call("read_turn", id=turn))
         assert record.attempts == 3
         assert (ended(record).outcome, ended(record).by) == ("handler_error", "hub")
-        calc = await again(network, calc)
+        calc = await restart_agent(network, calc)
         assert calc.ready["pending"] == []
 
 
 @pytest.mark.behaviour("R-8")
-async def test_a_turn_left_or_with_words_said_outlives_many_processes(in_memory: Networks) -> None:
+async def test_a_turn_with_messages_or_left_survives_many_restarts(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         _ann, calc, sent, turn = await ask_agent(network)
         for n in range(5):
             await calc.call("begin_turn", start=start(turn, sent), life=f"spoke{n}")
             await calc.say("ann", f"part {n}", cause=turn)
-            calc = await again(network, calc)
+            calc = await restart_agent(network, calc)
         for n in range(5):
             await calc.call("begin_turn", start=start(turn, sent), life=f"left{n}")
             await calc.call("leave_turn", turn=turn, life=f"left{n}")
-        for _ in range(2):  # the same process, perhaps after a lost connection
+        for _ in range(2):  # the same process, as after a lost connection
             begun = await calc.call("begin_turn", start=start(turn, sent), life="last")
             assert begun["attempts"] == 11

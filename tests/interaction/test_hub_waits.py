@@ -1,4 +1,4 @@
-"""Who waits for whom: a circle is refused at once, and named."""
+"""Agents that wait for each other's answers; cycles of waits are refused."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ async def agents(network: Network, *names: str) -> list[Peer]:
 
 
 async def ask(peer: Peer, to: str, **more: Any) -> Frame:
-    """Ask somebody and wait; the frame that the hub answers with."""
+    """Send a question that awaits an answer; the hub's answer frame."""
     return await peer.ask("send_text_message", to=to, text="?", awaits=True, **more)
 
 
 @pytest.mark.behaviour("H-55")
-async def test_who_ask_each_other_in_a_circle_are_told(network: Network) -> None:
+async def test_a_question_that_closes_a_cycle_of_waits_is_refused(network: Network) -> None:
     a, b, c, d = await agents(network, "a", "b", "c", "d")
     for peer, to in ((a, "b"), (b, "c"), (d, "a"), (d, "b")):
         assert (await ask(peer, to))["op"] == "result"
@@ -31,18 +31,18 @@ async def test_who_ask_each_other_in_a_circle_are_told(network: Network) -> None
     assert "c -> a -> b -> c" in error["message"]
     assert (await ask(b, "a"))["details"]["cycle"] == ["b", "a", "b"]
     assert (await ask(c, "e"))["code"] == "unknown_participant"
-    assert (await c.say("a", "without waiting it may"))["id"]
+    assert (await c.say("a", "not a question"))["id"]
 
 
 @pytest.mark.behaviour("H-56")
-async def test_only_an_answer_or_giving_up_ends_a_wait(network: Network) -> None:
+async def test_only_an_answer_or_stop_waiting_ends_a_wait(network: Network) -> None:
     a, b, c = await agents(network, "a", "b", "c")
     asked = (await ask(a, "b"))["value"]["id"]
     await b.say("c", "hello")
     await c.say("a", "hello")
     await b.call("broadcast_text_message", text="@a hello")
     await b.call("stop_waiting", message=asked)
-    assert (await ask(b, "a"))["code"] == "wait_cycle", "it is a who waits"
+    assert (await ask(b, "a"))["code"] == "wait_cycle", "only the waiting agent can stop its wait"
     for _ in range(2):
         await a.call("stop_waiting", message=asked)
     answer = await ask(b, "a")
@@ -54,16 +54,16 @@ async def test_only_an_answer_or_giving_up_ends_a_wait(network: Network) -> None
     assert (await ask(b, "a"))["code"] == "wait_cycle"
     await b.call("report", request=sent["id"], status="result", text="1")
     answer = await ask(b, "a")
-    assert answer["op"] == "result", "a report is an answer too"
+    assert answer["op"] == "result", "a report is an answer"
     await b.call("stop_waiting", message=answer["value"]["id"])
     await a.sync()
     await a.call("delegate", to="b", task="count", deadline_s=0.02, awaits=True)
     await a.event()
-    assert (await ask(b, "a"))["op"] == "result", "and so is the failure of a request"
+    assert (await ask(b, "a"))["op"] == "result", "a failed request is an answer"
 
 
 @pytest.mark.behaviour("H-56")
-async def test_the_end_of_its_turn_ends_the_wait(network: Network) -> None:
+async def test_a_wait_ends_with_its_turn(network: Network) -> None:
     ann = await network.join("ann")
     a, b = await agents(network, "a", "b")
     for stopped in (False, True):
@@ -84,7 +84,7 @@ async def test_the_end_of_its_turn_ends_the_wait(network: Network) -> None:
 
 
 @pytest.mark.behaviour("H-56")
-async def test_who_goes_waits_for_nobody(network: Network) -> None:
+async def test_a_wait_ends_when_its_agent_disconnects(network: Network) -> None:
     a, b = await agents(network, "a", "b")
     await ask(a, "b")
     await a.close()
@@ -101,15 +101,15 @@ class Hush(Mod):
 
 
 @pytest.mark.behaviour("H-56")
-async def test_what_is_not_in_the_log_is_not_waited_for(
+async def test_a_question_that_is_not_logged_starts_no_wait(
     in_memory: Networks, moody: MoodyStore
 ) -> None:
     async with in_memory.start(store=moody, mods=[Hush(ModConfig())]) as network:
         a, b = await agents(network, "a", "b")
         moody.failing = 1
         assert (await ask(a, "b"))["code"] == "store_unavailable"
-        hushed = await a.ask("send_text_message", to="b", text="hush", awaits=True)
-        assert hushed["code"] == "rejected"
+        rejected = await a.ask("send_text_message", to="b", text="hush", awaits=True)
+        assert rejected["code"] == "rejected"
         assert (await ask(a, "b", cause="m99"))["code"] == "unknown_message"
         first = await ask(a, "b", cid="c")
         await b.say("a", "here")
@@ -119,7 +119,7 @@ async def test_what_is_not_in_the_log_is_not_waited_for(
         assert (await ask(b, "a"))["op"] == "result"
 
 
-async def test_only_an_agents_direct_message_to_one_is_waited_for(network: Network) -> None:
+async def test_only_an_agents_direct_message_to_one_agent_starts_a_wait(network: Network) -> None:
     ann = await network.join("ann")
     a, *_ = await agents(network, "a", "b", "c")
     error = await a.ask("send_text_message", to=["b", "c"], text="?", awaits=True)
@@ -127,4 +127,4 @@ async def test_only_an_agents_direct_message_to_one_is_waited_for(network: Netwo
     error = await a.ask("broadcast_text_message", text="@b ?", awaits=True)
     assert error["code"] == "bad_request"
     assert (await ask(ann, "a"))["op"] == "result"
-    assert (await ask(a, "ann"))["op"] == "result", "people wait for nobody"
+    assert (await ask(a, "ann"))["op"] == "result", "a question to a person starts no wait"

@@ -1,4 +1,4 @@
-"""Wakes, interactions and hops as they come out of a running hub."""
+"""Wakes, interactions and hops of a running hub."""
 
 from __future__ import annotations
 
@@ -30,13 +30,11 @@ async def crew(network: Network) -> tuple[Peer, Peer, Peer]:
 
 
 @pytest.mark.behaviour("W-3")
-async def test_a_person_who_goes_on_in_a_thread_wakes_the_agent_that_spoke_last(
-    network: Network,
-) -> None:
+async def test_a_person_who_replies_wakes_the_agent_that_spoke_last(network: Network) -> None:
     ann, calc, scribe = await crew(network)
     root = await scribe.call("post_to_channel", channel="general", text="I found something")
     await ann.call("reply", message_id=root["id"], text="what?")
-    assert await reasons(scribe) == ["last_speaker"], "it has written the message itself"
+    assert await reasons(scribe) == ["last_speaker"], "scribe wrote the first message"
     await calc.call("reply", message_id=root["id"], text="I think")
     await ann.call("reply", message_id=root["id"], text="go on")
     assert await reasons(calc, 3) == [None, None, "last_speaker"]
@@ -50,28 +48,28 @@ async def explain(peer: Peer, agent: str, message: str) -> Any:
 
 
 @pytest.mark.behaviour("W-13")
-async def test_every_decision_can_be_explained(in_memory: Networks) -> None:
+async def test_every_wake_decision_can_be_explained(in_memory: Networks) -> None:
     file = config(channels={"general": {}}, network={"budgets": {"hops": 1}})
     async with in_memory.start(file) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         calc, scribe = await network.join("calc", "agent"), await network.join("scribe", "agent")
-        found: dict[str, Any] = {}
+        explanations: dict[str, Any] = {}
 
-        async def keep(message: Any, agent: str = "calc") -> Any:
+        async def add(message: Any, agent: str = "calc") -> Any:
             answer = await explain(ann, agent, message["id"])
-            found[answer["reason"]] = answer
+            explanations[answer["reason"]] = answer
             return message
 
-        direct = await keep(await ann.say("calc", "x"))
-        await keep(await ann.call("post_to_channel", channel="general", text="@calc"))
-        root = await keep(await ann.call("post_to_channel", channel="general", text="x"))
-        await keep(await ann.call("broadcast_text_message", text="x"))
-        await keep(await calc.call("reply", message_id=root["id"], text="x"))
-        await keep(await ann.call("reply", message_id=root["id"], text="x"))
-        await keep(await scribe.call("broadcast_text_message", text="x"))
-        await keep(await bob.say("ann", "x"))
-        await keep(await scribe.say("calc", "x", cause=root["id"]))
-        assert found.keys() == {
+        direct = await add(await ann.say("calc", "x"))
+        await add(await ann.call("post_to_channel", channel="general", text="@calc"))
+        root = await add(await ann.call("post_to_channel", channel="general", text="x"))
+        await add(await ann.call("broadcast_text_message", text="x"))
+        await add(await calc.call("reply", message_id=root["id"], text="x"))
+        await add(await ann.call("reply", message_id=root["id"], text="x"))
+        await add(await scribe.call("broadcast_text_message", text="x"))
+        await add(await bob.say("ann", "x"))
+        await add(await scribe.say("calc", "x", cause=root["id"]))
+        assert explanations.keys() == {
             "direct",
             "mention",
             "not_mentioned",
@@ -82,13 +80,13 @@ async def test_every_decision_can_be_explained(in_memory: Networks) -> None:
             "not_received",
             "hop_limit",
         }
-        for reason, answer in found.items():
+        for reason, answer in explanations.items():
             assert answer["explanation"] == SENTENCES[Reason(reason)]
             woke = reason in ("direct", "mention", "broadcast", "last_speaker")
             assert answer["woken"] is woke
             assert ("wake" in answer) is woke
             assert answer.get("state") == ("pending" if woke else None)
-        assert found["direct"]["wake"]["turn"] == f"calc-{direct['id']}"
+        assert explanations["direct"]["wake"]["turn"] == f"calc-{direct['id']}"
         people = await ann.ask("explain_wake", agent="ann", message_id=direct["id"])
         assert people["code"] == "unknown_participant"
         others = await scribe.ask("explain_wake", agent="calc", message_id=direct["id"])
@@ -97,7 +95,7 @@ async def test_every_decision_can_be_explained(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("W-11")
-async def test_a_caused_message_inherits_the_interaction_one_hop_on(network: Network) -> None:
+async def test_a_caused_message_continues_the_interaction_one_hop_on(network: Network) -> None:
     ann, calc = await network.join("ann"), await network.join("calc", "agent")
     scribe = await network.join("scribe", "agent")
     opened = await ann.say("calc", "ask scribe")
@@ -114,14 +112,14 @@ async def test_a_caused_message_inherits_the_interaction_one_hop_on(network: Net
 
 
 async def bounce(first: Peer, second: Peer, names: tuple[str, str], message: Any) -> list[Any]:
-    """Two agents answer each other, each naming its cause, until one is refused."""
+    """Two agents answer each other, naming the cause, until the hub refuses one."""
     answers = []
-    speakers = [(first, names[1]), (second, names[0])]
+    senders = [(first, names[1]), (second, names[0])]
     while message["op"] == "result":
         answers.append(message["value"])
-        speaker, to = speakers[(len(answers) - 1) % 2]
+        sender, to = senders[(len(answers) - 1) % 2]
         cause = message["value"]["id"]
-        message = await speaker.ask("send_text_message", to=to, text="and you?", cause=cause)
+        message = await sender.ask("send_text_message", to=to, text="and you?", cause=cause)
     answers.append(message)
     return answers
 
@@ -140,20 +138,20 @@ async def test_two_agents_that_answer_each_other_stop_at_the_hop_limit(in_memory
         assert len(sent) == 1 + 8
         assert refused["code"] == "hop_limit"
         assert refused["details"] == {"interaction_id": "i1", "hops": 8}
-        heard = [e for e in await calc.sync() + await scribe.sync() if not is_notice(e)]
-        heard.sort(key=lambda event: event["seq"])
-        assert [event["message"]["hop"] for event in heard] == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
-        assert heard[-2].get("wake") is not None
-        assert heard[-1].get("wake") is None  # the last one arrives and wakes nobody
+        events = [e for e in await calc.sync() + await scribe.sync() if not is_notice(e)]
+        events.sort(key=lambda event: event["seq"])
+        assert [event["message"]["hop"] for event in events] == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
+        assert events[-2].get("wake") is not None
+        assert events[-1].get("wake") is None  # the last message arrives and wakes no agent
         last = await explain(ann, "scribe" if len(sent) % 2 == 0 else "calc", sent[-1]["id"])
         assert (last["woken"], last["reason"]) == (False, "hop_limit")
         opening = await scribe.ask("send_text_message", to="calc", text="talk")
         *sent, refused = await bounce(calc, scribe, ("calc", "scribe"), opening)
-        assert (len(sent), refused["details"]["hops"]) == (1 + 4, 4), "half, opened by an agent"
+        assert (len(sent), refused["details"]["hops"]) == (1 + 4, 4), "half if an agent starts"
 
 
 @pytest.mark.behaviour("W-11", "W-12")
-async def test_the_hop_limit_holds_over_a_restart(in_memory: Networks, tmp_path: Path) -> None:
+async def test_the_hop_limit_holds_across_a_restart(in_memory: Networks, tmp_path: Path) -> None:
     file, store = config(network={"budgets": {"hops": 2}}), f"sqlite:{tmp_path}/hub.db"
     async with in_memory.start(file, store=store) as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent")
@@ -165,18 +163,18 @@ async def test_the_hop_limit_holds_over_a_restart(in_memory: Networks, tmp_path:
         second = await scribe.say("calc", "2", cause=first["id"])
         error = await calc.ask("send_text_message", to="scribe", text="3", cause=second["id"])
         assert error["code"] == "hop_limit"
-        await calc.until(lambda: len(calc.events) >= 2)  # and people are told, a moment later
+        await calc.until(lambda: len(calc.events) >= 2)  # a notice to people may follow
         event = calc.events[1]
         assert (event["message"]["hop"], event.get("wake")) == (2, None)
         ann = await network.join("ann")
         again = await ann.say("calc", "3", cause=opened["id"])
         message = (await calc.sync())[-1]["message"]
-        opens = (f"i{again['seq']}", 0)
-        assert (message["interaction_id"], message["hop"]) == opens, "as a person always does"
+        fresh = (f"i{again['seq']}", 0)
+        assert (message["interaction_id"], message["hop"]) == fresh, "a person starts a new one"
 
 
 @pytest.mark.behaviour("P-28")
-async def test_a_cause_that_never_reached_the_speaker_is_refused(network: Network) -> None:
+async def test_a_cause_that_never_reached_the_sender_is_refused(network: Network) -> None:
     ann, calc = await network.join("ann"), await network.join("calc", "agent")
     bob, spy = await network.join("bob"), await network.join("spy", "agent")
     secret = await ann.say("bob", "between us")
@@ -200,7 +198,7 @@ STAMPED = (
 
 
 @pytest.mark.behaviour("P-27")
-async def test_what_the_hub_stamps_cannot_be_said_by_a_client(network: Network) -> None:
+async def test_a_client_cannot_set_fields_that_the_hub_stamps(network: Network) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     for forged in (*STAMPED, "id"):
         error = await ann.ask("send_text_message", to="bob", text="x", **{forged: "m1"})
@@ -209,7 +207,7 @@ async def test_what_the_hub_stamps_cannot_be_said_by_a_client(network: Network) 
     assert await bob.sync() == []
 
 
-async def absent(network: Network, name: str, peer: Peer) -> None:
+async def disconnect(network: Network, name: str, peer: Peer) -> None:
     await peer.close()
     await network.gone(name)
 
@@ -217,7 +215,7 @@ async def absent(network: Network, name: str, peer: Peer) -> None:
 @pytest.mark.behaviour("W-7")
 async def test_an_agent_that_was_down_is_woken_once_when_it_returns(network: Network) -> None:
     ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
-    await absent(network, "calc", calc)
+    await disconnect(network, "calc", calc)
     sent = [await ann.say("calc", text) for text in "ab"]
     back = await network.join("calc", "agent", turns=True)
     assert back.ready["pending"] == []
@@ -227,28 +225,26 @@ async def test_an_agent_that_was_down_is_woken_once_when_it_returns(network: Net
     await back.sync()
     network.hub.gateway.cursors.flush()
     await network.quiet()
-    await absent(network, "calc", back)
+    await disconnect(network, "calc", back)
     again = await network.join("calc", "agent", turns=True)
     assert await again.sync() == []
-    pending = again.ready["pending"]  # no turn has ended: the hub still remembers both
+    pending = again.ready["pending"]  # both, since no turn has ended
     assert [p["message"]["content"] for p in pending] == ["a", "b"]
     assert [p.get("started") for p in pending] == [None, None]
     turn = f"calc-{sent[0]['id']}"
     start = {"id": turn, "thread_id": "dm.ann.calc", "messages": [s["id"] for s in sent]}
     await again.call("begin_turn", start=start)
-    await absent(network, "calc", again)
+    await disconnect(network, "calc", again)
     third = await network.join("calc", "agent", turns=True)
     assert [p["started"] for p in third.ready["pending"]] == [turn, turn]
     await third.call("end_turn", end={"id": turn, "outcome": "cancelled"})
-    await absent(network, "calc", third)
+    await disconnect(network, "calc", third)
     last = await network.join("calc", "agent", turns=True)
     assert last.ready["pending"] == []
 
 
 @pytest.mark.behaviour("W-7")
-async def test_for_a_client_without_turns_an_acknowledgement_settles_a_wake(
-    network: Network,
-) -> None:
+async def test_an_ack_settles_the_wake_of_a_client_without_turns(network: Network) -> None:
     ann, calc = await network.join("ann"), await network.join("calc", "agent")
     sent = await ann.say("calc", "a")
     await calc.ack((await calc.event())["seq"])
@@ -261,12 +257,12 @@ async def test_for_a_client_without_turns_an_acknowledgement_settles_a_wake(
 
 
 @pytest.mark.behaviour("W-2")
-async def test_what_is_said_silently_arrives_and_wakes_nobody(network: Network) -> None:
+async def test_a_silent_message_is_delivered_and_wakes_no_agent(network: Network) -> None:
     ann, calc, scribe = await crew(network)
     sent = await ann.call("send_text_message", to="calc", text="for later", silent=True)
     assert (sent.get("queued", {}), await woken(calc)) == ({}, [None])
-    told = await ann.call("explain_wake", agent="calc", message_id=sent["id"])
-    assert (told["woken"], told["reason"]) == (False, Reason.SILENT)
+    why = await explain(ann, "calc", sent["id"])
+    assert (why["woken"], why["reason"]) == (False, Reason.SILENT)
     under = {"message_id": sent["id"], "text": "it is 4", "content": {"sum": 4}}
     await ann.call("reply", **under)
     event = await calc.event()

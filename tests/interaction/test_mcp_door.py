@@ -1,4 +1,4 @@
-"""A network as an MCP server: a host joins as a participant, hears, answers and looks around."""
+"""A network as an MCP server: a host joins as a participant and uses its tools and resources."""
 
 from __future__ import annotations
 
@@ -29,49 +29,51 @@ async def host(net: Harness, name: str = "claude") -> AsyncIterator[Any]:
             yield client
 
 
-async def waits(client: Any, **arguments: Any) -> dict[str, Any]:
+async def wait(client: Any, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool("wait_for_messages", arguments)
     assert not result.is_error, result.content[0].text
-    heard: dict[str, Any] = result.structured_content
-    return heard
+    answer: dict[str, Any] = result.structured_content
+    return answer
 
 
-async def does(client: Any, tool: str, **arguments: Any) -> Any:
+async def run_tool(client: Any, tool: str, **arguments: Any) -> Any:
     result = await client.call_tool(tool, arguments)
     text = result.content[0].text
     return json.loads(text) if text.startswith("{") else text
 
 
 @pytest.mark.behaviour("I-11")
-async def test_a_host_hears_answers_and_acknowledges(in_memory: Networks) -> None:
+async def test_a_host_receives_answers_and_acknowledges_messages(in_memory: Networks) -> None:
     async with harness(in_memory) as net:
         ann = await net.person()
         async with host(net) as client:
             assert "You are `claude`" in client.instructions
             await ann.say("claude", "what is new?")
-            heard = await waits(client)
-            (message,) = heard["messages"]
+            received = await wait(client)
+            (message,) = received["messages"]
             assert (message["sender"], message["content"], message["reply"]) == (
                 "ann",
                 "what is new?",
                 "required",
             )
-            assert (await waits(client))["messages"] == heard["messages"], "until it is dealt with"
-            sent = await does(client, "send_text_message", text="nothing")
+            assert (await wait(client))["messages"] == received["messages"], (
+                "repeated until acknowledged"
+            )
+            sent = await run_tool(client, "send_text_message", text="nothing")
             event = await ann.event()
             assert event["message"]["content"] == "nothing"
-            assert event["message"]["sender_id"] == "claude", "by its token, and no argument"
+            assert event["message"]["sender_id"] == "claude", "set by its token, not an argument"
             assert event["message"]["cause_id"] == message["id"], sent
-            nothing = await waits(client, cursor=heard["cursor"], timeout_s=0)
+            nothing = await wait(client, cursor=received["cursor"], timeout_s=0)
             assert (nothing["messages"], nothing["more"]) == ([], False)
         await net.network.gone("claude")
         await ann.say("claude", "are you there?")
-        async with host(net) as client:  # another life of the host
-            assert [m["content"] for m in (await waits(client))["messages"]] == ["are you there?"]
+        async with host(net) as client:  # a new connection of the host
+            assert [m["content"] for m in (await wait(client))["messages"]] == ["are you there?"]
 
 
 @pytest.mark.behaviour("I-11")
-async def test_answers_name_their_causes_in_the_threads_that_were_heard_of_last(
+async def test_answers_name_their_causes_in_the_most_recent_threads(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.interop.mcp.participant.MAX_THREADS", 2)
@@ -82,28 +84,28 @@ async def test_answers_name_their_causes_in_the_threads_that_were_heard_of_last(
             ids = {}
             for name in ("ann", "bea", "ann", "cid"):
                 await several[name].say("claude", "well?")
-                heard = await waits(client, **cursor)
-                cursor = {"cursor": heard["cursor"]}
-                ids[name] = heard["messages"][-1]["id"]
+                received = await wait(client, **cursor)
+                cursor = {"cursor": received["cursor"]}
+                ids[name] = received["messages"][-1]["id"]
             for name in ("ann", "cid"):
-                await does(client, "send_text_message", to=name, text="well")
+                await run_tool(client, "send_text_message", to=name, text="well")
                 event = await several[name].event()
                 assert event["message"]["cause_id"] == ids[name]
 
 
 @pytest.mark.behaviour("I-11")
-async def test_what_is_not_acknowledged_is_handed_to_the_next_life(in_memory: Networks) -> None:
+async def test_an_unacknowledged_message_is_delivered_again(in_memory: Networks) -> None:
     async with harness(in_memory) as net:
         ann = await net.person()
         async with host(net) as client:
             await ann.say("claude", "one")
-            first = await waits(client)
-            await does(client, "ack", cursor=first["cursor"])
+            first = await wait(client)
+            await run_tool(client, "ack", cursor=first["cursor"])
             await ann.say("claude", "two")
-            await waits(client)
+            await wait(client)
         await net.network.gone("claude")
         async with host(net) as client:
-            assert [m["content"] for m in (await waits(client))["messages"]] == ["two"]
+            assert [m["content"] for m in (await wait(client))["messages"]] == ["two"]
 
 
 @pytest.mark.behaviour("I-12")
@@ -130,65 +132,65 @@ async def test_operations_are_tools_with_hints_and_threads_are_resources(
                 assert "between us" not in text
             with pytest.raises(mcp.MCPError):
                 await client.read_resource("hubbub://threads/dm.ann.bob")
-            wrong = await does(client, "send_text_message", to="nobody", text="hello")
+            wrong = await run_tool(client, "send_text_message", to="nobody", text="hello")
             assert wrong["error"] == "unknown_participant"
-            wrong = await does(client, "send_text_mesage", to="ann", text="hello")
+            wrong = await run_tool(client, "send_text_mesage", to="ann", text="hello")
             assert wrong["valid_names"][0] == "send_text_message"
-            wrong = await does(client, "wait_for_messages", timeout_s=1e9)
+            wrong = await run_tool(client, "wait_for_messages", timeout_s=1e9)
             assert wrong["error"] == "invalid_arguments"
 
 
 @pytest.mark.behaviour("I-11")
-async def test_while_it_waits_a_host_sees_signs_of_life(
+async def test_a_waiting_host_receives_progress_notifications(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.interop.mcp.participant.PROGRESS_S", 0.01)
     async with harness(in_memory) as net:
         ann = await net.person()
         async with host(net) as client:
-            signs = list[float]()
+            reports = list[float]()
 
-            async def sign(progress: float, total: float | None, message: str | None) -> None:
-                signs.append(progress)
-                if len(signs) == 2:
+            async def report(progress: float, total: float | None, message: str | None) -> None:
+                reports.append(progress)
+                if len(reports) == 2:
                     await ann.say("claude", "at last")
 
-            result = await client.call_tool("wait_for_messages", {}, progress_callback=sign)
+            result = await client.call_tool("wait_for_messages", {}, progress_callback=report)
             assert result.structured_content["messages"][0]["content"] == "at last"
-            assert len(signs) >= 2
+            assert len(reports) >= 2
 
 
 @pytest.mark.behaviour("I-11")
-async def test_two_agents_of_hosts_talk_and_their_answers_have_causes(in_memory: Networks) -> None:
+async def test_two_hosts_talk_and_their_answers_name_their_causes(in_memory: Networks) -> None:
     async with harness(in_memory) as net:
         ann = await net.person()
         async with host(net) as claude, host(net, "codex") as codex:
             asked = await ann.say("claude", "ask codex")
-            await waits(claude)
-            await does(claude, "send_text_message", to="codex", text="what is 6 * 7?")
-            (question,) = (await waits(codex))["messages"]
+            await wait(claude)
+            await run_tool(claude, "send_text_message", to="codex", text="what is 6 * 7?")
+            (question,) = (await wait(codex))["messages"]
             assert (question["sender"], question["reply"]) == ("claude", "optional")
-            await does(codex, "send_text_message", text="42")
-            (_, answer) = (await waits(claude))["messages"]
+            await run_tool(codex, "send_text_message", text="42")
+            (_, answer) = (await wait(claude))["messages"]
             assert answer["content"] == "42"
-            await does(claude, "send_text_message", to="ann", text="42")
+            await run_tool(claude, "send_text_message", to="ann", text="42")
             assert await said_to(ann) == "42"
-            story = await net.network.join("operator", "service")
-            read = await story.call("read_message", id=question["id"])
-            assert read["cause_id"] == asked["id"]
+            operator = await net.network.join("operator", "service")
+            message = await operator.call("read_message", id=question["id"])
+            assert message["cause_id"] == asked["id"]
 
 
 @pytest.mark.behaviour("I-11")
-async def test_budgets_stops_and_sizes_hold_for_hosts(in_memory: Networks) -> None:
+async def test_budgets_stops_and_size_limits_apply_to_hosts(in_memory: Networks) -> None:
     async with harness(in_memory, config(network={"budgets": {"hops": 1}})) as net:
         ann, _ = await net.person(), await net.network.join("cursor", "agent")
         async with host(net) as client:
             await ann.say("claude", "ask cursor")
-            await waits(client)
-            sent = await does(client, "send_text_message", to="cursor", text="and you?")
+            await wait(client)
+            sent = await run_tool(client, "send_text_message", to="cursor", text="and you?")
             assert sent["not_woken"] == {"cursor": "hop_limit"}
-            large = await does(client, "send_text_message", to="ann", text="x" * 1_000_000)
+            large = await run_tool(client, "send_text_message", to="ann", text="x" * 1_000_000)
             assert large["error"] == "too_large"
             await ann.call("stop", scope="agent", target="claude")
-            refused = await does(client, "send_text_message", to="ann", text="I go on")
+            refused = await run_tool(client, "send_text_message", to="ann", text="I go on")
             assert refused["error"] == "stopped"

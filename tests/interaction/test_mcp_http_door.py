@@ -1,4 +1,4 @@
-"""The door for MCP hosts on the hub's port, with strangers before it."""
+"""The door for MCP hosts on the hub's port, under bad tokens and many connections."""
 
 from __future__ import annotations
 
@@ -17,42 +17,42 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("I-14")]
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-TAKES = {"accept": "application/json, text/event-stream"}
+HEADERS = {"accept": "application/json, text/event-stream"}
 
 
 @asynccontextmanager
 async def door(**limits: int) -> AsyncIterator[str]:
-    """The address of `claude`, who is known by the token `right`."""
+    """The address of `claude`, whose token is `right`."""
     async with Network(auth="tokens", mcp=True, limits=limits) as net:
         net.hub.gateway.admission.add_token("claude", "right")
         yield (await net.serve(page=False)).replace("ws:", "http:") + "/mcp/claude"
 
 
-async def test_wrong_tokens_wait_and_hold_up_nobody_who_has_the_right_one() -> None:
+async def test_wrong_tokens_wait_without_delaying_the_right_one() -> None:
     async with door() as url, httpx2.AsyncClient(timeout=60) as http:
 
-        async def asked(token: str) -> int:
-            headers = {**TAKES, "Authorization": f"Bearer {token}"}
+        async def status(token: str) -> int:
+            headers = {**HEADERS, "Authorization": f"Bearer {token}"}
             return (await http.post(url, json=LIST, headers=headers)).status_code
 
-        right = await asked("right")
+        right = await status("right")
         assert right != 401
-        wrong = [asyncio.create_task(asked(f"wrong{n}")) for n in range(AT_ONCE + 20)]
+        wrong = [asyncio.create_task(status(f"wrong{n}")) for n in range(AT_ONCE + 20)]
         done, _ = await asyncio.wait(wrong, return_when=asyncio.FIRST_COMPLETED)
         assert {each.result() for each in done} == {401}
-        assert await asked("right") == right
-        assert not all(each.done() for each in wrong), "those beyond a few wait for their answer"
+        assert await status("right") == right
+        assert not all(each.done() for each in wrong), "all but a few are delayed"
         for each in wrong:
             each.cancel()
         await asyncio.wait(wrong)
 
 
-async def test_connections_to_a_door_count_as_all_others() -> None:
+async def test_connections_to_a_door_count_towards_the_limit() -> None:
     async with door(strangers=3) as url:
         host, port = url.removeprefix("http://").partition("/")[0].split(":")
         streams = [await asyncio.open_connection(host, port) for _ in range(4)]
         for _, writer in streams:
-            writer.write(b"GET /mcp/claude HTTP/1.1\r\n")  # and no more
+            writer.write(b"GET /mcp/claude HTTP/1.1\r\n")  # incomplete
         closed = [asyncio.create_task(reader.read()) for reader, _ in streams]
         done, _ = await asyncio.wait(closed, return_when=asyncio.FIRST_COMPLETED)
         assert len(done) == 1
