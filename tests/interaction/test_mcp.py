@@ -1,4 +1,4 @@
-"""MCP servers of an agent, real ones: their tools, their odd ones, their deaths, their return."""
+"""An agent's MCP servers, as real processes: their tools, failures, restarts and end."""
 
 from __future__ import annotations
 
@@ -35,39 +35,36 @@ ALL = {"add", "paint", "fail", "die", "hang", "many", "picture", "linked", "noth
 
 
 class Gate:
-    """Pauses that end when a test says so."""
+    """Pauses that end when the test opens the gate."""
 
     def __init__(self) -> None:
-        self.asked: list[float] = []
-        self.waiting = asyncio.Event()
+        self.pauses = asyncio.Queue[float]()
         self.open = asyncio.Semaphore(0)
 
     async def __call__(self, seconds: float) -> None:
-        self.asked.append(seconds)
-        self.waiting.set()
+        self.pauses.put_nowait(seconds)
         await self.open.acquire()
 
-    async def reached(self) -> None:
-        """Somebody waits."""
+    async def reached(self) -> float:
+        """Wait for the next pause, which follows each failed or ended connection; its seconds."""
         async with soon():
-            await self.waiting.wait()
-        self.waiting.clear()
+            return await self.pauses.get()
 
 
-def program(*arguments: str, timeout: float = 30, **more: object) -> McpServerConfig:
+def program_server(*arguments: str, timeout: float = 30, **more: object) -> McpServerConfig:
     """The test server as a child process."""
     command = [sys.executable, str(Path(mcp_server.__file__)), *arguments]
     return McpServerConfig.model_validate({"command": command, "timeout": timeout, **more})
 
 
-def raw(*tools: JsonValue, **script: JsonValue) -> McpServerConfig:
-    """A server with these tools, however odd."""
-    said = json.dumps({"tools": list(tools), **script})
-    command = [sys.executable, str(Path(raw_mcp_server.__file__)), said]
+def raw_server(*tools: JsonValue, **script: JsonValue) -> McpServerConfig:
+    """A server that lists these tools, valid or not."""
+    listing = json.dumps({"tools": list(tools), **script})
+    command = [sys.executable, str(Path(raw_mcp_server.__file__)), listing]
     return McpServerConfig(command=command, timeout=30)
 
 
-def offered(name: JsonValue, schema: JsonValue = OBJECT, **more: JsonValue) -> JsonValue:
+def spec(name: JsonValue, schema: JsonValue = OBJECT, **more: JsonValue) -> JsonValue:
     return {"name": name, "inputSchema": schema, **more}
 
 
@@ -75,14 +72,14 @@ def offered(name: JsonValue, schema: JsonValue = OBJECT, **more: JsonValue) -> J
 async def started(
     folder: Path, gate: Gate | None = None, doubt_s: float = 30, **servers: Any
 ) -> AsyncIterator[McpServers]:
-    made = McpServers(servers, folder, pause=gate or Gate(), doubt_s=doubt_s)
-    async with asyncio.timeout(60), made:
-        yield made
+    running = McpServers(servers, folder, pause=gate or Gate(), doubt_s=doubt_s)
+    async with asyncio.timeout(60), running:
+        yield running
 
 
 @asynccontextmanager
-async def website(port: int = 0) -> AsyncIterator[McpServerConfig]:
-    """The test server over HTTP, at a port of this machine."""
+async def http_server(port: int = 0) -> AsyncIterator[McpServerConfig]:
+    """The test server over HTTP, on a local port."""
     with closing(socket.create_server(("127.0.0.1", port))) as listener:
         app = mcp_server.made().streamable_http_app()
         config = uvicorn.Config(app, log_level="critical", ws="none", timeout_graceful_shutdown=1)
@@ -103,22 +100,17 @@ def tool_of(servers: McpServers, name: str) -> Tool:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """What another process does has no event here."""
+    """Poll a condition that depends on another process, which sends no event."""
     async with soon():
         while not condition():  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.01)
 
 
-async def back(servers: McpServers, name: str) -> None:
+async def until_available(servers: McpServers, name: str) -> None:
     await until(lambda: name in names(servers))
 
 
-async def gone(servers: McpServers, name: str) -> str:
-    await until(lambda: name in servers.absences())
-    return servers.absences()[name]
-
-
-def runs(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -130,12 +122,16 @@ def pid_in(folder: Path) -> int:
     return int((folder / "pid.txt").read_text().split()[0])
 
 
+async def until_pid(folder: Path) -> None:
+    """Wait until the server has written its process id."""
+    file = folder / "pid.txt"
+    await until(lambda: file.exists() and bool(file.read_text()))
+
+
 class TestTools:
     @pytest.mark.behaviour("K-12")
-    async def test_a_programs_tools_have_its_prefix_its_hints_and_their_results_are_text(
-        self, tmp_path: Path
-    ) -> None:
-        async with started(tmp_path, shop=program()) as servers:
+    async def test_tools_of_a_program_get_a_prefix_hints_and_text(self, tmp_path: Path) -> None:
+        async with started(tmp_path, shop=program_server()) as servers:
             assert names(servers) == {f"shop_{name}" for name in ALL}
             assert servers.absences() == {}
             add = tool_of(servers, "shop_add")
@@ -147,7 +143,7 @@ class TestTools:
             kinds = {t.name: (t.permission, t.idempotent) for t in servers.tools()}
             assert kinds["shop_add"] == ("read", True)
             assert kinds["shop_paint"] == ("write", True)
-            assert kinds["shop_many"] == ("write", False), "without a hint it may do anything"
+            assert kinds["shop_many"] == ("write", False), "without hints, a tool counts as a write"
             box = Toolbox([], ToolPolicy(mode="read_only"), source=servers)
             assert box.names == ("shop_add", "finish")
             results: list[tuple[str, dict[str, JsonValue], str]] = [
@@ -157,159 +153,149 @@ class TestTools:
                 ("linked", {}, "[resource a: file:///a]\nthe text"),
                 ("nothing", {}, '{"result": null}'),
             ]
-            for name, arguments, said in results:
-                assert await tool_of(servers, f"shop_{name}").run(arguments, SITE) == said, name
+            for name, arguments, expected in results:
+                assert await tool_of(servers, f"shop_{name}").run(arguments, SITE) == expected, name
 
-            # Calls go through the toolbox like all others.
+            # Calls go through the toolbox like those of any other tool.
             box = Toolbox([], ToolPolicy(budget=10), source=servers)
             wrong = await failed(box, "shop_paint", colour="gren")
             assert "did you mean green?" in str(wrong["message"])
             assert await text(box, "shop_add", a="1") == "3"
             assert "characters)" in await text(box, "shop_many", n=50)
-            told = await failed(box, "shop_fail")
-            assert (told["error"], told["retry"]) == ("tool_failed", False)
+            error = await failed(box, "shop_fail")
+            assert (error["error"], error["retry"]) == ("tool_failed", False)
 
-    async def test_the_operator_chooses_among_them_and_own_tools_go_first(
+    async def test_the_config_selects_tools_and_the_agents_own_take_precedence(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SECRET", "s3cret")
-        shop = program("--pid", "pid.txt", env={"SAID": "yes"}, tools=["add", "missing"])
+        shop = program_server("--pid", "pid.txt", env={"SAID": "yes"}, tools=["add", "missing"])
         async with started(tmp_path, shop=shop) as servers:
             assert names(servers) == {"shop_add"}
             box = Toolbox([tool_of(servers, "shop_add")], source=servers)
             assert box.names == ("shop_add", "finish")
-        said = (tmp_path / "pid.txt").read_text().splitlines()[1]
-        assert said == "None yes", "its environment is its own, and none of the agent's"
+        environment = (tmp_path / "pid.txt").read_text().splitlines()[1]
+        assert environment == "None yes", "it inherits nothing from the agent's environment"
 
 
 class TestFailures:
     @pytest.mark.behaviour("K-13")
-    async def test_those_that_do_not_start_leave_the_others_alone(self, tmp_path: Path) -> None:
+    async def test_servers_that_fail_to_start_do_not_affect_others(self, tmp_path: Path) -> None:
         gate = Gate()
         bad = {
             "missing": (McpServerConfig(command=["/no/such/program"]), "FileNotFoundError"),
             "no_server": (McpServerConfig(command=[sys.executable, "-c", "print('hello')"]), ""),
             "no_website": (McpServerConfig(url="http://127.0.0.1:9/mcp"), "ConnectError"),
-            "mute": (program("--mute", timeout=1), "it did not answer in time"),
+            "mute": (program_server("--mute", timeout=1), "it did not answer in time"),
         }
         configs: dict[str, Any] = {name: config for name, (config, _) in bad.items()}
-        async with started(tmp_path, gate, shop=program(), **configs) as servers:
+        async with started(tmp_path, gate, shop=program_server(), **configs) as servers:
             assert names(servers) == {f"shop_{name}" for name in ALL}
             for name, (_, why) in bad.items():
                 assert why in servers.absences()[name], name
-            await until(lambda: gate.asked == [1.0] * len(bad))
+            assert [await gate.reached() for _ in bad] == [1.0] * len(bad)
 
     @pytest.mark.behaviour("K-13")
-    async def test_one_that_dies_answers_the_call_in_flight_and_comes_back(
-        self, tmp_path: Path
-    ) -> None:
+    async def test_a_server_that_dies_fails_its_call_and_restarts(self, tmp_path: Path) -> None:
         gate = Gate()
-        async with started(tmp_path, gate, shop=program()) as servers:
+        async with started(tmp_path, gate, shop=program_server()) as servers:
             turn = Toolbox([], source=servers).for_turn()
             assert turn.notes() == ()
-            told = await failed(turn, "shop_die")
-            assert told["error"] == "tool_absent"
-            assert "ended during the call" in str(told["message"])
-            assert await gone(servers, "shop") == "it has ended"
+            error = await failed(turn, "shop_die")
+            assert error["error"] == "tool_absent"
+            assert "ended during the call" in str(error["message"])
+            await gate.reached()
+            assert servers.absences() == {"shop": "it has ended"}
             assert turn.notes() == ("the tools of shop are absent: it has ended",)
             assert turn.notes() == ()
             assert [spec.name for spec in turn.described(())] == ["finish"]
-            later = await failed(turn, "shop_add", a=1)
-            assert later["error"] == "tool_absent"
+            error = await failed(turn, "shop_add", a=1)
+            assert error["error"] == "tool_absent"
             assert turn.for_turn().names == ("finish",)
-            await gate.reached()
             gate.open.release()
-            await back(servers, "shop_add")
+            await until_available(servers, "shop_add")
             assert await text(turn.for_turn(), "shop_add", a=1) == "3"
 
     @pytest.mark.behaviour("K-13")
-    async def test_one_that_hangs_is_started_anew(self, tmp_path: Path) -> None:
+    async def test_a_server_that_hangs_is_restarted(self, tmp_path: Path) -> None:
         gate = Gate()
         quick = ToolPolicy(overrides={"shop_hang": ToolOverrides(timeout=0.1)})
-        shop = program("--pid", "pid.txt")
+        shop = program_server("--pid", "pid.txt")
         async with started(tmp_path, gate, doubt_s=0.1, shop=shop) as servers:
             first = pid_in(tmp_path)
-            told = await failed(Toolbox([], quick, source=servers), "shop_hang")
-            assert told["error"] == "timeout"
-            assert await gone(servers, "shop")
+            error = await failed(Toolbox([], quick, source=servers), "shop_hang")
+            assert error["error"] == "timeout"
             await gate.reached()
-            assert not runs(first)
+            assert "shop" in servers.absences()
+            assert not is_running(first)
             gate.open.release()
-            await back(servers, "shop_add")
+            await until_available(servers, "shop_add")
             assert await tool_of(servers, "shop_add").run({"a": 1}, SITE) == "3"
 
     @pytest.mark.behaviour("K-12", "K-13")
-    async def test_a_website_survives_a_call_that_is_given_up_and_may_go_away_and_return(
+    async def test_an_http_server_survives_cancellation_and_can_return(
         self, tmp_path: Path
     ) -> None:
         gate = Gate()
-        async with website() as web:
+        async with http_server() as web:
             servers = McpServers({"web": web}, tmp_path, pause=gate)
             await servers.__aenter__()
             assert names(servers) == {f"web_{name}" for name in ALL}
             add = tool_of(servers, "web_add")
-            given_up = asyncio.create_task(add.run({"a": 1}, SITE))
+            cancelled = asyncio.create_task(add.run({"a": 1}, SITE))
             await asyncio.sleep(0)
-            given_up.cancel()
+            cancelled.cancel()
             with pytest.raises(asyncio.CancelledError):
-                await given_up
+                await cancelled
             assert await add.run({"a": 1}, SITE) == "3"
             assert servers.absences() == {}
         try:
             with pytest.raises(ToolFailed):
                 await add.run({"a": 1}, SITE)
-            assert await gone(servers, "web")
-            async with website(int(str(web.url).rsplit(":", 1)[1].partition("/")[0])):
-                await gate.reached()
+            await gate.reached()
+            assert "web" in servers.absences()
+            async with http_server(int(str(web.url).rsplit(":", 1)[1].partition("/")[0])):
                 gate.open.release()
-                await back(servers, "web_add")
+                await until_available(servers, "web_add")
                 assert await tool_of(servers, "web_add").run({"a": 1}, SITE) == "3"
         finally:
             await servers.__aexit__(None, None, None)
 
-    async def test_pauses_grow_while_it_stays_away(self, tmp_path: Path) -> None:
+    async def test_pauses_between_restarts_grow(self, tmp_path: Path) -> None:
         gate = Gate()
         missing = McpServerConfig(command=["/no/such/program"])
         async with started(tmp_path, gate, bad=missing):
-            for _ in range(8):
-                await gate.reached()
+            for seconds in (1, 2, 4, 8, 16, 32, 60, 60):
+                assert await gate.reached() == seconds
                 gate.open.release()
-            assert gate.asked[:8] == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
 class TestEnding:
     @pytest.mark.behaviour("K-14")
-    async def test_nothing_is_left_when_the_agent_ends_though_a_call_hangs(
-        self, tmp_path: Path
-    ) -> None:
-        async with started(tmp_path, shop=program("--pid", "pid.txt")) as servers:
+    async def test_no_process_is_left_after_the_agent_ends_in_a_call(self, tmp_path: Path) -> None:
+        async with started(tmp_path, shop=program_server("--pid", "pid.txt")) as servers:
             pid = pid_in(tmp_path)
-            assert runs(pid)
+            assert is_running(pid)
             hanging = asyncio.create_task(call(Toolbox([], source=servers), "shop_hang"))
             await asyncio.sleep(0)
-        assert not runs(pid)
+        assert not is_running(pid)
         async with soon():
             assert (await hanging).error == "tool_absent"
 
     @pytest.mark.behaviour("K-14")
-    async def test_nor_when_it_ends_while_a_server_is_still_starting(self, tmp_path: Path) -> None:
-        mute = program("--mute", "--pid", "pid.txt")
-        task = asyncio.create_task(started(tmp_path, mute=mute).__aenter__())
-        await until(lambda: (tmp_path / "pid.txt").exists() and bool(_read(tmp_path)))
+    @pytest.mark.parametrize("state", ["starting", "ending"])
+    async def test_no_process_is_left_when_an_agent_ends_as_a_server_starts_or_ends(
+        self, tmp_path: Path, state: str
+    ) -> None:
+        server = program_server("--mute", "--pid", "pid.txt")
+        if state == "ending":
+            server = McpServerConfig(command=[sys.executable, "-c", SLOW_TO_END])
+        task = asyncio.create_task(started(tmp_path, server=server).__aenter__())
+        await until_pid(tmp_path)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not runs(pid_in(tmp_path))
-
-    @pytest.mark.behaviour("K-14")
-    async def test_nor_when_it_ends_while_a_server_is_being_ended(self, tmp_path: Path) -> None:
-        slow = McpServerConfig(command=[sys.executable, "-c", SLOW_TO_END])
-        task = asyncio.create_task(started(tmp_path, slow=slow).__aenter__())
-        await until(lambda: (tmp_path / "pid.txt").exists() and bool(_read(tmp_path)))
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert not runs(pid_in(tmp_path))
+        assert not is_running(pid_in(tmp_path))
 
 
 SLOW_TO_END = """
@@ -321,26 +307,22 @@ with open("pid.txt", "w") as file:
     file.write(str(os.getpid()))
 signal.pause()
 """
-"""Breaks off, hears that it should end, says so in a file, and has to be killed."""
+"""Closes its output, writes its id once its input ends, and has to be killed."""
 
 
-def _read(folder: Path) -> str:
-    return (folder / "pid.txt").read_text()
-
-
-# Odd tools and odd answers ------------------------------------------------------------------------
+# Invalid tools and answers ------------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def heard(
+async def with_skipped(
     folder: Path, **servers: Any
 ) -> AsyncIterator[tuple[McpServers, dict[tuple[str, str], str]]]:
-    """Servers, and why tools of theirs were left out, by server and tool."""
+    """Servers, and the reasons for skipped tools by server and tool."""
     with capture_logs() as records:
-        async with started(folder, **servers) as made:
-            made.tools()
-            left_out = [r for r in records if r["event"] == "MCP tool skipped"]
-            yield made, {(r["server"], r["tool"]): r["reason"] for r in left_out}
+        async with started(folder, **servers) as running:
+            running.tools()
+            skipped = [r for r in records if r["event"] == "MCP tool skipped"]
+            yield running, {(r["server"], r["tool"]): r["reason"] for r in skipped}
 
 
 def nested(levels: int) -> JsonValue:
@@ -350,83 +332,76 @@ def nested(levels: int) -> JsonValue:
     return schema
 
 
-STRIN: JsonValue = {"type": "object", "properties": {"a": {"type": "strin"}}}
+MISSPELT: JsonValue = {"type": "object", "properties": {"a": {"type": "strin"}}}
 UNUSABLE: list[tuple[JsonValue, str, str]] = [
-    (offered("text", {"type": "string"}), "text", "inputSchema.type"),
-    (offered("empty", {}), "empty", "inputSchema.type"),
-    (offered("list", {"type": "object", "properties": [1]}), "list", "properties"),
-    (offered("deep", nested(60)), "deep", "nested too deep"),
-    (offered("needs", {"type": "object", "required": "a"}), "needs", "required"),
-    (offered(5), "5", "name"),
-    (offered("noted", OBJECT, annotations=[]), "noted", "annotations"),
+    (spec("text", {"type": "string"}), "text", "inputSchema.type"),
+    (spec("empty", {}), "empty", "inputSchema.type"),
+    (spec("list", {"type": "object", "properties": [1]}), "list", "properties"),
+    (spec("deep", nested(60)), "deep", "nested too deep"),
+    (spec("needs", {"type": "object", "required": "a"}), "needs", "required"),
+    (spec(5), "5", "name"),
+    (spec("noted", OBJECT, annotations=[]), "noted", "annotations"),
     ({"description": "x"}, "?", "name"),
-    (offered("strin", STRIN), "shop_strin", "not a JSON Schema"),
+    (spec("strin", MISSPELT), "shop_strin", "not a JSON Schema"),
 ]
 
 
 @pytest.mark.behaviour("K-12")
-class TestOddTools:
-    async def test_unusable_ones_are_left_out_with_a_reason_and_the_others_are_there(
-        self, tmp_path: Path
-    ) -> None:
-        shop = raw(offered("ok"), *(tool for tool, _, _ in UNUSABLE), offered("too"))
-        none = raw(offered("ok"), "bad")
-        async with heard(tmp_path, shop=shop, other=none) as (servers, reasons):
+class TestInvalidTools:
+    async def test_unusable_tools_are_skipped_with_a_reason(self, tmp_path: Path) -> None:
+        shop = raw_server(spec("ok"), *(tool for tool, _, _ in UNUSABLE), spec("too"))
+        none = raw_server(spec("ok"), "bad")
+        async with with_skipped(tmp_path, shop=shop, other=none) as (servers, reasons):
             assert servers.absences() == {}
             assert names(servers) == {"shop_ok", "shop_too", "other_ok"}
             assert await tool_of(servers, "shop_ok").run({}, SITE) == "ok"
-            for _, name, said in UNUSABLE:
-                assert said in reasons["shop", name], name
+            for _, name, reason in UNUSABLE:
+                assert reason in reasons["shop", name], name
                 assert "\n" not in reasons["shop", name], name
             assert "dictionary" in reasons["other", "?"]
             assert len(reasons) == len(UNUSABLE) + 1
 
-    async def test_a_listing_that_is_none_makes_the_server_absent_for_a_short_reason(
-        self, tmp_path: Path
-    ) -> None:
+    async def test_an_invalid_list_of_tools_makes_the_server_absent(self, tmp_path: Path) -> None:
         command = [sys.executable, str(Path(raw_mcp_server.__file__)), '{"tools": {"a": 1}}']
-        said = McpServerConfig(command=command, timeout=30)
-        async with started(tmp_path, Gate(), shop=said) as servers:
-            why = servers.absences()["shop"]
-            assert "tools" in why
-            assert "\n" not in why
-            assert len(why) < 400
+        shop = McpServerConfig(command=command, timeout=30)
+        async with started(tmp_path, Gate(), shop=shop) as servers:
+            reason = servers.absences()["shop"]
+            assert "tools" in reason
+            assert "\n" not in reason
+            assert len(reason) < 400
 
-    async def test_names_that_become_the_same_are_told_apart_whatever_their_order(
-        self, tmp_path: Path
-    ) -> None:
-        both: dict[str, Any] = {"one": raw(offered("a b"), offered("a_b"), offered("a.b"))}
-        both["two"] = raw(offered("a.b"), offered("a_b"), offered("a b"))
-        async with heard(tmp_path, **both) as (servers, _):
-            made = names(servers)
-            assert len(made) == 6
-            said = {name: await tool_of(servers, name).run({}, SITE) for name in made}
-        assert said["one_a_b"] == "a_b"
-        one = {name[4:]: text for name, text in said.items() if name.startswith("one_")}
+    async def test_names_that_collide_stay_distinct_in_any_order(self, tmp_path: Path) -> None:
+        both: dict[str, Any] = {"one": raw_server(spec("a b"), spec("a_b"), spec("a.b"))}
+        both["two"] = raw_server(spec("a.b"), spec("a_b"), spec("a b"))
+        async with with_skipped(tmp_path, **both) as (servers, _):
+            results = {name: await tool_of(servers, name).run({}, SITE) for name in names(servers)}
+        assert len(results) == 6
+        assert results["one_a_b"] == "a_b"
+        one = {name[4:]: text for name, text in results.items() if name.startswith("one_")}
         assert set(one.values()) == {"a b", "a_b", "a.b"}
-        assert one == {name[4:]: text for name, text in said.items() if name.startswith("two_")}
+        assert one == {name[4:]: text for name, text in results.items() if name.startswith("two_")}
 
-    async def test_of_two_with_one_name_it_is_said_which_goes_first(self, tmp_path: Path) -> None:
+    async def test_the_second_of_two_tools_with_one_name_is_skipped(self, tmp_path: Path) -> None:
         shops: dict[str, Any] = {
-            "shop": raw(offered("a"), offered("a")), "a": raw(offered("b_c")),
-            "a_b": raw(offered("c")),
+            "shop": raw_server(spec("a"), spec("a")), "a": raw_server(spec("b_c")),
+            "a_b": raw_server(spec("c")),
         }  # fmt: skip
-        async with heard(tmp_path, **shops) as (servers, reasons):
+        async with with_skipped(tmp_path, **shops) as (servers, reasons):
             assert names(servers) == {"shop_a", "a_b_c"}
             assert "two tools" in reasons["shop", "shop_a"]
             assert await tool_of(servers, "a_b_c").run({}, SITE) == "b_c"
             assert ("a_b", "a_b_c") in reasons
 
-    async def test_the_servers_own_words_are_told(self, tmp_path: Path) -> None:
+    async def test_error_messages_of_a_server_reach_the_model(self, tmp_path: Path) -> None:
         till = "the till is broken"
         shops: dict[str, Any] = {
-            f"shop{-code}": raw(offered("buy"), error={"code": code, "message": till})
+            f"shop{-code}": raw_server(spec("buy"), error={"code": code, "message": till})
             for code in (-32000, -32603)
         }
-        async with started(tmp_path, fine=raw(offered("buy")), **shops) as servers:
+        async with started(tmp_path, fine=raw_server(spec("buy")), **shops) as servers:
             box = Toolbox([], source=servers)
             for name in (*shops, *shops):
-                told = await failed(box, f"{name}_buy")
-                assert (told["error"], told["message"]) == ("tool_failed", till)
+                error = await failed(box, f"{name}_buy")
+                assert (error["error"], error["message"]) == ("tool_failed", till)
             assert await text(box, "fine_buy") == "buy"
             assert servers.absences() == {}

@@ -1,4 +1,4 @@
-"""Modes of models: asking after each call, beginning with a tool, giving work to helpers."""
+"""Modes of an agent: asking after each call, a fixed first tool, and helpers (`fork`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def shop() -> trade.Shop:
     return trade.fresh_shop()
 
 
-def buying(
+def trading(
     networks: Networks,
     *answers: AnyAnswer,
     dialect: str | None = None,
@@ -40,7 +40,7 @@ def buying(
 ) -> AbstractAsyncContextManager[Scene]:
     """An agent with the tools of the shop."""
     config.setdefault("tools", [*trade.TOOLS, "send_text_message"])
-    if config.get("mode") == "interactive":  # by default it has no words for its question
+    if config.get("mode") == "interactive":  # by default the model words no question
         when: JsonValue = {"system": "the one who wrote to you is asked"}
         rule = {"when": when, "answer": (worded or TALK).model_dump()}
         script = Script.model_validate({"rules": [rule], "answers": [*answers]})
@@ -52,11 +52,11 @@ def buying(
 @pytest.mark.behaviour("O-9")
 class TestInteractive:
     @DIALECTS
-    async def test_after_each_call_the_person_is_asked_and_the_answer_goes_on(
+    async def test_the_person_is_asked_after_each_call_and_can_continue(
         self, in_memory: Networks, shop: trade.Shop, dialect: str
     ) -> None:
         answers = [says(LAMP), says(CLOCK), says(send("direct_ann", "64.5")), says(finish())]
-        async with buying(in_memory, *answers, mode="interactive", dialect=dialect) as s:
+        async with trading(in_memory, *answers, mode="interactive", dialect=dialect) as s:
             first = await s.turn("both, please")
             assert await s.heard() == (
                 '`price_of` with `{"article": "lamp"}` gives: 24.5\n'
@@ -70,15 +70,15 @@ class TestInteractive:
             assert [step.n for step in last.steps] == [5, 6]
             assert ending(last) == ("finished", "done")
             assert shop.asked == ["lamp", "clock"]
-            shown = str(s.model.requests[-2].raw["messages"])
-            assert "24.5" in shown
-            assert "40.0" in shown
-            assert "Shall I go on" not in shown.partition("</conversation>")[2]
+            messages = str(s.model.requests[-2].raw["messages"])
+            assert "24.5" in messages
+            assert "40.0" in messages
+            assert "Shall I go on" not in messages.partition("</conversation>")[2]
 
-    async def test_the_model_words_the_question_where_it_can(self, in_memory: Networks) -> None:
-        asked = call("ask_human", question="24.5 for it. Buy?", options=["buy it", "stop"])
+    async def test_the_model_can_word_the_question(self, in_memory: Networks) -> None:
+        question = call("ask_human", question="24.5 for it. Buy?", options=["buy it", "stop"])
         answers = [says(LAMP), says(finish(), send("direct_ann", "bought"))]
-        async with buying(in_memory, *answers, mode="interactive", worded=says(asked)) as s:
+        async with trading(in_memory, *answers, mode="interactive", worded=says(question)) as s:
             turn = await s.turn("the lamp")
             assert await s.heard() == "24.5 for it. Buy?\n1. buy it\n2. stop"
             assert ending(turn) == ("finished", "waits for an answer: 24.5 for it. Buy?")
@@ -88,25 +88,21 @@ class TestInteractive:
             await s.turn("1")
             assert await s.heard() == "bought"
 
-    async def test_speaking_and_finishing_ask_nobody_and_leave_no_question_to_answer(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_sending_and_finishing_ask_no_question(self, in_memory: Networks) -> None:
         forged = says(finish("waits for an answer: which?"))
         answers = [says(send("direct_ann", "hello")), forged, says(finish()), says(finish())]
-        async with buying(in_memory, *answers, mode="interactive") as s:
+        async with trading(in_memory, *answers, mode="interactive") as s:
             assert len((await s.turn("hi")).steps) == 2
             assert await s.heard() == "hello"
             turn = await s.turn("something else")
             assert [(step.n, step.notes) for step in turn.steps] == [(1, ()), (2, ())]
 
-    async def test_a_turn_that_goes_on_survives_a_crash(
+    async def test_a_continued_turn_survives_a_crash(
         self, in_memory: Networks, shop: trade.Shop
     ) -> None:
-        said = says(send("direct_ann", "24.5"))
-        held = said.model_copy(update={"hold": "dying"})
-        async with buying(
-            in_memory, says(LAMP), held, said, says(finish()), mode="interactive"
-        ) as s:
+        price = says(send("direct_ann", "24.5"))
+        answers = [says(LAMP), price.model_copy(update={"hold": "dying"}), price, says(finish())]
+        async with trading(in_memory, *answers, mode="interactive") as s:
             await s.turn("the lamp")
             await s.heard()
             id = await s.say("go on")
@@ -118,13 +114,13 @@ class TestInteractive:
             assert turn.start.continues == "bot-m1"
             assert shop.asked == ["lamp"]
 
-    async def test_what_a_turn_has_marked_of_an_earlier_one_stays_so_in_the_next(
+    async def test_steps_tidied_in_one_turn_stay_tidied_in_the_next(
         self, in_memory: Networks
     ) -> None:
         tidy = call("tidy_steps", discard=[1], compress=[{"step": 3, "text": "a clock: 40"}])
         answers = [says(LAMP), says(CLOCK), says(tidy), says(LAMP), says(finish()), says(finish())]
         context: JsonValue = {"protect": ["errors"]}
-        async with buying(in_memory, *answers, mode="interactive", context=context) as s:
+        async with trading(in_memory, *answers, mode="interactive", context=context) as s:
             for text in ("both", "go on", "go on"):
                 await s.turn(text)
                 await s.heard()
@@ -137,13 +133,13 @@ class TestInteractive:
 
 @pytest.mark.behaviour("O-10")
 class TestBeginning:
-    async def test_a_turn_begins_with_the_tool_that_the_config_names_and_nothing_before_it(
+    async def test_a_turn_must_begin_with_the_configured_tool(
         self, in_memory: Networks, shop: trade.Shop
     ) -> None:
         early = says(send("direct_ann", "no idea"), call("fly"))
         both = says(call("total_of", prices=[1, 2]), call("price_of", article="boat"))
         answers = [early, says(finish()), both, says(send("direct_ann", "24.5")), says(finish())]
-        async with buying(in_memory, *answers, begin_with="price_of") as s:
+        async with trading(in_memory, *answers, begin_with="price_of") as s:
             turn = await s.turn("hi")
             assert await s.heard() == "24.5"
             assert [[call.error for call in step.calls] for step in turn.steps] == [
@@ -154,11 +150,11 @@ class TestBeginning:
             assert "send_text_message has not run: this turn begins with price_of" in refused
             assert [request.tools for request in s.model.requests[:3]] == [["price_of"]] * 3
             assert "send_text_message" in s.model.requests[3].tools
-            assert shop.asked == ["boat"], "which has begun the turn, although it failed"
+            assert shop.asked == ["boat"], "a failed first call counts"
             assert ending(turn)[0] == "finished"
 
 
-def helped(goal: str, **more: Any) -> ScriptedAnswer:
+def fork_call(goal: str, **more: Any) -> ScriptedAnswer:
     return says(call("fork", goal=goal, **more))
 
 
@@ -169,10 +165,10 @@ class TestFork:
         self, in_memory: Networks, dialect: str
     ) -> None:
         answers = [
-            helped("find the @lamp's price", context="ann <shops>"), says(LAMP),
+            fork_call("find the @lamp's price", context="ann <shops>"), says(LAMP),
             says(finish("it is 24.5")), says(send("direct_ann", "24.5")), says(finish()),
         ]  # fmt: skip
-        async with buying(in_memory, *answers, fork={}, dialect=dialect) as s:
+        async with trading(in_memory, *answers, fork={}, dialect=dialect) as s:
             turn = await s.turn("the lamp?")
             got = [(await s.ann.event())["message"] for _ in range(3)]
             assert [(m["thread_id"], m["content"]) for m in got] == [
@@ -180,7 +176,7 @@ class TestFork:
                 ("dm.ann.bot.t1", "helper 1, result:\n```\nit is 24.5\n```"),
                 ("dm.ann.bot", "24.5"),
             ]
-            assert {m["cause_id"] for m in got[:2]} == {"m1"}, "no answers to who waits for one"
+            assert {m["cause_id"] for m in got[:2]} == {"m1"}, "not answers to the person"
             first, *others = turn.steps
             assert first.untrusted == ("fork",)
             assert [step.n for step in others] == [2, 3, 10_001, 10_002]
@@ -191,7 +187,7 @@ class TestFork:
             assert "the lamp?" not in str(asked.raw["messages"])
             assert not {"fork", "ask_human", "decline"} & set(asked.tools)
 
-    async def test_helpers_of_one_step_work_side_by_side(
+    async def test_helpers_of_one_step_run_concurrently(
         self, in_memory: Networks, shop: trade.Shop
     ) -> None:
         shop.together = asyncio.Barrier(2)
@@ -205,132 +201,132 @@ class TestFork:
             {"answer": says(send("direct_ann", "done"), finish()).model_dump()},
         ]  # fmt: skip
         script = Script.model_validate({"rules": rules})
-        async with buying(in_memory, script=script, fork={}) as s:
+        async with trading(in_memory, script=script, fork={}) as s:
             turn = await s.turn("both?")
             assert [c.result for c in turn.steps[0].calls] == ["24.5", "40.0"]
             assert s.model.mistakes == []
 
-    async def test_too_many_and_too_slow_ones_are_failures(
+    async def test_too_many_or_too_slow_helpers_fail(
         self, in_memory: Networks, shop: trade.Shop
     ) -> None:
-        shop.together = asyncio.Barrier(99)  # nobody comes
+        shop.together = asyncio.Barrier(99)  # never passes
         two = says(call("fork", goal="the lamp", timeout=0.05), call("fork", goal="more"))
-        async with buying(in_memory, two, says(LAMP), SORRY, fork={"most": 1}) as s:
+        async with trading(in_memory, two, says(LAMP), SORRY, fork={"most": 1}) as s:
             slow, many = (await s.turn()).steps[0].calls
             assert slow.error == "timeout"
             assert "failed: timeout" in (slow.result or "")
             assert many.error == "too_many_helpers"
 
-    async def test_what_ends_the_turn_ends_its_helpers(
+    async def test_stopping_a_turn_stops_its_helpers(
         self, in_memory: Networks, shop: trade.Shop
     ) -> None:
-        shop.together = asyncio.Barrier(99)  # nobody comes
-        answers = [helped("the lamp"), says(LAMP)]
-        async with buying(in_memory, *answers, fork={}) as s:
+        shop.together = asyncio.Barrier(99)  # never passes
+        answers = [fork_call("the lamp"), says(LAMP)]
+        async with trading(in_memory, *answers, fork={}) as s:
             id, counter = await s.say(), shop.together
             await eventually(lambda: counter.n_waiting == 1)
             await s.ann.call("stop", scope="turn", target=id)
             assert ending(await s.net.turn(id))[0] == "cancelled"
             assert counter.n_waiting == 0  # the helper's call was cancelled
-            heard = [await s.heard() for _ in range(2)]
-            assert heard[0].startswith("helper 1, goal")
-            assert "ann stopped" in heard[1]
+            assert (await s.heard()).startswith("helper 1, goal")
+            assert "ann stopped" in await s.heard()
             await s.silence()
 
     @pytest.mark.behaviour("Y-10")
-    async def test_helpers_that_come_to_nothing_are_failures(self, in_memory: Networks) -> None:
-        dear = ScriptedUsage(prompt_tokens=900, completion_tokens=100)
+    async def test_helpers_without_a_result_fail(self, in_memory: Networks) -> None:
+        usage = ScriptedUsage(prompt_tokens=900, completion_tokens=100)
         spent = [
-            answer.model_copy(update={"usage": dear})
-            for answer in (helped("a"), says(LAMP), says(finish("never heard")))
+            answer.model_copy(update={"usage": usage})
+            for answer in (fork_call("a"), says(LAMP), says(finish("never reached")))
         ]
         talk = TALK.model_copy(update={"text": "I cannot."})
-        async with buying(
-            in_memory, helped("x"), talk, talk, SORRY, fork={}, dialect="native"
+        async with trading(
+            in_memory, fork_call("x"), talk, talk, SORRY, fork={}, dialect="native"
         ) as s:
-            (words,) = (await s.turn()).steps[0].calls
-            assert "failed: no_action" in (words.result or "")
-            assert "I cannot." in (words.result or "")
-        large = helped("x", context="c " * 9000)
-        async with buying(in_memory, large, SORRY, fork={}, context={"window": "6k"}) as s:
-            (full,) = (await s.turn()).steps[0].calls
-            assert full.error == "model_error"
-            assert "the context window of 6144 tokens is too small" in (full.result or "")
+            (silent,) = (await s.turn()).steps[0].calls
+            assert "failed: no_action" in (silent.result or "")
+            assert "I cannot." in (silent.result or "")
+        large = fork_call("x", context="c " * 9000)
+        async with trading(in_memory, large, SORRY, fork={}, context={"window": "6k"}) as s:
+            (large_call,) = (await s.turn()).steps[0].calls
+            assert large_call.error == "model_error"
+            assert "the context window of 6144 tokens is too small" in (large_call.result or "")
 
-        # What helpers use up counts with the turn's own.
-        too_dear = "not finished after 2000 tokens (at most 2000)"
-        async with buying(in_memory, *spent, fork={}, max_tokens=2000) as s:
+        # The tokens of helpers count towards the limit of the turn.
+        limit = "not finished after 2000 tokens (at most 2000)"
+        async with trading(in_memory, *spent, fork={}, max_tokens=2000) as s:
             turn = await s.turn()
-            (poor,) = turn.steps[0].calls
-            assert poor.error == "max_steps"
-            assert too_dear in (poor.result or "")
-            assert ending(turn) == ("max_steps", too_dear)
+            (limited,) = turn.steps[0].calls
+            assert limited.error == "max_steps"
+            assert limit in (limited.result or "")
+            assert ending(turn) == ("max_steps", limit)
             assert len(s.model.requests) == 2
 
-    async def test_a_helper_may_have_helpers_where_the_config_says_so(
+    async def test_helpers_can_have_helpers_to_a_configured_depth(
         self, in_memory: Networks
     ) -> None:
         answers = [
-            helped("a"), helped("b"), says(finish("from b")), says(finish("from a")), SORRY,
+            fork_call("a"), fork_call("b"), says(finish("from b")), says(finish("from a")), SORRY,
         ]  # fmt: skip
-        async with buying(in_memory, *answers, fork={"depth": 2}) as s:
+        async with trading(in_memory, *answers, fork={"depth": 2}) as s:
             turn = await s.turn()
             assert [step.n for step in turn.steps] == [1, 2, 10_001, 10_002, 11_001]
             forks = [c for step in turn.steps for c in step.calls if c.name == "fork"]
             assert [c.result for c in forks] == ["from a", "from b"]
             assert "fork" not in s.model.requests[2].tools
 
-    async def test_another_agent_is_not_woken_by_a_helpers_thread(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_a_helpers_thread_wakes_no_other_agent(self, in_memory: Networks) -> None:
         class Talker(Agent):
             def __init__(self) -> None:
-                self.heard: list[str] = []
+                self.received: list[str] = []
 
             async def on_direct(self, message: Message) -> None:
-                self.heard.append(message.text)
+                self.received.append(message.text)
 
         talker = Talker()
-        answers = [helped("a"), says(finish("b")), says(finish("nothing to say"))]
-        async with buying(in_memory, *answers, fork={}) as s:
-            await s.net.python("talker", talker)  # which the agent did not see when it joined
+        answers = [fork_call("a"), says(finish("b")), says(finish("nothing to say"))]
+        async with trading(in_memory, *answers, fork={}) as s:
+            await s.net.python("talker", talker)  # joins after the agent
             await s.net.clients["talker"].call("send_text_message", to="bot", text="go")
             turn = await s.net.turn("bot-m1")
             await s.net.network.quiet()
             assert (turn.steps[0].calls[0].result, turn.sent) == ("b", ())
-            assert talker.heard == []
+            assert talker.received == []
 
     @pytest.mark.behaviour("O-13")
-    async def test_a_helper_has_the_window_of_its_parent(self, in_memory: Networks) -> None:
+    async def test_a_helper_has_the_context_window_of_its_parent(self, in_memory: Networks) -> None:
         reads = [
             says(call("price_of", article=f"{n} {'rare things from far away ' * 40}"))
             for n in range(8)
         ]
-        answers = [helped("find them", context="c " * 200), *reads, says(finish("nothing")), SORRY]
+        answers = [
+            fork_call("find them", context="c " * 200),
+            *reads,
+            says(finish("nothing")),
+            SORRY,
+        ]
         config: Config = {
             "fork": {"max_steps": 12},
             "context": {"window": "6k"},
             "prompt": {"reminder": ["Be kind."]},
         }
-        async with buying(in_memory, *answers, **config) as s:
+        async with trading(in_memory, *answers, **config) as s:
             turn = await s.turn()
             assert turn.steps[0].calls[0].result == "nothing"
             helper = [step for step in turn.steps if step.n > 10_000]
             assert all(step.window is not None and step.window.size == 6144 for step in helper)
-            assert layers(helper[-1])["steps"][1] > 0, "some of its steps had no room"
+            assert layers(helper[-1])["steps"][1] > 0, "some of its steps were cut"
             assert all(size_of(request) <= 6144 - 1536 for request in s.model.requests)
             for request in s.model.requests[1:10]:
                 assert "<goal>find them</goal>" in request.prompt
                 assert request.system.endswith("Above all:\n- Be kind.")
 
-    async def test_a_helper_that_was_interrupted_goes_on_and_posts_nothing_twice(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_an_interrupted_helper_resumes_without_repeats(self, in_memory: Networks) -> None:
         answers = [
-            helped("a"), says(call("total_of", prices=[1, 2])), says(finish("x"), hold="dying"),
+            fork_call("a"), says(call("total_of", prices=[1, 2])), says(finish("x"), hold="dying"),
             says(finish("3 euros")), says(send("direct_ann", "3")), says(finish()),
         ]  # fmt: skip
-        async with buying(in_memory, *answers, fork={}) as s:
+        async with trading(in_memory, *answers, fork={}) as s:
             id = await s.say()
             await s.held("dying")
             await s.restart()

@@ -1,4 +1,4 @@
-"""The OpenAI API on the hub's port, with the `openai` package at the other end."""
+"""The OpenAI API on the hub's port, used with the `openai` package."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WEATHER: Any = {
 
 
 class Echo(Agent):
-    """Says what it hears."""
+    """Repeats each message."""
 
     async def on_direct(self, message: Message) -> str:
         return f"you said: {message.text}"
@@ -45,14 +45,14 @@ def finish(text: str) -> AnyAnswer:
     return says(call("finish", message=text))
 
 
-def asks(*texts: str) -> list[ChatCompletionMessageParam]:
-    """A conversation in which the asker and the assistant take turns."""
+def chat(*texts: str) -> list[ChatCompletionMessageParam]:
+    """A conversation that alternates between user and assistant."""
     roles = ("user", "assistant")
-    return [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]  # type: ignore[misc]  # by turns
+    return [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]  # type: ignore[misc]  # alternating
 
 
-async def ended(person: Client) -> str:
-    """How the next turn ends that the person is told of."""
+async def next_outcome(person: Client) -> str:
+    """The outcome of the next `turn_ended` signal."""
     async with soon():
         async for item in person.events():
             match item:
@@ -62,7 +62,7 @@ async def ended(person: Client) -> str:
 
 
 class Door:
-    """A network whose door is open, and who asks there."""
+    """A network with the API, and clients of it."""
 
     def __init__(self, net: Network, url: str):
         self.net, self.url = net, url.replace("ws:", "http:")
@@ -71,20 +71,20 @@ class Door:
         return openai.AsyncOpenAI(base_url=f"{self.url}/v1", api_key=key, **more)
 
     async def threads(self, who: str = "ann") -> list[list[str]]:
-        """The texts of each conversation with an agent, the oldest first."""
+        """The texts of each conversation with an agent, oldest first."""
         person = await self.net.join(who)
         listed = ThreadList.model_validate(await person.call("list_threads"))
-        found = []
+        texts = []
         for thread in sorted(listed.threads, key=lambda each: each.id):
             if ".t" in thread.id:
                 page = await person.call("read_thread", thread=thread.id)
-                found.append([m.text for m in ThreadPage.model_validate(page).messages])
-        return found
+                texts.append([m.text for m in ThreadPage.model_validate(page).messages])
+        return texts
 
 
 @asynccontextmanager
 async def door(*agents: Any, model: ModelServer | None = None, **more: Any) -> AsyncIterator[Door]:
-    """Agents, and `bot` if there is a model."""
+    """The API for these agents, and for `bot` if there is a model."""
     bots = []
     if model is not None:
         price = {"input": 1, "output": 2}
@@ -95,25 +95,23 @@ async def door(*agents: Any, model: ModelServer | None = None, **more: Any) -> A
 
 
 @pytest.mark.behaviour("I-16")
-async def test_agents_are_models_and_answer_in_the_conversation_that_a_request_goes_on_with() -> (
-    None
-):
+async def test_agents_are_models_and_answer_in_the_continued_conversation() -> None:
     async with door(Echo()) as there, there.client() as ann:
         assert [model.id async for model in await ann.models.list()] == ["echo"]
         assert (await ann.models.retrieve("echo")).owned_by == "hubbub"
-        first = await ann.chat.completions.create(model="echo", messages=asks("hello"))
-        told = first.choices[0]
-        assert (told.message.content, told.finish_reason) == ("you said: hello", "stop")
-        both = asks("hello", "you said: hello", "and now?")
+        first = await ann.chat.completions.create(model="echo", messages=chat("hello"))
+        choice = first.choices[0]
+        assert (choice.message.content, choice.finish_reason) == ("you said: hello", "stop")
+        both = chat("hello", "you said: hello", "and now?")
         second = await ann.chat.completions.create(model="echo", messages=both)
         assert second.choices[0].message.content == "you said: and now?"
-        other = await ann.chat.completions.create(model="echo", messages=asks("hello"))
+        other = await ann.chat.completions.create(model="echo", messages=chat("hello"))
         assert other.choices[0].message.content == "you said: hello"
         assert await there.threads() == [
             ["hello", "you said: hello", "and now?", "you said: and now?"],
             ["hello", "you said: hello"],
         ]
-        elsewhere = asks("hi", "ho", "what now?")
+        elsewhere = chat("hi", "ho", "what now?")
         third = await ann.chat.completions.create(model="echo", messages=elsewhere)
         text = third.choices[0].message.content
         assert text is not None
@@ -122,10 +120,10 @@ async def test_agents_are_models_and_answer_in_the_conversation_that_a_request_g
 
 
 @pytest.mark.behaviour("I-16")
-async def test_a_user_a_header_or_an_earlier_response_names_the_conversation() -> None:
+async def test_a_user_header_or_earlier_response_selects_the_conversation() -> None:
     async with door(Echo()) as there, there.client() as ann:
         for text in ("one", "two"):
-            await ann.chat.completions.create(model="echo", messages=asks(text), user="desk-7")
+            await ann.chat.completions.create(model="echo", messages=chat(text), user="desk-7")
         response = await ann.responses.create(model="echo", input="three", instructions="Be kind.")
         assert response.output_text.endswith("Be kind.\n\nthree")
         again = await ann.responses.create(
@@ -134,7 +132,7 @@ async def test_a_user_a_header_or_an_earlier_response_names_the_conversation() -
         assert again.output_text == "you said: four"
         direct = {"X-Hubbub-Thread": "direct_echo"}
         raw = await ann.chat.completions.with_raw_response.create(
-            model="echo", messages=asks("five"), extra_headers=direct
+            model="echo", messages=chat("five"), extra_headers=direct
         )
         assert raw.headers["x-hubbub-thread"] == "dm.ann.echo"
         threads = await there.threads()
@@ -144,19 +142,24 @@ async def test_a_user_a_header_or_an_earlier_response_names_the_conversation() -
         ]
         with pytest.raises(openai.NotFoundError):
             await ann.chat.completions.create(
-                model="echo", messages=asks("x"), extra_headers={"X-Hubbub-Thread": "broadcast"}
+                model="echo",
+                messages=chat("x"),
+                extra_headers={"X-Hubbub-Thread": "broadcast"},
             )
 
 
 @pytest.mark.behaviour("I-17")
-async def test_text_streams_as_the_model_writes_it_and_the_end_has_tokens_and_cost() -> None:
+async def test_text_streams_as_the_model_writes_it_and_ends_with_usage_and_cost() -> None:
     slow = says(
         call("finish", message="It is a long story."),
         hold="begun", hold_after=4, usage=ScriptedUsage(prompt_tokens=1000, completion_tokens=500),
     )  # fmt: skip
     async with playing(slow) as model, door(model=model) as there, there.client() as ann:
         stream = await ann.chat.completions.create(
-            model="bot", messages=asks("tell"), stream=True, stream_options={"include_usage": True}
+            model="bot",
+            messages=chat("tell"),
+            stream=True,
+            stream_options={"include_usage": True},
         )
         text, chunks = "", []
         async with soon():
@@ -174,11 +177,11 @@ async def test_text_streams_as_the_model_writes_it_and_the_end_has_tokens_and_co
 
 
 @pytest.mark.behaviour("I-18")
-async def test_tools_of_the_asker_are_called_and_their_results_go_on_with_the_turn() -> None:
+async def test_the_callers_tools_are_called_and_their_results_continue_the_turn() -> None:
     oslo, bergen = call("get_weather", place="Oslo"), call("get_weather", place="Bergen")
     answers = [says(oslo, bergen), finish("Rain in both."), says(oslo), finish("Still rain.")]
     async with playing(*answers) as model, door(model=model) as there, there.client() as ann:
-        messages: list[Any] = asks("the weather in Oslo and Bergen?")
+        messages: list[Any] = chat("the weather in Oslo and Bergen?")
         first = await ann.chat.completions.create(model="bot", messages=messages, tools=[WEATHER])
         assert first.choices[0].finish_reason == "tool_calls"
         calls = first.choices[0].message.tool_calls or []
@@ -197,13 +200,13 @@ async def test_tools_of_the_asker_are_called_and_their_results_go_on_with_the_tu
         messages += [third, {"role": "tool", "tool_call_id": again.id, "content": "more rain"}]
         last = await ann.chat.completions.create(model="bot", messages=messages, tools=[WEATHER])
         assert last.choices[0].message.content == "Still rain."
-        told = [[m.content for m in r.messages if m.role == "tool"] for r in model.requests]
-        assert (told[1], told[3]) == (["rain", "rain"], ["more rain"])
-        assert len(await there.threads()) == 1, "all of it is one conversation"
+        results = [[m.content for m in r.messages if m.role == "tool"] for r in model.requests]
+        assert (results[1], results[3]) == (["rain", "rain"], ["more rain"])
+        assert len(await there.threads()) == 1, "one conversation"
 
 
 @pytest.mark.behaviour("I-18")
-async def test_responses_stream_texts_and_calls_and_take_results() -> None:
+async def test_the_responses_api_streams_text_and_calls_and_accepts_results() -> None:
     tool: Any = {"type": "function", "name": "get_weather", "parameters": {}, "strict": False}
     answers = [says(call("get_weather", place="Oslo")), finish("It rains.")]
     async with playing(*answers) as model, door(model=model) as there, there.client() as ann:
@@ -226,7 +229,7 @@ async def test_responses_stream_texts_and_calls_and_take_results() -> None:
 
 
 @pytest.mark.behaviour("I-19")
-async def test_pictures_and_files_are_attached(tmp_path: Path) -> None:
+async def test_images_and_files_are_attached(tmp_path: Path) -> None:
     pixel = (
         "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9Q"
         "DwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -247,11 +250,12 @@ async def test_pictures_and_files_are_attached(tmp_path: Path) -> None:
         person = await there.net.join("ann")
         page = await person.call("list_threads", limit=2)
         (thread,) = (t for t in ThreadList.model_validate(page).threads if ".t" in t.id)
-        told = ThreadPage.model_validate(await person.call("read_thread", thread=thread.id))
-        assert len(told.messages) == 2, "what has files and a key is asked once, too"
-        names = [(a.name, a.media_type) for a in told.messages[0].attachments]
+        read = ThreadPage.model_validate(await person.call("read_thread", thread=thread.id))
+        assert len(read.messages) == 2, "a key works for requests with files"
+        attachments = read.messages[0].attachments
+        names = [(a.name, a.media_type) for a in attachments]
         assert names[:2] == [("image2.png", "image/png"), ("a.txt", "text/plain")]
-        assert told.messages[0].attachments[2].uri == "https://example.org/cat.png"
+        assert attachments[2].uri == "https://example.org/cat.png"
         audio: Any = [{"role": "user", "content": [{"type": "input_audio"}]}]
         with pytest.raises(openai.BadRequestError, match="input_audio"):
             await ann.chat.completions.create(model="echo", messages=audio)
@@ -261,7 +265,7 @@ async def test_pictures_and_files_are_attached(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("I-20")
-async def test_what_cannot_be_had_is_refused_in_the_form_of_that_api() -> None:
+async def test_invalid_requests_fail_with_errors_of_the_openai_api() -> None:
     async with (
         door(Echo()) as there,
         there.client(max_retries=0) as ann,
@@ -269,19 +273,19 @@ async def test_what_cannot_be_had_is_refused_in_the_form_of_that_api() -> None:
     ):
         ask = ann.chat.completions.create
         with pytest.raises(openai.NotFoundError, match="did you mean echo") as missing:
-            await ask(model="ecco", messages=asks("x"))
+            await ask(model="ecco", messages=chat("x"))
         assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
-        refused: list[Any] = [
+        invalid: list[Any] = [
             {"n": 2},
             {"tool_choice": "required", "tools": [WEATHER]},
             {"response_format": {"type": "json_object"}},
-            {"messages": asks("x", "y")},
+            {"messages": chat("x", "y")},
             {"messages": []},
         ]
-        for wrong in refused:
+        for wrong in invalid:
             with pytest.raises(openai.BadRequestError):
-                await ask(**{"model": "echo", "messages": asks("x"), **wrong})
-        large: Any = asks("x" * 1_000_000)
+                await ask(**{"model": "echo", "messages": chat("x"), **wrong})
+        large: Any = chat("x" * 1_000_000)
         with pytest.raises(openai.APIStatusError) as too_large:
             await ask(model="echo", messages=large)
         assert (too_large.value.status_code, too_large.value.code) == (413, "too_large")
@@ -298,7 +302,7 @@ async def test_what_cannot_be_had_is_refused_in_the_form_of_that_api() -> None:
         assert garbage.status_code == 400
         foreign = {**key, "Origin": "https://evil.example"}
         assert (await http.get("/v1/models", headers=foreign)).status_code == 403
-        assert (await ask(model="echo", messages=asks("still there?"))).choices
+        assert (await ask(model="echo", messages=chat("still there?"))).choices
 
 
 @pytest.mark.behaviour("I-20")
@@ -308,11 +312,11 @@ async def test_a_key_is_the_token_of_a_person() -> None:
         admission.add_token("ann", "hub_right")
         admission.add_token("echo", "hub_agent")
         async with there.client("hub_right") as ann:
-            assert (await ann.chat.completions.create(model="echo", messages=asks("hi"))).choices
+            assert (await ann.chat.completions.create(model="echo", messages=chat("hi"))).choices
         for wrong in ("hub_wrong", "ann", "sk-1"):
-            async with there.client(wrong, max_retries=0) as nobody:
+            async with there.client(wrong, max_retries=0) as stranger:
                 with pytest.raises(openai.AuthenticationError) as refused:
-                    await nobody.models.list()
+                    await stranger.models.list()
                 assert refused.value.code == "invalid_api_key"
         async with there.client("hub_agent", max_retries=0) as agent:
             with pytest.raises(openai.PermissionDeniedError, match="only people"):
@@ -320,20 +324,20 @@ async def test_a_key_is_the_token_of_a_person() -> None:
 
 
 @pytest.mark.behaviour("I-21")
-async def test_who_closes_the_connection_stops_the_turn_unless_another_waits() -> None:
+async def test_disconnecting_stops_the_turn_unless_another_request_waits() -> None:
     slow = says(call("finish", message="done"), hold="slow")
     async with playing(slow, slow) as model, door(model=model) as there, there.client() as ann:
 
-        def asking(**more: Any) -> asyncio.Task[Any]:
-            asked = ann.chat.completions.create(model="bot", messages=asks("work"), **more)
-            return asyncio.create_task(asked)
+        def start(**more: Any) -> asyncio.Task[Any]:
+            request = ann.chat.completions.create(model="bot", messages=chat("work"), **more)
+            return asyncio.create_task(request)
 
-        alone, watching = asking(), await there.net.join("ann")
+        alone, person = start(), await there.net.join("ann")
         await held(model, "slow")
         alone.cancel()
-        assert await ended(watching) == "cancelled"
+        assert await next_outcome(person) == "cancelled"
         same = {"extra_headers": {"Idempotency-Key": "k1"}}
-        first, second = asking(**same), asking(**same)
+        first, second = start(**same), start(**same)
         async with soon():
             await model.held("slow", 2)
         first.cancel()
@@ -341,44 +345,42 @@ async def test_who_closes_the_connection_stops_the_turn_unless_another_waits() -
         model.release("slow")
         async with soon():
             assert (await second).choices[0].message.content == "done"
-        assert await ended(watching) == "finished"
+        assert await next_outcome(person) == "finished"
 
 
 @pytest.mark.behaviour("I-21")
-async def test_the_same_key_asks_once_and_another_request_with_it_is_refused() -> None:
+async def test_an_idempotency_key_asks_once_and_fits_only_one_request() -> None:
     async with door(Echo()) as there, there.client(max_retries=0) as ann:
         same = {"Idempotency-Key": "k1"}
         for _ in range(2):
             answer = await ann.chat.completions.create(
-                model="echo", messages=asks("once"), extra_headers=same
+                model="echo", messages=chat("once"), extra_headers=same
             )
             assert answer.choices[0].message.content == "you said: once"
         with pytest.raises(openai.ConflictError):
             await ann.chat.completions.create(
-                model="echo", messages=asks("other"), extra_headers=same
+                model="echo", messages=chat("other"), extra_headers=same
             )
         assert await there.threads() == [["once", "you said: once"]]
 
 
 @pytest.mark.behaviour("I-21")
-async def test_a_key_of_a_request_that_was_refused_asks_with_the_next_one() -> None:
+async def test_an_idempotency_key_of_a_refused_request_can_be_reused() -> None:
     async with door(Echo()) as there, there.client(max_retries=0) as ann:
         same = {"Idempotency-Key": "k1"}
         for text in ("x" * 70_000, "short"):
-            asked = ann.chat.completions.create(
-                model="echo", messages=asks(text), extra_headers=same
+            request = ann.chat.completions.create(
+                model="echo", messages=chat(text), extra_headers=same
             )
             if text == "short":
-                assert (await asked).choices[0].message.content == "you said: short"
+                assert (await request).choices[0].message.content == "you said: short"
             else:
                 with pytest.raises(openai.APIStatusError, match="at most 65536 bytes"):
-                    await asked
+                    await request
 
 
 @pytest.mark.behaviour("I-20")
-async def test_headers_that_are_odd_are_refused_in_words_or_given_back_as_they_came(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_malformed_headers_are_refused_or_echoed(caplog: pytest.LogCaptureFixture) -> None:
     async with door(Echo()) as there:
         host, port = there.url.removeprefix("http://").split(":")
         for more, status in {
@@ -389,7 +391,7 @@ async def test_headers_that_are_odd_are_refused_in_words_or_given_back_as_they_c
             f"Origin: {there.url}\r\nAccess-Control-Request-Headers: \xe4": 200,
         }.items():
             reader, writer = await asyncio.open_connection(host, int(port))
-            body = json.dumps({"model": "echo", "messages": asks("hello")})
+            body = json.dumps({"model": "echo", "messages": chat("hello")})
             head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}:{port}\r\n"
             head += f"Authorization: Bearer ann\r\nContent-Length: {len(body)}\r\n{more}\r\n"
             head += "Connection: close\r\n\r\n"
@@ -402,19 +404,19 @@ async def test_headers_that_are_odd_are_refused_in_words_or_given_back_as_they_c
 
 
 @pytest.mark.behaviour("I-21")
-async def test_requests_of_one_conversation_are_answered_one_after_the_other() -> None:
+async def test_requests_of_one_conversation_are_answered_in_sequence() -> None:
     async with door(Echo()) as there, there.client() as ann:
         texts = [f"number {n}" for n in range(5)]
         answers = await asyncio.gather(
             *(
-                ann.chat.completions.create(model="echo", messages=asks(text), user="queue")
+                ann.chat.completions.create(model="echo", messages=chat(text), user="queue")
                 for text in texts
             )
         )
-        told = [answer.choices[0].message.content for answer in answers]
-        assert told == [f"you said: {text}" for text in texts]
+        replies = [answer.choices[0].message.content for answer in answers]
+        assert replies == [f"you said: {text}" for text in texts]
         (thread,) = await there.threads()
-        assert sorted(thread[::2]) == texts, "questions and answers take turns"
+        assert sorted(thread[::2]) == texts, "questions and answers alternate"
 
 
 @tool(permission="write")
@@ -424,7 +426,7 @@ async def paint(colour: str) -> str:
 
 
 @pytest.mark.behaviour("I-22")
-async def test_a_stream_says_that_it_waits_for_an_approval_and_goes_on_after_it() -> None:
+async def test_a_stream_reports_that_it_waits_for_approval_and_then_resumes() -> None:
     answers = [says(call("paint", colour="red")), finish("The fence is red.")]
     async with playing(*answers) as model:
         painter = LlmAgent(
@@ -433,7 +435,7 @@ async def test_a_stream_says_that_it_waits_for_an_approval_and_goes_on_after_it(
         )  # fmt: skip
         async with door(painter) as there, there.client() as ann:
             stream = await ann.chat.completions.create(
-                model="painter", messages=asks("paint it"), stream=True
+                model="painter", messages=chat("paint it"), stream=True
             )
             owner, text = await there.net.join("olga"), ""
             async with soon():
@@ -450,7 +452,7 @@ async def test_a_stream_says_that_it_waits_for_an_approval_and_goes_on_after_it(
 
 
 @pytest.mark.behaviour("I-22")
-async def test_budgets_and_failures_are_told_with_their_reason() -> None:
+async def test_failures_and_exhausted_budgets_are_reported_with_the_reason() -> None:
     broken = Refusal(status=500, message="the model is broken")
     async with (
         playing(broken, broken) as model,
@@ -459,28 +461,28 @@ async def test_budgets_and_failures_are_told_with_their_reason() -> None:
     ):
         ask = ann.chat.completions.create
         with pytest.raises(openai.InternalServerError, match="the model is broken") as failed:
-            await ask(model="bot", messages=asks("work"))
+            await ask(model="bot", messages=chat("work"))
         assert (failed.value.status_code, failed.value.code) == (502, "model_error")
         with pytest.raises(openai.APIError, match="the model is broken"):
-            async for _ in await ask(model="bot", messages=asks("work"), stream=True):
+            async for _ in await ask(model="bot", messages=chat("work"), stream=True):
                 pass
         with pytest.raises(openai.RateLimitError) as spent:
-            await ask(model="bot", messages=asks("more work"))
+            await ask(model="bot", messages=chat("more work"))
         assert spent.value.code == "daily_network"
-        assert len(model.requests) == 2, "no client tries again by itself what will not help"
+        assert len(model.requests) == 2, "a client does not retry these errors"
         await (await there.net.join("olga")).call("stop", scope="agent", target="echo")
         with pytest.raises(openai.APIStatusError, match="stopped"):
-            await ask(model="echo", messages=asks("still there?"))
+            await ask(model="echo", messages=chat("still there?"))
 
 
 @pytest.mark.behaviour("I-20")
-async def test_who_stops_reading_is_cut_off_and_others_are_answered(
+async def test_a_client_that_stops_reading_is_disconnected_and_others_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hubbub.interop.http.STALLED_S", 0.0)  # at once
-    most = {"text": "16MB", "frame": "40MB"}
-    async with door(Echo(), limits=most) as there, there.client() as ann:
-        body = json.dumps({"model": "echo", "stream": True, "messages": asks("x" * 12_000_000)})
+    monkeypatch.setattr("hubbub.interop.http.STALLED_S", 0.0)
+    limits = {"text": "16MB", "frame": "40MB"}
+    async with door(Echo(), limits=limits) as there, there.client() as ann:
+        body = json.dumps({"model": "echo", "stream": True, "messages": chat("x" * 12_000_000)})
         host, port = there.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port), limit=1024)
         head = (
@@ -489,54 +491,54 @@ async def test_who_stops_reading_is_cut_off_and_others_are_answered(
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
         await writer.drain()
         assert b"200" in await reader.readline()
-        answer = await ann.chat.completions.create(model="echo", messages=asks("and I?"))
+        answer = await ann.chat.completions.create(model="echo", messages=chat("and I?"))
         assert answer.choices[0].message.content == "you said: and I?"
         received = 0
         async with soon():
             while data := await reader.read(65_536):
                 received += len(data)
-        assert received < 12_000_000, "it was cut off in the middle"
+        assert received < 12_000_000, "disconnected in the middle"
         writer.close()
 
 
 @pytest.mark.behaviour("I-20")
-async def test_wrong_keys_wait_and_hold_up_nobody_who_has_the_right_one() -> None:
+async def test_wrong_keys_wait_without_delaying_the_right_one() -> None:
     async with door(Echo(), auth="tokens", people=["ann"]) as there:
         there.net.hub.gateway.admission.add_token("ann", "hub_right")
         async with httpx2.AsyncClient(base_url=there.url, timeout=60) as http:
 
-            async def asked(key: str) -> int:
+            async def status(key: str) -> int:
                 headers = {"Authorization": f"Bearer {key}"}
                 return (await http.get("/v1/models", headers=headers)).status_code
 
-            wrong = [asyncio.create_task(asked(f"hub_wrong{n}")) for n in range(AT_ONCE + 20)]
+            wrong = [asyncio.create_task(status(f"hub_wrong{n}")) for n in range(AT_ONCE + 20)]
             done, _ = await asyncio.wait(wrong, return_when=asyncio.FIRST_COMPLETED)
             assert {each.result() for each in done} <= {401, 429}
-            assert await asked("hub_right") == 200
-            assert not all(each.done() for each in wrong), "those beyond a few wait"
+            assert await status("hub_right") == 200
+            assert not all(each.done() for each in wrong), "all but a few are delayed"
             for each in wrong:
                 each.cancel()
             await asyncio.wait(wrong)
 
 
 @pytest.mark.behaviour("I-16", "I-21")
-async def test_after_a_restart_conversations_go_on_and_keys_still_ask_once(tmp_path: Path) -> None:
+async def test_conversations_and_idempotency_keys_survive_a_restart(tmp_path: Path) -> None:
     store, key = f"sqlite:{tmp_path / 'net.db'}", {"Idempotency-Key": "k1"}
     both = ("hello", "you said: hello", "and now?")
-    for life in (1, 2):
+    for run in (1, 2):
         async with door(Echo(), store=store) as there, there.client() as ann:
             ask = ann.chat.completions.create
-            once = await ask(model="echo", messages=asks("once"), extra_headers=key)
+            once = await ask(model="echo", messages=chat("once"), extra_headers=key)
             assert once.choices[0].message.content == "you said: once"
-            await ask(model="echo", messages=asks(f"number {life}"), user="desk")
-            if life == 1:
-                await ask(model="echo", messages=asks("hello"))
+            await ask(model="echo", messages=chat(f"number {run}"), user="desk")
+            if run == 1:
+                await ask(model="echo", messages=chat("hello"))
             else:
-                again = await ask(model="echo", messages=asks(*both))
+                again = await ask(model="echo", messages=chat(*both))
                 assert again.choices[0].message.content == "you said: and now?"
-                asked = asks(*both, "you said: and now?", "bye")
-                await ask(model="echo", messages=asked, extra_headers={"Idempotency-Key": "k2"})
+                longer = chat(*both, "you said: and now?", "bye")
+                await ask(model="echo", messages=longer, extra_headers={"Idempotency-Key": "k2"})
             questions = [[t for t in texts if "said" not in t] for texts in await there.threads()]
-            numbers = [f"number {n}" for n in range(1, life + 1)]
-            talk = ["hello", "and now?", "bye"][: 1 if life == 1 else 3]
+            numbers = [f"number {n}" for n in range(1, run + 1)]
+            talk = ["hello", "and now?", "bye"][: 1 if run == 1 else 3]
             assert questions == [["once"], numbers, talk]

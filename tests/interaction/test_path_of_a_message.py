@@ -1,4 +1,4 @@
-"""The way of one real message through the hub, as the interpreter sees it."""
+"""The path of one real message through the hub, traced by the interpreter."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PACKAGE = Path(hubbub.__file__).parent
 PAGE = PACKAGE.parent / "docs/explanation/architecture.md"
 IN, OUT = "## The path in\n", "## The path out\n"
 CALLS = 48
-"""Of functions of the package that a text between two people takes. A call is what most of its cost
-is made of that can be counted on any machine: who needs more of them says why here."""
+"""The most function calls that a text message between two people may take. Their number stands for
+its cost on any machine. Give the reason here if you raise it."""
 Step = tuple[str, str]
-"""A module, and the function that is called in it."""
+"""A module and a function called in it."""
 
 
 @contextmanager
-def traced() -> Iterator[list[Step]]:
-    """Which functions of the package are called within, in this thread."""
+def traced_calls() -> Iterator[list[Step]]:
+    """The functions of the package called within, in this thread."""
     steps: list[Step] = []
 
     def see(frame: FrameType, event: str, arg: object) -> None:
@@ -42,59 +42,59 @@ def traced() -> Iterator[list[Step]]:
         sys.setprofile(None)
 
 
-async def joined(url: str, name: str) -> ClientConnection:
+async def join(url: str, name: str) -> ClientConnection:
     peer = await connect(url, compression=None)
     await peer.recv()
-    await said(peer, op="identify", version="hubbub.v1", participant=name, kind="human")
+    await send(peer, op="identify", version="hubbub.v1", participant=name, kind="human")
     while json.loads(await peer.recv())["op"] != "ready":
         pass
     return peer
 
 
-async def said(peer: ClientConnection, **frame: object) -> None:
+async def send(peer: ClientConnection, **frame: object) -> None:
     await peer.send(json.dumps(frame))
 
 
-async def heard(peer: ClientConnection, op: str) -> None:
+async def read_until(peer: ClientConnection, op: str) -> None:
     while json.loads(await peer.recv())["op"] != op:
         pass
 
 
-def rooms(steps: Sequence[Step]) -> list[str]:
-    """The modules, each where it is first entered."""
+def modules_of(steps: Sequence[Step]) -> list[str]:
+    """The modules in the order of their first call."""
     return list(dict.fromkeys(module for module, _ in steps))
 
 
-def drawn(heading: str) -> list[str]:
-    """The modules that the page shows under a heading, a line each."""
+def documented(heading: str) -> list[str]:
+    """The modules that the page lists under a heading, one a line."""
     block = PAGE.read_text().split(heading)[1].split("```text\n")[1].split("```")[0]
     return [re.split(r"\s{2,}", line)[0] for line in block.splitlines()]
 
 
-async def test_a_message_passes_few_modules_and_the_page_shows_which() -> None:
+async def test_a_message_passes_few_modules_and_the_docs_list_them() -> None:
     async with LocalNetwork(sockets=True) as network:
-        ann, bob = await joined(network.url, "ann"), await joined(network.url, "bob")
-        await heard(ann, "signal")  # who has come is said: what follows is the message alone
-        await heard(bob, "signal")
+        ann, bob = await join(network.url, "ann"), await join(network.url, "bob")
+        await read_until(ann, "signal")  # presence; only the message follows
+        await read_until(bob, "signal")
         call = {"op": "call", "name": "send_text_message"}
-        for n in range(2):  # the first one makes the thread
+        for n in range(2):  # the first one creates the thread
             args = {"to": "bob", "text": "hello"}
-            with traced() as steps:
-                await said(ann, **call, ref=f"r{n}", cid=f"c{n}", args=args)
-                await heard(bob, "event")
-                await heard(ann, "result")
+            with traced_calls() as steps:
+                await send(ann, **call, ref=f"r{n}", cid=f"c{n}", args=args)
+                await read_until(bob, "event")
+                await read_until(ann, "result")
         await ann.close()
         await bob.close()
     stored = next(n for n, (module, _) in enumerate(steps) if module.startswith("network/store"))
-    durable = steps.index(("network/writes.py", "committed"))  # the first whom the log tells
+    durable = steps.index(("network/writes.py", "committed"))  # the first listener of the log
     written = [n for n, step in enumerate(steps) if step == ("network/connection.py", "write")]
     first = next(n for n, step in enumerate(steps) if step[0] == "network/connection.py")
-    way_in = rooms(steps[first : stored + 1])
-    way_out = ["network/log.py", *rooms(steps[durable : written[1] + 1])]
+    way_in = modules_of(steps[first : stored + 1])
+    way_out = ["network/log.py", *modules_of(steps[durable : written[1] + 1])]
     calls = stored - first + written[1] - durable
     print("\n".join(["in", *way_in, "", "out", *way_out, "", f"{calls} calls"]))
-    assert way_in == drawn(IN)
-    assert way_out == drawn(OUT)
+    assert way_in == documented(IN)
+    assert way_out == documented(OUT)
     assert len(way_in) <= 12
     assert len(way_out) <= 6
     assert calls <= CALLS

@@ -1,4 +1,4 @@
-"""Prompts that Python computes: parts, conditions and instructions as functions of the context."""
+"""Prompts computed in Python: components, conditions and instructions as functions."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def greeting(context: PromptContext) -> str:
     return f"You are the clerk of {context.network}."
 
 
-async def _system(**agent: Any) -> str:
-    """The system message that the model is asked with."""
+async def system_prompt(**agent: Any) -> str:
+    """The system message of the model's first request."""
     async with playing(says(call("finish", message="ok"))) as model:
         clerk = LlmAgent("clerk", model="m", base_url=model.base_url, retries=0, **agent)
         async with Network(clerk, name="shop") as net:
@@ -37,7 +37,7 @@ async def _system(**agent: Any) -> str:
     return str(model.requests[0].messages[0].content)
 
 
-async def test_parts_conditions_and_the_instruction_may_be_functions_async_too() -> None:
+async def test_components_conditions_and_instructions_can_be_functions() -> None:
     builder = (
         default_builder()
         .register(Component("stock", stock, 60))
@@ -46,19 +46,17 @@ async def test_parts_conditions_and_the_instruction_may_be_functions_async_too()
     )
     builder.unregister("delegation")
     before = builder.names
-    system = await _system(prompt=builder, instruction="Sell.", tools=[])
+    system = await system_prompt(prompt=builder, instruction="Sell.", tools=[])
     assert "clerk has 7 chairs for direct_user." in system
     assert "You are the clerk of shop." in system
     assert "We are closed." not in system
-    assert builder.names == before, "an agent has a builder of its own"
+    assert builder.names == before, "an agent copies its builder"
     for instruction in (greeting, stock):
-        system = await _system(instruction=instruction)
+        system = await system_prompt(instruction=instruction)
         assert system.startswith(("You are the clerk of shop.", "clerk has 7 chairs"))
 
 
-async def test_what_a_function_does_wrong_is_told_with_its_part(
-    snapshot: SnapshotAssertion,
-) -> None:
+async def test_an_error_in_a_function_names_its_component(snapshot: SnapshotAssertion) -> None:
     def broken(context: PromptContext) -> str:
         raise KeyError("price list")
 
@@ -74,30 +72,30 @@ async def test_what_a_function_does_wrong_is_told_with_its_part(
     agents: dict[str, dict[str, Any]] = {
         name: {"prompt": default_builder().register(part)} for name, part in parts.items()
     }
-    told = {}
+    errors = {}
     for name, agent in {**agents, "instruction": {"instruction": broken}}.items():
         with pytest.raises(NoAnswer) as failed:
-            await _system(**agent)
-        told[name] = str(failed.value)
-    assert told == snapshot
+            await system_prompt(**agent)
+        errors[name] = str(failed.value)
+    assert errors == snapshot
 
 
-@pytest.mark.slow  # the Python is tried in a process of its own
-def test_yaml_names_a_builder_and_functions(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+@pytest.mark.slow  # the Python runs in a separate process
+def test_yaml_can_name_a_builder_and_functions(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
     (tmp_path / "shop.py").write_text(_SHOP)
     config = tmp_path / "net.yaml"
 
-    def shown(prompt: str) -> str:
+    def preview_of(prompt: str) -> str:
         config.write_text(_NET.replace("PROMPT", prompt))
         (preview,) = previews(agent_prompts(load_valid(config))["clerk"])
         return preview.text
 
-    assert "Three left." in shown("shop.py:builder")
-    both = shown("{builder: shop.py:builder, reminder: [Be brief.]}")
+    assert "Three left." in preview_of("shop.py:builder")
+    both = preview_of("{builder: shop.py:builder, reminder: [Be brief.]}")
     assert "Three left." in both
     assert both.endswith("- Be brief.")
-    assert "clerk sells." in shown("{components: {add: {who: {function: shop.py:who}}}}")
-    wrong = {}
+    assert "clerk sells." in preview_of("{components: {add: {who: {function: shop.py:who}}}}")
+    errors = {}
     for prompt in (
         "shop.py:bilder",
         "shop.py:who",
@@ -106,9 +104,9 @@ def test_yaml_names_a_builder_and_functions(tmp_path: Path, snapshot: SnapshotAs
         "{components: {add: {who: {function: shop.py:who, text: x}}}}",
     ):
         with pytest.raises(ConfigError) as caught:
-            shown(prompt)
-        wrong[prompt] = str(caught.value).replace(str(tmp_path), "FOLDER")
-    assert wrong == snapshot
+            preview_of(prompt)
+        errors[prompt] = str(caught.value).replace(str(tmp_path), "FOLDER")
+    assert errors == snapshot
 
 
 _SHOP = """

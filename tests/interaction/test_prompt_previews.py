@@ -1,4 +1,4 @@
-"""`hubbub prompts show --agent` shows what the models of that agent read in a turn."""
+"""The prompts of `hubbub prompts show --agent` are those of a real turn."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.interaction.scripted import Config
 DIALECTS: tuple[str | None, ...] = (None, "tool_call", "final_output")
 
 
-def written(folder: Path, base_url: str, dialect: str | None, **agent: JsonValue) -> LoadedConfig:
-    """The config of the agent `bot`, in a folder with its tools."""
+def load_bot(folder: Path, base_url: str, dialect: str | None, **agent: JsonValue) -> LoadedConfig:
+    """The config of the agent `bot` in a folder with its tools."""
     shutil.copy(trade.FILE, folder / "trade.py")
     tools = [*trade.TOOLS, "send_text_message"]
     sections = {
@@ -40,24 +40,24 @@ def written(folder: Path, base_url: str, dialect: str | None, **agent: JsonValue
     return load(path, environ={})
 
 
-async def read(
+async def run_turn(
     networks: Networks,
     folder: Path,
     dialect: str | None,
     answers: list[AnyAnswer],
     **agent: JsonValue,
 ) -> tuple[LoadedConfig, Turn, ModelServer]:
-    """A turn of such an agent, and all that its model was asked."""
+    """Run a turn of such an agent: its config, its record and its model server."""
     async with playing(*answers) as model, harness(networks) as net:
         ann = await net.person()
-        loaded = written(folder, model.base_url, dialect, **agent)
+        loaded = load_bot(folder, model.base_url, dialect, **agent)
         await net.configured("bot", loaded.file.agent("bot"), folder, loaded.file.models)
         await ann.say("bot", "what do a lamp and a clock cost?")
         return loaded, await net.turn("bot-m1"), model
 
 
 @pytest.mark.behaviour("Q-9")
-async def test_the_prompt_of_a_model_is_what_it_reads(in_memory: Networks, tmp_path: Path) -> None:
+async def test_a_preview_is_what_the_model_reads(in_memory: Networks, tmp_path: Path) -> None:
     prompt: JsonValue = {"reminder": ["Be brief."], "scratchpad": True}
     cases: list[Config] = [
         {},
@@ -68,7 +68,7 @@ async def test_the_prompt_of_a_model_is_what_it_reads(in_memory: Networks, tmp_p
     ]  # fmt: skip
     for dialect in DIALECTS:
         for more in cases:
-            loaded, turn, model = await read(in_memory, tmp_path, dialect, answers, **more)
+            loaded, turn, model = await run_turn(in_memory, tmp_path, dialect, answers, **more)
             (shown,) = previews(agent_prompts(loaded)["bot"])
             assert shown.text == turn.system_prompt == model.requests[0].system, dialect
             assert shown.prompt.components == turn.start.components
@@ -76,9 +76,7 @@ async def test_the_prompt_of_a_model_is_what_it_reads(in_memory: Networks, tmp_p
 
 
 @pytest.mark.behaviour("Q-9")
-async def test_the_prompts_of_roles_are_what_each_of_them_reads(
-    in_memory: Networks, tmp_path: Path
-) -> None:
+async def test_the_preview_of_a_role_is_what_it_reads(in_memory: Networks, tmp_path: Path) -> None:
     first: JsonValue = {"id": 1, "goal": "price of the lamp", "executor": "price_of"}
     answers: list[AnyAnswer] = [
         route("make_plan"),
@@ -88,14 +86,14 @@ async def test_the_prompts_of_roles_are_what_each_of_them_reads(
     ]
     pipeline: Config = {"kind": "pipeline", "roles": {"targets": []}}
     for dialect in DIALECTS:
-        loaded, _, model = await read(in_memory, tmp_path, dialect, answers, **pipeline)
+        loaded, _, model = await run_turn(in_memory, tmp_path, dialect, answers, **pipeline)
         shown = previews(agent_prompts(loaded)["bot"])
         assert [one.role for one in shown] == ["router", "planner", "executor", "reflector"]
         assert [request.system for request in model.requests] == [r.text for r in shown], dialect
         assert shown[2].tool == "price_of"
 
 
-def test_a_role_without_a_tool_to_call_is_not_shown(tmp_path: Path) -> None:
-    loaded = written(tmp_path, "http://127.0.0.1:9", None, kind="router", tools=[])
+def test_a_role_without_tools_to_call_has_no_preview(tmp_path: Path) -> None:
+    loaded = load_bot(tmp_path, "http://127.0.0.1:9", None, kind="router", tools=[])
     shown = previews(agent_prompts(loaded)["bot"])
     assert [preview.role for preview in shown] == ["router"]

@@ -1,4 +1,4 @@
-"""Agents that play a case: nothing they do reaches anybody."""
+"""Dry runs of an agent against a case, without side effects."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from hubbub.agents.turn.hooks import Hooks
 @tool(permission="write", confirm=True)
 def find_order(order: int) -> str:
     '''Look an order up.'''
-    raise SystemExit("this must never run")
+    raise SystemExit("must never run")
 
 
 class Spy(Hooks):
     def __init__(self):
-        raise SystemExit("nor this")
+        raise SystemExit("must never run")
 """
 CASE: dict[str, JsonValue] = {
     "name": "c",
@@ -56,7 +56,7 @@ READY = Ready(
     participants=tuple(Participant(id=n, kind="human", present=True) for n in NETWORK.humans),
     operations=operations(NETWORK),
 )
-FOUND = ScriptedCall(tool="find_order", arguments={"order": 7})
+FIND_ORDER = ScriptedCall(tool="find_order", arguments={"order": 7})
 
 
 async def play(
@@ -66,82 +66,81 @@ async def play(
     endpoint: dict[str, JsonValue] | None = None,
     **case: JsonValue,
 ) -> tuple[CaseRun, ModelServer]:
-    """One turn of `clerk` about the case, with these answers of its model."""
+    """A dry run of `clerk` with these answers of its model."""
     (folder / "orders.py").write_text(ORDERS)
     tools: JsonValue = ["send_text_message", "orders.py:find_order"]
     config = AgentConfig.model_validate({"instruction": "Help.", "tools": tools, **(agent or {})})
-    told = Case.model_validate({**CASE, **case})
+    validated = Case.model_validate({**CASE, **case})
     async with ModelServer(Script(answers=list(answers))) as server:
         model = {"model": "m", "base_url": server.base_url, "retries": 0, **(endpoint or {})}
         models = {"default": ModelConfig.model_validate(model)}
-        stage = scene(told, "clerk", NETWORK, READY)
-        performance = await dry_run(config, "clerk", stage, folder, models, told.results)
-    return performance, server
+        stage = scene(validated, "clerk", NETWORK, READY)
+        run = await dry_run(config, "clerk", stage, folder, models, validated.results)
+    return run, server
 
 
 @pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
-async def test_a_conversation_goes_on_over_several_steps_with_given_results(
+async def test_a_dry_run_takes_several_steps_with_given_results(
     tmp_path: Path, dialect: str
 ) -> None:
-    performance, server = await play(
+    run, server = await play(
         tmp_path,
-        *[says(FOUND), says(send("ann", "It is on its way.")), says(finish())],
+        *[says(FIND_ORDER), says(send("ann", "It is on its way.")), says(finish())],
         results={"find_order": {"state": "sent"}},
-        agent={"permission_mode": "ask"},  # what needs approval has it
+        agent={"permission_mode": "ask"},  # approvals are granted
         endpoint={"dialect": dialect},
     )
-    assert (performance.outcome, performance.said) == ("finished", ("It is on its way.",))
-    names = [call.name for call in performance.calls]
+    assert (run.outcome, run.said) == ("finished", ("It is on its way.",))
+    names = [call.name for call in run.calls]
     assert names == ["find_order", "send_text_message", "finish"]
-    found = performance.calls[0]
-    assert (found.error, found.result) == (None, '{"state": "sent"}')
+    first = run.calls[0]
+    assert (first.error, first.result) == (None, '{"state": "sent"}')
     if dialect == "native":
         assert server.requests[1].tool_result == '{"state": "sent"}'
 
 
-async def test_the_model_reads_the_threads_of_the_case_the_same_each_time(
+async def test_the_model_reads_the_same_threads_in_every_dry_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    remembers: JsonValue = {"tools": ["send_text_message", "recall", "orders.py:find_order"]}
-    assert isinstance(remembers, dict)
-    asked = []
+    tools: JsonValue = ["send_text_message", "recall", "orders.py:find_order"]
+    prompts = []
     for _ in range(2):
         answer = says(send("ann", "hi"), finish())
-        _, server = await play(tmp_path, answer, agent=remembers)
+        _, server = await play(tmp_path, answer, agent={"tools": tools})
         (request,) = server.requests
-        asked.append([message.text for message in request.messages])
-    assert asked[0] == asked[1]
+        prompts.append([message.text for message in request.messages])
+    assert prompts[0] == prompts[1]
     prompt = request.prompt
-    assert prompt.index("direct_ann") < prompt.index("channel_help"), "the last one is the newest"
+    assert prompt.index("direct_ann") < prompt.index("channel_help"), "the newest thread comes last"
     assert "Hi, what is it?" in prompt
     assert 'sender="bob" kind="human"' in prompt
     assert request.incoming == "where is order 7?"
     assert "find_order" in request.tools
-    assert "<memory>" not in str(request.raw["messages"]), "it remembers nothing"
-    assert "memory cannot be read" not in capsys.readouterr().err, "and says nothing of that"
+    assert "<memory>" not in str(request.raw["messages"]), "memory is empty"
+    assert "memory cannot be read" not in capsys.readouterr().err
 
 
-async def test_calls_are_checked_and_what_has_no_result_ends_the_dry_run(tmp_path: Path) -> None:
-    performance, server = await play(
+async def test_calls_are_validated_and_one_without_result_ends_the_dry_run(tmp_path: Path) -> None:
+    run, server = await play(
         tmp_path,
         *[says(send("anne", "hi")), says(call("find_order", order="seven"))],
-        *[says(call("broadcast_text_message", text="hi")), says(FOUND)],
+        *[says(call("broadcast_text_message", text="hi")), says(FIND_ORDER)],
         results={"broadcast_text_message": "the hub is full"},
         agent={"tools": ["send_text_message", "broadcast_text_message", "orders.py:find_order"]},
     )
-    errors = [call.error for call in performance.calls]
+    errors = [call.error for call in run.calls]
     assert errors == ["unknown_participant", "invalid_arguments", None, None]
-    assert performance.said == ("hi",)
-    assert server.requests[3].tool_result == "the hub is full", "as the case has it"
-    assert (performance.lacking, performance.outcome) == ("find_order", None)
-    assert (performance.calls[-1].name, performance.calls[-1].result) == ("find_order", None)
+    assert run.said == ("hi",)
+    assert server.requests[3].tool_result == "the hub is full", "the result given by the case"
+    assert (run.lacking, run.outcome) == ("find_order", None)
+    assert (run.calls[-1].name, run.calls[-1].result) == ("find_order", None)
     assert len(server.requests) == 4
     look = call("list_participants")
-    performance, _ = await play(tmp_path, says(look), agent={"tools": ["list_participants"]})
-    assert performance.lacking == "list_participants", "what only looks needs a result too"
+    run, _ = await play(tmp_path, says(look), agent={"tools": ["list_participants"]})
+    assert run.lacking == "list_participants", "a read needs a result too"
 
 
-SPEECHES: list[tuple[str, dict[str, JsonValue]]] = [
+MESSAGES: list[tuple[str, dict[str, JsonValue]]] = [
     ("post_to_channel", {"channel": "help", "text": "hi"}),
     ("broadcast_text_message", {"text": "hi"}),
     ("reply", {"message_id": "m1", "text": "hi"}),
@@ -153,19 +152,19 @@ SPEECHES: list[tuple[str, dict[str, JsonValue]]] = [
 ]
 
 
-async def test_whatever_an_agent_says_stays_on_the_stage(tmp_path: Path) -> None:
-    spoken = [says(call(tool, **arguments)) for tool, arguments in SPEECHES]
-    performance, _ = await play(
-        tmp_path, *spoken, says(finish()), agent={"tools": None, "select_over": 200}
+async def test_messages_of_every_kind_stay_inside_the_dry_run(tmp_path: Path) -> None:
+    answers = [says(call(tool, **arguments)) for tool, arguments in MESSAGES]
+    run, _ = await play(
+        tmp_path, *answers, says(finish()), agent={"tools": None, "select_over": 200}
     )
-    errors = {call.name: call.error for call in performance.calls}
+    errors = {call.name: call.error for call in run.calls}
     assert errors == dict.fromkeys(errors)
-    assert len(performance.said) == len(SPEECHES)
-    assert performance.outcome == "finished"
+    assert len(run.said) == len(MESSAGES)
+    assert run.outcome == "finished"
 
 
-async def test_hooks_greetings_and_mcp_servers_stay_at_home(tmp_path: Path) -> None:
-    performance, server = await play(
+async def test_hooks_greetings_and_mcp_servers_are_left_out(tmp_path: Path) -> None:
+    run, server = await play(
         tmp_path,
         says(send("ann", "hi"), finish()),
         agent={
@@ -177,48 +176,48 @@ async def test_hooks_greetings_and_mcp_servers_stay_at_home(tmp_path: Path) -> N
             "tool_settings": {"shop_buy": {"confirm": True}, "find_order": {"timeout": "5s"}},
         },
     )
-    assert (performance.outcome, performance.said) == ("finished", ("hi",))
-    assert "find_order" in server.requests[0].tools, "it is none of the server's"
+    assert (run.outcome, run.said) == ("finished", ("hi",))
+    assert "find_order" in server.requests[0].tools, "not a tool of the server `find`"
     assert "decline" not in server.requests[0].tools
 
 
-async def test_a_mistake_in_the_config_is_raised(tmp_path: Path) -> None:
+async def test_a_config_error_is_raised(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no tool 'find_ordr'"):
         await play(tmp_path, agent={"mcp": ["shop"], "disabled_tools": ["shop_x", "find_ordr"]})
     with pytest.raises(ConfigError, match="there is no model 'other'"):
         await play(tmp_path, agent={"model": "other"})
 
 
-async def test_roles_rehearse_too(tmp_path: Path) -> None:
-    said = [ScriptedAnswer(text="Hmm.", ignore_tool_choice=True)] * 8
+async def test_every_kind_of_agent_with_roles_can_be_dry_run(tmp_path: Path) -> None:
+    answers = [ScriptedAnswer(text="Hmm.", ignore_tool_choice=True)] * 8
     for kind in ("router", "planner", "executor", "pipeline"):
-        performance, server = await play(tmp_path, *said, agent={"kind": kind})
+        run, server = await play(tmp_path, *answers, agent={"kind": kind})
         assert server.mistakes == []
-        assert performance.outcome not in (None, "handler_error", "model_error"), kind
+        assert run.outcome not in (None, "handler_error", "model_error"), kind
 
 
-async def test_of_many_tools_the_model_picks_for_real(tmp_path: Path) -> None:
-    picked = says(call("use_tools", names=["find_order"]))
-    performance, server = await play(tmp_path, picked, says(FOUND), agent={"select_over": 1})
+async def test_the_model_selects_among_many_tools_as_in_a_real_turn(tmp_path: Path) -> None:
+    select = says(call("use_tools", names=["find_order"]))
+    run, server = await play(tmp_path, select, says(FIND_ORDER), agent={"select_over": 1})
     assert "find_order" not in server.requests[0].tools
     assert "find_order" in server.requests[1].tools
-    assert performance.lacking == "find_order"
+    assert run.lacking == "find_order"
 
 
-async def test_a_model_that_fails_is_told_as_such(tmp_path: Path) -> None:
-    performance, _ = await play(tmp_path, Refusal(status=401, message="no"))
-    assert performance.outcome == "model_error"
-    assert "refused the API key" in performance.reason
+async def test_a_failing_model_is_reported_as_the_outcome(tmp_path: Path) -> None:
+    run, _ = await play(tmp_path, Refusal(status=401, message="no"))
+    assert run.outcome == "model_error"
+    assert "refused the API key" in run.reason
 
 
-async def test_messages_that_come_together_are_one_turn(tmp_path: Path) -> None:
-    performance, server = await play(
+async def test_several_incoming_messages_are_one_turn(tmp_path: Path) -> None:
+    run, server = await play(
         tmp_path,
         says(send("channel_help", "hi"), finish()),
         incoming=[{"from": "bob", "text": "one"}, {"from": "eve", "text": "two"}],
         thread="channel_help",
     )
-    assert performance.outcome == "finished"
+    assert run.outcome == "finished"
     prompt = server.requests[0].prompt
     assert prompt.count("<incoming_message ") == 2
     assert "<incoming_thread_id>channel_help</incoming_thread_id>" in prompt

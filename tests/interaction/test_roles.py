@@ -30,7 +30,7 @@ TWO: list[JsonValue] = [
     {"id": 1, "goal": "the lamp's price", "executor": "price_of"},
     {"id": 2, "goal": "the clock's price", "executor": "price_of"},
 ]
-"""Steps whose arguments their executors fill in."""
+"""Steps whose executors fill in the arguments."""
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def at_work(
     started: bool = True,
     **config: Any,
 ) -> AbstractAsyncContextManager[Scene]:
-    """An agent of this kind, with the tools of the shop."""
+    """An agent of this kind with the tools of the shop."""
     config = {"kind": kind, "tools": [*trade.TOOLS], **config}
     base = trade.FILE.parent
     return scene(networks, *answers, script=script, file=file, base=base, started=started, **config)
@@ -55,24 +55,22 @@ def at_work(
 
 @pytest.mark.behaviour("O-1")
 @DIALECTS
-async def test_a_plan_is_made_run_side_by_side_judged_and_answered(
+async def test_a_plan_is_made_run_concurrently_judged_and_answered(
     in_memory: Networks, shop: trade.Shop, dialect: str
 ) -> None:
-    shop.together = asyncio.Barrier(2)  # one after the other, they would wait for ever
+    shop.together = asyncio.Barrier(2)  # in sequence, they would deadlock
     answers = [route("make_plan"), plan(BOTH), judge("accept", answer="It is $step_3_result.")]
     async with at_work(in_memory, *answers, endpoint={"dialect": dialect}) as s:
         turn = await s.turn("what do a lamp and a clock cost?")
         assert await s.heard() == "It is 64.5 euros (lamp 24.5)."
-        assert roles(turn) == [
-            "router", "planner", "run", "run", "reflector", "say",
-        ]  # fmt: skip
+        assert roles(turn) == ["router", "planner", "run", "run", "reflector", "say"]
         assert ending(turn) == ("finished", "answered")
         assert sorted(shop.asked) == ["clock", "lamp"]
         assert s.model.mistakes == []
 
 
 @pytest.mark.behaviour("O-2")
-async def test_what_fails_is_run_again_and_another_plan_knows_what_came_of_the_first(
+async def test_a_failed_step_is_retried_and_a_new_plan_sees_the_old_results(
     in_memory: Networks, shop: trade.Shop
 ) -> None:
     shop.closed = 1
@@ -89,17 +87,17 @@ async def test_what_fails_is_run_again_and_another_plan_knows_what_came_of_the_f
     async with at_work(in_memory, *answers) as s:
         await s.turn("both, please")
         assert await s.heard() == "64.5 euros (lamp 24.5)"
-        assert shop.asked[:3] == ["clock", "clock", "boat"], "only what needs it"
-        judged, judged_again, again = (request.prompt for request in s.model.requests[2:5])
+        assert shop.asked[:3] == ["clock", "clock", "boat"], "only the failed step is repeated"
+        judged, judged_again, planned = (request.prompt for request in s.model.requests[2:5])
         assert '<result step="2" outcome="failed: closed">' in judged
         assert '<result step="3" outcome="not run"/>' in judged
         assert "it may be open now" in judged_again
-        for words in ("<earlier_plan>", "no boats here", "there is no boat"):
-            assert words in again
+        for text in ("<earlier_plan>", "no boats here", "there is no boat"):
+            assert text in planned
 
 
 @pytest.mark.behaviour("O-3")
-async def test_an_escalation_asks_the_person_and_goes_on_with_the_answer(
+async def test_an_escalation_asks_the_person_and_continues_with_the_answer(
     in_memory: Networks, shop: trade.Shop
 ) -> None:
     asks = judge("escalate", 3, question="With or without tax?", options=["with", "without"])
@@ -115,14 +113,14 @@ async def test_an_escalation_asks_the_person_and_goes_on_with_the_answer(
         assert roles(second) == ["reflector", "say"]
         assert second.steps[0].n == first.steps[-1].n + 1
         assert second.start.continues == "bot-m1"
-        assert shop.asked == ["lamp"]  # not again
+        assert shop.asked == ["lamp"]  # not repeated
         again = s.model.requests[3]
         assert '<result step="1" outcome="succeeded">24.5</result>' in again.prompt
         assert again.incoming == "with"
 
 
-def filling_in(planned: ScriptedAnswer) -> Script:
-    """The executors of both steps fill in what the plan leaves out, in any order."""
+def script_filling_in(planned: ScriptedAnswer) -> Script:
+    """The executors of both steps fill in the arguments, in any order."""
     rules = [
         ScriptRule(when=When(tools=["route"]), answer=route("make_plan")),
         ScriptRule(when=When(tools=["submit_plan"]), answer=planned),
@@ -136,11 +134,9 @@ def filling_in(planned: ScriptedAnswer) -> Script:
     return Script(rules=rules)
 
 
-async def test_each_role_may_have_its_model_and_executors_fill_in_what_the_plan_leaves_out(
-    in_memory: Networks,
-) -> None:
+async def test_roles_can_have_models_and_executors_fill_in_arguments(in_memory: Networks) -> None:
     models: JsonValue = {"router": "small", "planner": "large"}
-    async with at_work(in_memory, script=filling_in(plan(TWO)), models=models) as s:
+    async with at_work(in_memory, script=script_filling_in(plan(TWO)), models=models) as s:
         turn = await s.turn("both, please")
         assert await s.heard() == "24.5, 40.0"
         assert roles(turn)[2:5] == ["executor", "executor", "run"]
@@ -151,7 +147,7 @@ async def test_each_role_may_have_its_model_and_executors_fill_in_what_the_plan_
 
 
 class Librarian(Agent):
-    """Answers what it is asked, and remembers who asked."""
+    """Answers questions and records them."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -162,7 +158,7 @@ class Librarian(Agent):
 
 
 @pytest.mark.behaviour("O-4")
-async def test_a_step_may_be_a_request_to_another_agent(in_memory: Networks) -> None:
+async def test_a_step_can_be_a_request_to_another_agent(in_memory: Networks) -> None:
     steps: list[JsonValue] = [
         BOTH[0],
         {"id": 2, "goal": "the sky at $step_1_result", "executor": "librarian"},
@@ -179,10 +175,10 @@ async def test_a_step_may_be_a_request_to_another_agent(in_memory: Networks) -> 
         assert [c.name for c in turn.steps[3].calls] == ["ask_agent"]
         await s.net.network.quiet()
         listed = Turns.model_validate(await s.net.clients["bot"].call("list_turns"))
-        assert {t.outcome for t in listed.turns} == {"finished"}  # the answer woke nobody
+        assert {t.outcome for t in listed.turns} == {"finished"}  # the answer woke no agent
 
 
-async def test_an_agent_that_does_not_answer_is_a_failed_step(in_memory: Networks) -> None:
+async def test_a_step_fails_if_its_agent_does_not_answer(in_memory: Networks) -> None:
     steps: list[JsonValue] = [{"id": 1, "goal": "the sky", "executor": "librarian"}]
     answers = [route("make_plan"), plan(steps), judge("accept", answer="Nobody knows.")]
     rules: JsonValue = {"targets": ["librarian"], "request_timeout": "50ms"}
@@ -196,9 +192,7 @@ async def test_an_agent_that_does_not_answer_is_a_failed_step(in_memory: Network
 
 @pytest.mark.behaviour("O-5")
 class TestRouter:
-    async def test_one_that_is_not_sure_asks_and_tells_of_a_failure(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_an_unsure_router_asks_and_reports_a_failure(self, in_memory: Networks) -> None:
         unsure = route("price_of", 0.4, question="Lamp or boat?", options=["lamp", "boat"])
         boat = says(call("price_of", article="boat"))
         async with at_work(in_memory, unsure, route("price_of"), boat, kind="router") as s:
@@ -208,7 +202,7 @@ class TestRouter:
             assert "there is no boat" in await s.heard()
             assert "Lamp or boat?" in s.model.requests[1].prompt
 
-    async def test_one_that_knows_an_agent_hands_it_on(self, in_memory: Networks) -> None:
+    async def test_a_router_can_forward_to_another_agent(self, in_memory: Networks) -> None:
         answer = route("librarian", request="the sky")
         async with at_work(in_memory, answer, kind="router", started=False) as s:
             await s.net.python("librarian", Librarian(), card={"skills": ["colours"]})
@@ -220,10 +214,10 @@ class TestRouter:
 
 @pytest.mark.behaviour("O-6")
 class TestOneRole:
-    async def test_a_planner_says_its_plan_and_a_reflector_its_judgement(
+    async def test_a_planner_posts_its_plan_a_reflector_its_verdict(
         self, in_memory: Networks
     ) -> None:
-        said = {
+        posts = {
             "planner": "1. price of the lamp (price_of)\n"
             "2. price of the clock (price_of)\n"
             "3. add them (total_of, after 1, 2)",
@@ -231,10 +225,10 @@ class TestOneRole:
         }
         answers = (plan(BOTH), judge("accept", 5, "it is complete"))
         async with at_work(in_memory, *answers, kind="planner") as s:
-            for kind, words in said.items():
+            for kind, text in posts.items():
                 await s.restart(kind=kind)
                 await s.turn("both?")
-                assert await s.heard() == words
+                assert await s.heard() == text
 
     async def test_an_executor_makes_exactly_one_call(
         self, in_memory: Networks, shop: trade.Shop
@@ -248,7 +242,7 @@ class TestOneRole:
 
 @pytest.mark.behaviour("O-7")
 class TestInvalidAnswers:
-    async def test_one_is_corrected_and_a_second_ends_the_turn(self, in_memory: Networks) -> None:
+    async def test_a_second_invalid_answer_ends_the_turn(self, in_memory: Networks) -> None:
         circle: list[JsonValue] = [
             {"id": 1, "goal": "a", "executor": "price_of", "depends_on": [2]},
             {"id": 2, "goal": "b", "executor": "price_of", "depends_on": [1]},
@@ -262,12 +256,10 @@ class TestInvalidAnswers:
             assert "gave no usable answer" in await s.heard()
 
 
-async def test_a_judge_weighs_its_criteria_also_for_a_simple_route_where_that_is_wanted(
+async def test_a_judge_weighs_its_criteria_for_a_simple_route_if_configured(
     in_memory: Networks, shop: trade.Shop
 ) -> None:
-    roles: JsonValue = {
-        "criteria": {"truth": 3, "tone": 1}, "min_score": 4, "judge_simple": True,
-    }  # fmt: skip
+    roles: JsonValue = {"criteria": {"truth": 3, "tone": 1}, "min_score": 4, "judge_simple": True}
 
     def judged(truth: int, tone: int) -> ScriptedAnswer:
         scores: JsonValue = {"truth": truth, "tone": tone}
@@ -283,13 +275,13 @@ async def test_a_judge_weighs_its_criteria_also_for_a_simple_route_where_that_is
     assert [step.reasoning for step in turn.steps if step.role != "executor" and step.role] == [
         "a price is wanted", "so", "so",
     ]  # fmt: skip
-    offered = s.model.requests[-1].body.tools[0].function
-    assert "truth 3, tone 1" in offered.description
-    rated: Any = offered.parameters
-    assert list(rated["properties"]["scores"]["properties"]) == ["truth", "tone"]
+    function = s.model.requests[-1].body.tools[0].function
+    assert "truth 3, tone 1" in function.description
+    parameters: Any = function.parameters
+    assert list(parameters["properties"]["scores"]["properties"]) == ["truth", "tone"]
 
 
-async def test_who_needs_no_answer_may_get_none(in_memory: Networks) -> None:
+async def test_a_message_that_needs_no_answer_can_stay_unanswered(in_memory: Networks) -> None:
     async with at_work(in_memory, says(finish("just news"))) as s:
         talker = await s.net.network.join("talker", "agent")
         await talker.say("bot", "fyi")
@@ -298,9 +290,7 @@ async def test_who_needs_no_answer_may_get_none(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("O-8")
-async def test_a_pipeline_that_was_killed_asks_and_sends_nothing_twice(
-    in_memory: Networks,
-) -> None:
+async def test_a_killed_pipeline_asks_and_sends_nothing_twice(in_memory: Networks) -> None:
     class Slow(Librarian):
         async def on_direct(self, message: Message) -> str:
             self.asked.append(message.text)
@@ -331,11 +321,11 @@ async def test_a_pipeline_that_was_killed_asks_and_sends_nothing_twice(
 
 
 class TestPrompts:
-    """What the models of roles read: the agent's own prompt, and no more than windows hold."""
+    """The prompts of roles: they contain the agent's own and fit the window."""
 
     @pytest.mark.behaviour("A-21", "O-13")
     @DIALECTS
-    async def test_every_role_fits_the_window_of_its_model_and_the_record_says_what_was_cut(
+    async def test_every_role_fits_its_window_and_the_record_shows_the_cuts(
         self, in_memory: Networks, dialect: str
     ) -> None:
         answers = [route("make_plan"), plan(BOTH), judge("accept", answer="$step_3_result")]
@@ -344,9 +334,9 @@ class TestPrompts:
             await chatter(s.net, 10)
             turn = await s.turn("what do a lamp and a clock cost?")
             assert ending(turn) == ("finished", "answered")
-            asked = [step for step in turn.steps if step.window is not None]
-            assert len(asked) == len(s.model.requests) == 3
-            for step, request in zip(asked, s.model.requests, strict=True):
+            steps = [step for step in turn.steps if step.window is not None]
+            assert len(steps) == len(s.model.requests) == 3
+            for step, request in zip(steps, s.model.requests, strict=True):
                 assert size_of(request) <= 6144 - 1536
                 assert layers(step)["history"][1] > 500
                 assert "what do a lamp and a clock cost?" in request.prompt
@@ -355,7 +345,7 @@ class TestPrompts:
             assert 'id="m1"' not in first.prompt
 
     @pytest.mark.behaviour("A-21")
-    async def test_a_role_whose_window_has_no_room_for_what_must_stay_ends_the_turn_unasked(
+    async def test_a_window_too_small_for_a_role_ends_the_turn_without_a_request(
         self, in_memory: Networks
     ) -> None:
         config: Config = {"models": {"router": "small"}}
@@ -369,7 +359,7 @@ class TestPrompts:
             assert "hello" in (turn.prompt or "")
 
     @pytest.mark.behaviour("O-14")
-    async def test_the_agents_prompt_is_that_of_its_roles(
+    async def test_the_agents_prompt_applies_to_all_its_roles(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         (tmp_path / "buyer").mkdir()
@@ -388,44 +378,44 @@ class TestPrompts:
             "permission_mode": "ask",
             "card": {"skills": ["prices"]},
         }
-        thought = judge("accept", answer="<scratchpad>she is polite</scratchpad>$step_1_result")
-        thought = thought.model_copy(update={"text": "<scratchpad>a greeting</scratchpad>"})
-        answers = [route("make_plan"), plan([BOTH[0]]), thought]
+        verdict = judge("accept", answer="<scratchpad>she is polite</scratchpad>$step_1_result")
+        verdict = verdict.model_copy(update={"text": "<scratchpad>a greeting</scratchpad>"})
+        answers = [route("make_plan"), plan([BOTH[0]]), verdict]
         async with at_work(in_memory, *answers, **config) as s:
             turn = await s.turn("the lamp?")
-            assert await s.heard() == "24.5", "thoughts are sent to nobody"
+            assert await s.heard() == "24.5", "the scratchpad is not sent"
             assert "a greeting" in (turn.steps[3].reasoning or "")
             for request in s.model.requests:
-                for words in (
+                for text in (
                     "You buy for Acme in direct_ann with m.",
                     "Be brief.",
                     "that you can do this: prices",
                     "<scratchpad>",
-                    "approve",  # its permission mode is told
+                    "approve",  # the permission mode
                 ):
-                    assert words in request.system
+                    assert text in request.system
                 assert request.system.endswith("Above all:\n- Never guess a price.")
                 assert "call `finish` when you are done" not in request.system
             assert (turn.start.prompt_id or "").startswith("buyer@1.0#")
             assert turn.start.components[:3] == ("role:router", "identity", "style")
 
 
-def holding(answer: ScriptedAnswer, name: str) -> ScriptedAnswer:
-    """The answer, when the test lets it go."""
+def held(answer: ScriptedAnswer, name: str) -> ScriptedAnswer:
+    """The answer, which the model holds back until the test releases it."""
     return answer.model_copy(update={"hold": name})
 
 
-def heard_in(turn: Turn) -> list[tuple[str, list[str]]]:
-    """The roles that heard something for the first time, and what: the ids of the messages."""
+def steered_in(turn: Turn) -> list[tuple[str, list[str]]]:
+    """The roles that first received messages during the turn, with the ids of these."""
     return [
-        (role, [told.message for told in step.steered])
+        (role, [message.message for message in step.steered])
         for role, step in zip(roles(turn), turn.steps, strict=True)
         if step.steered
     ]
 
 
-async def hurried(s: Scene, at: str, text: str = "hurry", **more: Any) -> str:
-    """Ann asks, and says more while the model holds an answer. The id of the turn."""
+async def steer_while_held(s: Scene, at: str, text: str = "hurry", **more: Any) -> str:
+    """Ann asks, and writes again while the model holds an answer; the id of the turn."""
     id = await s.say("the lamp?")
     await s.held(at)
     await s.steer(text, **more)
@@ -434,24 +424,24 @@ async def hurried(s: Scene, at: str, text: str = "hurry", **more: Any) -> str:
 
 
 class TestSteering:
-    """People who say something while roles are at work, and the role that hears it."""
+    """Messages that people send while roles are at work, and the role that receives them."""
 
     @pytest.mark.behaviour("Y-4", "O-12")
     @DIALECTS
-    async def test_a_message_that_comes_while_roles_work_is_heard_by_the_next_and_all_after_it(
+    async def test_a_message_during_the_work_reaches_the_next_role_and_all_later_ones(
         self, in_memory: Networks, dialect: str
     ) -> None:
         answers = [
             route("make_plan"),
-            holding(plan([BOTH[0]]), "planning"),
+            held(plan([BOTH[0]]), "planning"),
             judge("replan", why="the clock is wanted, too"),
             plan(BOTH),
             judge("accept", answer="$step_3_result"),
         ]
         async with at_work(in_memory, *answers, endpoint={"dialect": dialect}) as s:
-            turn = await s.net.turn(await hurried(s, "planning", "and the <clock>"))
+            turn = await s.net.turn(await steer_while_held(s, "planning", "and the <clock>"))
             assert await s.heard() == "64.5 euros (lamp 24.5)"
-            assert heard_in(turn) == [("reflector", ["m2"])]
+            assert steered_in(turn) == [("reflector", ["m2"])]
             for request in s.model.requests[2:]:
                 assert request.incoming == "and the <clock>"
                 before, element, after = request.prompt.partition("and the &lt;clock&gt;</content>")
@@ -460,26 +450,24 @@ class TestSteering:
                 assert "This has come in while you were at work." in after
                 assert "Judge the work." in after or "What is to be done" in after
             assert "clock" not in str(s.model.requests[1].raw["messages"])
-            assert len(s.model.requests) == 5, "it starts no turn of its own"
+            assert len(s.model.requests) == 5, "it starts no turn"
             receipts = await s.ann.call("read_receipts", id="m2")
             (bot,) = [r for r in receipts["receipts"] if r["participant"] == "bot"]
             assert (bot["turn"], bot["state"]) == ("bot-m1", "ended")
 
-    async def test_executors_side_by_side_hear_the_same_and_it_is_recorded_once(
+    async def test_concurrent_executors_share_a_message_that_is_recorded_once(
         self, in_memory: Networks
     ) -> None:
-        async with at_work(in_memory, script=filling_in(holding(plan(TWO), "planning"))) as s:
-            turn = await s.net.turn(await hurried(s, "planning"))
-            assert heard_in(turn) == [("executor", ["m2"])]
+        async with at_work(in_memory, script=script_filling_in(held(plan(TWO), "planning"))) as s:
+            turn = await s.net.turn(await steer_while_held(s, "planning"))
+            assert steered_in(turn) == [("executor", ["m2"])]
             for request in s.model.requests[2:]:
                 assert str(request.raw["messages"]).count("hurry") == 1
 
     @pytest.mark.behaviour("Y-5")
-    async def test_who_is_steered_by_a_person_may_not_stay_silent(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_a_turn_steered_by_a_person_must_answer(self, in_memory: Networks) -> None:
         answers = [
-            holding(says(call("route", target="nobody", confidence=1)), "routing"),
+            held(says(call("route", target="nobody", confidence=1)), "routing"),
             says(finish("just news")),
             route("answer", request="Here I am."),
         ]
@@ -492,8 +480,8 @@ class TestSteering:
             assert ending(await s.net.turn("bot-m1"))[0] == "no_action"
             assert [r.tools for r in s.model.requests[:2]] == [["route", "finish"], ["route"]]
 
-    async def test_what_a_turn_does_not_hear_is_left_to_the_next(self, in_memory: Networks) -> None:
-        routed = holding(route("make_plan"), "routing")
+    async def test_a_message_that_misses_a_turn_starts_the_next(self, in_memory: Networks) -> None:
+        routed = held(route("make_plan"), "routing")
         welcome = route("answer", request="Welcome.")
         done = [plan([BOTH[0]]), judge("accept", answer="$step_1_result")]
         refused = Refusal(status=400, message="no")
@@ -504,40 +492,40 @@ class TestSteering:
         for steer, answers, outcome in cases:
             config: Config = {"steer": steer} if steer == "queue" else {}
             async with at_work(in_memory, *answers, **config) as s:
-                first = await s.net.turn(await hurried(s, "routing"))
-                assert (ending(first)[0], heard_in(first)) == (outcome, []), steer
+                first = await s.net.turn(await steer_while_held(s, "routing"))
+                assert (ending(first)[0], steered_in(first)) == (outcome, []), steer
                 assert (await s.net.turn("bot-m2")).start.messages == ("m2",), steer
 
     @pytest.mark.behaviour("Y-6", "O-8")
-    async def test_a_pipeline_that_is_taken_up_again_shows_it_in_the_same_place(
+    async def test_a_resumed_pipeline_shows_a_message_in_the_same_place(
         self, on_sockets: Networks, shop: trade.Shop
     ) -> None:
         last = judge("accept", answer="$step_1_result")
         answers = [
-            holding(route("make_plan"), "routing"), plan([BOTH[0]]), holding(last, "dying"), last,
+            held(route("make_plan"), "routing"), plan([BOTH[0]]), held(last, "dying"), last,
         ]  # fmt: skip
         async with at_work(on_sockets, *answers) as s:
-            id = await hurried(s, "routing")
+            id = await steer_while_held(s, "routing")
             await s.held("dying")
             await s.restart()
             turn = await s.net.turn(id)
             assert await s.heard() == "24.5"
             assert turn.start.messages == ("m1",)
-            assert heard_in(turn) == [("planner", ["m2"])]
+            assert steered_in(turn) == [("planner", ["m2"])]
             before, after = (request.body.messages for request in s.model.requests[2:])
             assert [m.text for m in after] == [m.text for m in before]
             assert shop.asked == ["lamp"]
 
-    async def test_what_came_before_a_question_to_the_person_does_not_answer_it(
+    async def test_a_message_before_a_question_does_not_answer_it(
         self, in_memory: Networks
     ) -> None:
-        """It was said without having seen the question: it is heard after it."""
+        """The person had not seen the question, so the message starts a turn after it."""
         asks = judge("escalate", 3, question="With or without tax?")
         answers = [
-            route("make_plan"), plan([BOTH[0]]), holding(asks, "judging"),
+            route("make_plan"), plan([BOTH[0]]), held(asks, "judging"),
             route("answer", request="Yes."),
         ]  # fmt: skip
         async with at_work(in_memory, *answers) as s:
-            await hurried(s, "judging", "still there?")
+            await steer_while_held(s, "judging", "still there?")
             assert [await s.heard(), await s.heard()] == ["With or without tax?", "Yes."]
             assert roles(await s.net.turn("bot-m2")) == ["router", "say"]

@@ -1,4 +1,4 @@
-"""Functions in the sandbox, with real processes: what they may, what they may not, what is left."""
+"""Functions in the sandbox, as real processes: results, limits, isolation and cleanup."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def failure(tool: Tool, **arguments: JsonValue) -> ToolFailed:
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A port on which somebody listens; nobody must get through to it."""
+    """A listening port; fails the test if a connection reaches it."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         yield server.getsockname()[1]
         server.setblocking(False)
@@ -60,13 +60,13 @@ def port() -> Iterator[int]:
             server.accept()
 
 
-def left() -> set[str]:
-    """The folders of sandboxes that are still there."""
+def sandbox_folders() -> set[str]:
+    """The folders of sandboxes that exist."""
     return {str(path) for path in Path(tempfile.gettempdir()).glob("hubbub-*")}
 
 
-async def end_of(pid: int) -> None:
-    """Wait for the end of a process that need not be a child of this one."""
+async def until_ended(pid: int) -> None:
+    """Wait for the end of any process, also of one that is not a child."""
     ended, process = asyncio.Event(), os.pidfd_open(pid)
     loop = asyncio.get_running_loop()
     loop.add_reader(process, ended.set)
@@ -77,25 +77,35 @@ async def end_of(pid: int) -> None:
         os.close(process)
 
 
-def children(of: int | None = None) -> set[int]:
-    """The sandboxes of a process, of this one if none is named."""
+def sandboxes(of: int | None = None) -> set[int]:
+    """The ids of the sandbox processes of a process, by default this one."""
     parent_id = of or os.getpid()
-    found = set()
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended meanwhile
-            parent = place.joinpath("stat").read_text().rsplit(")", 1)[1].split()[1]
-            if int(parent) == parent_id and b"sandbox/child.py" in (place / "cmdline").read_bytes():
-                found.add(int(place.name))
-    return found
+    pids = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile
+            parent = (folder / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            command = (folder / "cmdline").read_bytes()
+            if int(parent) == parent_id and b"sandbox/child.py" in command:
+                pids.add(int(folder.name))
+    return pids
+
+
+async def until_sandboxed(of: int | None = None) -> int:
+    """Wait for the sandbox of a process; its id."""
+    async with soon():
+        while not (pids := sandboxes(of)):  # noqa: ASYNC110 - a process sends no event
+            await asyncio.sleep(0.01)
+    (pid,) = pids
+    return pid
 
 
 class TestWork:
-    async def test_arguments_results_and_words_of_functions_come_through(self) -> None:
-        told = await result(risky.mirror, point={"x": 2}, times=2)
-        assert json.loads(told) == [{"x": -2, "y": 0}] * 2
-        assert await result(risky.later, text="ä\ud7ff") == "ä\ud7ff", "an async one runs too"
+    async def test_arguments_results_and_errors_are_passed_through(self) -> None:
+        answer = await result(risky.mirror, point={"x": 2}, times=2)
+        assert json.loads(answer) == [{"x": -2, "y": 0}] * 2
+        assert await result(risky.later, text="ä\ud7ff") == "ä\ud7ff", "an async function"
         plain = FunctionTool(risky.plain).sandboxed(SandboxLimits())
-        assert await result(plain, word="ho") == "hoho", "and one that the operator confines"
+        assert await result(plain, word="ho") == "hoho", "a function sandboxed by the operator"
         failed = await failure(risky.sell, item="pie")
         assert (failed.message, failed.error) == ("no pie", "sold_out")
         assert (failed.retry, failed.near) == (True, ("tea",))
@@ -105,11 +115,11 @@ class TestWork:
         assert (await failure(risky.leave, code=3)).message == gone
         assert (await failure(risky.mirror, point=1)).error == "invalid_arguments"
 
-    async def test_ordinary_functions_run_threads_too_and_several_side_by_side(self) -> None:
-        told = await asyncio.gather(
+    async def test_functions_can_use_threads_and_run_concurrently(self) -> None:
+        answers = await asyncio.gather(
             *(result(risky.later, text=str(n)) for n in range(2)), result(risky.use_threads)
         )
-        assert told == ["0", "1", "10"]
+        assert answers == ["0", "1", "10"]
         assert json.loads(await result(meddling.work)) == {
             "total": 4950,
             "written": "[1, 2]",
@@ -119,7 +129,7 @@ class TestWork:
             "flags": 0,
         }
 
-    async def test_a_file_that_is_no_module_finds_its_neighbours_but_they_replace_no_library(
+    async def test_a_file_can_import_neighbours_that_shadow_no_library(
         self, tmp_path: Path
     ) -> None:
         for name in ("calendar", "email", "random", "secrets", "tempfile", "types", "openai"):
@@ -131,11 +141,11 @@ class TestWork:
             "    '''Count the days of a month.'''\n"
             "    return calendar.monthrange(YEAR, month)[1]\n"
         )
-        found = load_attribute("mine.py:days_of", tmp_path)
-        assert isinstance(found, FunctionTool)
-        assert await result(found, month=2) == "28"
+        days = load_attribute("mine.py:days_of", tmp_path)
+        assert isinstance(days, FunctionTool)
+        assert await result(days, month=2) == "28"
 
-    def test_what_no_other_process_can_run_is_refused(self) -> None:
+    def test_a_function_that_cannot_run_in_another_process_is_refused(self) -> None:
         def inner() -> None:
             """Inside."""
 
@@ -148,7 +158,7 @@ class TestWork:
 class TestLimits:
     @pytest.mark.behaviour("K-10")
     @pytest.mark.parametrize(
-        ("tool", "says"),
+        ("tool", "message"),
         [
             (risky.eat_memory, "more than 400 MiB of memory"),
             (risky.burn, "more than 1 s of processor time"),
@@ -157,39 +167,37 @@ class TestLimits:
         ],
         ids=["memory", "time", "file", "output"],
     )
-    async def test_what_goes_over_a_limit_ends(self, tool: Tool, says: str) -> None:
+    async def test_exceeding_a_limit_ends_the_call(self, tool: Tool, message: str) -> None:
         failed = await failure(tool)
         assert failed.error == "sandbox_limit"
-        assert says in failed.message
+        assert message in failed.message
 
     @pytest.mark.behaviour("K-10")
-    async def test_memory_and_open_files_are_bounded_also_for_who_does_not_give_up(self) -> None:
-        told = await result(risky.eat_memory_in_pieces)
-        assert int(told.removesuffix(" MiB")) < 512
+    async def test_memory_and_open_files_are_bounded_for_code_that_keeps_trying(self) -> None:
+        used = await result(risky.eat_memory_in_pieces)
+        assert int(used.removesuffix(" MiB")) < 512
         assert "Too many open files" in (await failure(risky.open_many)).message
-        assert await result(risky.print_much) == "printed", "which is no answer and fills nothing"
+        assert await result(risky.print_much) == "printed", "printed output is discarded"
 
     @pytest.mark.behaviour("K-10", "K-11")
-    async def test_at_its_time_it_is_killed(self) -> None:
+    async def test_a_function_is_killed_at_its_timeout(self) -> None:
         box = Toolbox([risky.hang], ToolPolicy(timeout=1))
         async with soon():
-            told = await call(box, "hang")
-        assert told.error == "timeout"
-        assert children() == set()
+            answer = await call(box, "hang")
+        assert answer.error == "timeout"
+        assert sandboxes() == set()
 
     @pytest.mark.behaviour("K-11")
-    async def test_cancelling_kills_it(self) -> None:
+    async def test_cancelling_a_call_kills_its_process(self) -> None:
         task = asyncio.create_task(risky.hang.run({}, SITE))
-        async with soon():
-            while not children():  # noqa: ASYNC110 - a process announces nothing
-                await asyncio.sleep(0.01)
+        await until_sandboxed()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert children() == set()
+        assert sandboxes() == set()
 
     @pytest.mark.behaviour("K-11")
-    async def test_it_dies_with_the_agent(self, tmp_path: Path) -> None:
+    async def test_the_process_dies_with_the_agent(self, tmp_path: Path) -> None:
         (tmp_path / "agent.py").write_text(
             "import asyncio\nfrom hubbub.agents.tools.base import CallSite\n"
             "from tests.interaction.risky import hang\n"
@@ -201,11 +209,7 @@ class TestLimits:
             env={"PYTHONPATH": os.pathsep.join(sys.path)},
         )
         try:
-            async with asyncio.timeout(60):
-                while not children(agent.pid):  # noqa: ASYNC110 - a process announces nothing
-                    await asyncio.sleep(0.01)
-            (sandbox,) = children(agent.pid)
-            ended = asyncio.create_task(end_of(sandbox))
+            ended = asyncio.create_task(until_ended(await until_sandboxed(agent.pid)))
             await asyncio.sleep(0)
             assert not ended.done()
         finally:
@@ -217,43 +221,41 @@ class TestLimits:
 
 class TestWalls:
     @pytest.mark.behaviour("K-11")
-    async def test_there_is_no_network_not_for_who_goes_round_python_either(
-        self, port: int
-    ) -> None:
+    async def test_there_is_no_network_even_below_python(self, port: int) -> None:
         for tool in (risky.dial, risky.fetch):
-            told = (await failure(tool, port=port)).message
-            assert "may not use the network" in told, tool.name
-        made, code = json.loads(await result(risky.dial_by_hand, port=port))
-        assert (made, code in (errno.EPERM, errno.ENETUNREACH)) == (-1, True)
+            message = (await failure(tool, port=port)).message
+            assert "may not use the network" in message, tool.name
+        returned, code = json.loads(await result(risky.dial_by_hand, port=port))
+        assert (returned, code in (errno.EPERM, errno.ENETUNREACH)) == (-1, True)
 
     @pytest.mark.behaviour("K-11")
-    async def test_it_starts_and_signals_no_processes_and_the_kernel_refuses_too(self) -> None:
+    async def test_processes_cannot_be_started_or_signalled_even_below_python(self) -> None:
         for tool in (risky.bomb, risky.run_program):
             assert "may not start processes" in (await failure(tool)).message, tool.name
         assert json.loads(await result(risky.bomb_by_hand)) == [-1, errno.EPERM]
-        told = (await failure(risky.kill, pid=os.getpid())).message
-        assert "may not signal processes" in told
+        message = (await failure(risky.kill, pid=os.getpid())).message
+        assert "may not signal processes" in message
         assert json.loads(await result(risky.kill_by_hand, pid=os.getpid())) == [-1, errno.EPERM]
 
     @pytest.mark.behaviour("K-11")
-    async def test_it_changes_no_file_of_others(self, tmp_path: Path) -> None:
-        kept = tmp_path / "kept.txt"
-        kept.write_text("yours")
+    async def test_files_outside_its_folder_cannot_be_changed(self, tmp_path: Path) -> None:
+        file = tmp_path / "file.txt"
+        file.write_text("yours")
         for tool in (risky.overwrite, risky.remove):
-            told = (await failure(tool, path=str(kept))).message
-            assert "Permission denied" in told, tool.name
-        assert kept.read_text() == "yours"
+            message = (await failure(tool, path=str(file))).message
+            assert "Permission denied" in message, tool.name
+        assert file.read_text() == "yours"
 
-    async def test_it_reads_only_what_it_is_given_where_that_is_said(self, tmp_path: Path) -> None:
+    async def test_only_the_configured_paths_can_be_read(self, tmp_path: Path) -> None:
         secret, shared = tmp_path / "secret.txt", tmp_path / "shared"
         shared.mkdir()
-        for place in (secret, shared / "page.txt"):
-            place.write_text("words")
+        for path in (secret, shared / "page.txt"):
+            path.write_text("words")
         tool = FunctionTool(risky.read).sandboxed(SandboxLimits(read=[str(shared)]))
         assert await result(tool, path=str(shared / "page.txt")) == "words"
-        for place in (secret, Path("/etc/passwd"), Path.home()):
-            told = (await failure(tool, path=str(place))).message
-            assert "Permission denied" in told, place
+        for path in (secret, Path("/etc/passwd"), Path.home()):
+            message = (await failure(tool, path=str(path))).message
+            assert "Permission denied" in message, path
         free = FunctionTool(risky.read).sandboxed(SandboxLimits())
         assert await result(free, path=str(secret)) == "words"
         assert "landlock" in await layers()
@@ -268,32 +270,30 @@ class TestWalls:
             ToolKit(config, "bot", tmp_path)
 
     @pytest.mark.behaviour("K-11")
-    async def test_it_has_an_empty_folder_of_its_own_of_which_nothing_is_left(
+    async def test_each_call_has_an_empty_folder_that_is_removed(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SECRET", "s3cret")
-        told = json.loads(await result(risky.where))
-        assert told["files"] == ["mine.txt"]
-        assert set(told["environment"]) <= {"LC_CTYPE"}
-        assert (told["isolated"], told["session"]) == (1, True)
-        assert json.loads(await result(risky.use_folder)) == ["c"], "there it does as it likes"
-        deep, shut = await result(meddling.dig, depth=3000), await result(meddling.lock_up)
-        assert not {told["folder"], deep, shut} & left()
-        assert children() == set()
+        where = json.loads(await result(risky.where))
+        assert where["files"] == ["mine.txt"]
+        assert set(where["environment"]) <= {"LC_CTYPE"}
+        assert (where["isolated"], where["session"]) == (1, True)
+        assert json.loads(await result(risky.use_folder)) == ["c"], "the folder is writable"
+        deep, locked = await result(meddling.dig, depth=3000), await result(meddling.lock_up)
+        assert not {where["folder"], deep, locked} & sandbox_folders()
+        assert sandboxes() == set()
 
     @pytest.mark.behaviour("K-11")
     @pytest.mark.skipif(os.uname().machine not in MACHINES, reason="there is no filter for it")
-    async def test_it_does_not_reach_the_agent(self, tmp_path: Path) -> None:
-        ear_path, file = tmp_path / "ear", tmp_path / "file"
+    async def test_the_agents_process_cannot_be_reached(self, tmp_path: Path) -> None:
+        path, file = tmp_path / "socket", tmp_path / "file"
         file.touch()
-        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as ear:
-            ear.bind(str(ear_path))
-            ear.setblocking(False)
-            told = await result(
-                meddling.meddle, agent=os.getpid(), path=str(ear_path), file=str(file)
-            )
-            refused = json.loads(told)
+        with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as listener:
+            listener.bind(str(path))
+            listener.setblocking(False)
+            arguments: dict[str, JsonValue] = {"path": str(path), "file": str(file)}
+            refused = json.loads(await result(meddling.meddle, agent=os.getpid(), **arguments))
             assert len(refused) > 10
             assert set(refused.values()) <= {errno.EPERM, errno.EACCES}, refused
             with pytest.raises(BlockingIOError):
-                ear.recv(10)
+                listener.recv(10)

@@ -1,8 +1,7 @@
-"""Of many tools a model is described those that are like what has come in."""
+"""Selection among many tools by their similarity to the incoming message."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,14 +37,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shop() -> list[FunctionTool[..., object]]:
-    def made(name: str, about: str) -> FunctionTool[..., object]:
+    def build(name: str, about: str) -> FunctionTool[..., object]:
         def function() -> str:
             return name
 
         function.__name__, function.__doc__ = name, about
         return tool(function)
 
-    return [made(name, about) for name, about in ABOUT.items()]
+    return [build(name, about) for name, about in ABOUT.items()]
 
 
 def clerk(model: ModelServer, select: dict[str, JsonValue]) -> LlmAgent:
@@ -61,26 +60,23 @@ def clerk(model: ModelServer, select: dict[str, JsonValue]) -> LlmAgent:
     )
 
 
-def described(model: ModelServer, request: int = -1) -> set[str]:
+def described_tools(model: ModelServer, request: int = -1) -> set[str]:
     return set(model.requests[request].tools) & set(ABOUT)
 
 
-Ask = Callable[[str], object]
-
-
-async def asked(
+async def ask_clerk(
     model: ModelServer, select: dict[str, JsonValue], *texts: str
 ) -> tuple[list[set[str]], Turn]:
-    """What of the shop's tools the model was described with each question, and the last turn."""
-    found = []
+    """The shop's tools described to the model for each question, and the last turn."""
+    tools = []
     async with Network(clerk(model, select), people=["ann"]) as net:
         for text in texts:
             answer = await net.ask("clerk", text, by="ann")
-            found.append(described(model))
-    return found, answer.turn
+            tools.append(described_tools(model))
+    return tools, answer.turn
 
 
-def kept(cache: Path) -> list[Path]:
+def cached_files(cache: Path) -> list[Path]:
     return [*cache.rglob("*.json")]
 
 
@@ -88,55 +84,55 @@ def notes(turn: Turn) -> str:
     return "; ".join(turn.steps[0].notes)
 
 
-async def test_by_words_those_are_described_that_share_words_with_the_question() -> None:
+async def test_selection_by_words_describes_tools_that_share_words_with_the_question() -> None:
     async with ModelServer(Script(answers=[DONE, DONE, DONE])) as model:
-        found, turn = await asked(
+        tools, turn = await ask_clerk(
             model, {"by": "words", "first": 1}, "a refund please", "the parcel?", "hm"
         )
-    assert found == [{"refund_order"}, {"track_parcel"}, set()]
-    assert "use_tools" in model.requests[0].tools, "the others can be picked"
+    assert tools == [{"refund_order"}, {"track_parcel"}, set()]
+    assert "use_tools" in model.requests[0].tools, "the others can be selected"
     assert "words" not in notes(turn)
 
 
-async def test_by_embeddings_those_that_mean_the_same_and_all_tools_are_asked_for_once() -> None:
+async def test_selection_by_embeddings_describes_similar_tools_and_embeds_each_once() -> None:
     select: dict[str, JsonValue] = {"by": "embeddings", "model": "vectors", "first": 1}
     script = Script(answers=[DONE, DONE, DONE], embeddings=VECTORS)
     async with ModelServer(script) as model:
-        found, turn = await asked(model, select, "where is my delivery?", "I want my money")
+        tools, turn = await ask_clerk(model, select, "where is my delivery?", "I want my money")
         assert [len(texts) for texts in model.embedded] == [4, 1, 1]
         assert model.embedded[0][0] == "track parcel: Say where a parcel is."
-        again, _ = await asked(model, select, "is the van late?")
-    assert found == [{"track_parcel"}, {"refund_order"}]
+        again, _ = await ask_clerk(model, select, "is the van late?")
+    assert tools == [{"track_parcel"}, {"refund_order"}]
     assert again == [{"track_parcel"}]
-    assert [len(texts) for texts in model.embedded] == [4, 1, 1, 1], "another process knows them"
+    assert [len(texts) for texts in model.embedded] == [4, 1, 1, 1], "cached across processes"
     assert "words" not in notes(turn)
 
 
-async def test_an_endpoint_without_embeddings_leaves_words_and_a_note_in_the_record() -> None:
+async def test_an_endpoint_without_embeddings_falls_back_to_words_with_a_note() -> None:
     async with ModelServer(Script(answers=[DONE])) as model:
-        found, turn = await asked(model, {"by": "embeddings", "first": 1}, "a refund please")
-    assert found == [{"refund_order"}]
+        tools, turn = await ask_clerk(model, {"by": "embeddings", "first": 1}, "a refund please")
+    assert tools == [{"refund_order"}]
     assert "tools were chosen by their words" in notes(turn)
     assert "returned no embeddings: there is no POST /v1/embeddings" in notes(turn)
 
 
-async def test_vectors_that_cannot_be_compared_leave_words_too(cache: Path) -> None:
+async def test_vectors_of_different_lengths_fall_back_to_words(cache: Path) -> None:
     uneven = {"(?i)refund|money": [1.0], "": [1.0, 0.5]}
     script = Script(answers=[DONE], embeddings=uneven)
     async with ModelServer(script) as model:
-        found, turn = await asked(model, {"by": "embeddings", "first": 1}, "a refund please")
-    assert found == [{"refund_order"}]
+        tools, turn = await ask_clerk(model, {"by": "embeddings", "first": 1}, "a refund please")
+    assert tools == [{"refund_order"}]
     assert "there is not one for each text" in notes(turn)
-    assert not kept(cache)
+    assert not cached_files(cache)
 
 
-async def test_what_was_kept_and_is_damaged_is_asked_for_again(cache: Path) -> None:
+async def test_a_damaged_cache_is_requested_again(cache: Path) -> None:
     select: dict[str, JsonValue] = {"by": "embeddings", "first": 1}
     script = Script(answers=[DONE, DONE], embeddings=VECTORS)
     async with ModelServer(script) as model:
-        await asked(model, select, "where is my delivery?")
-        (file,) = kept(cache)
+        await ask_clerk(model, select, "where is my delivery?")
+        (file,) = cached_files(cache)
         file.write_text("[1, ")
-        found, _ = await asked(model, select, "where is my delivery?")
-    assert found == [{"track_parcel"}]
+        tools, _ = await ask_clerk(model, select, "where is my delivery?")
+    assert tools == [{"track_parcel"}]
     assert [len(texts) for texts in model.embedded] == [4, 1, 4, 1]

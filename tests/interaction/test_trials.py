@@ -1,4 +1,4 @@
-"""Trying a recorded turn with another prompt or model: asked once, nothing run, nothing kept."""
+"""Trials of a recorded turn with another prompt or model: one request, nothing run or stored."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ pytestmark = pytest.mark.behaviour("U-8")
 FILE = config(humans={"ann": {"roles": ["owner"]}})
 
 
-def scripted(server: ModelServer, name: str, **more: JsonValue) -> ModelConfig:
+def model_config(server: ModelServer, name: str, **more: JsonValue) -> ModelConfig:
     given = {"model": name, "base_url": server.base_url, "retries": 0, **more}
     return ModelConfig.model_validate(given)
 
 
-async def a_turn(
+async def run_turn(
     net: Harness, server: ModelServer, *, prompt: JsonValue = None, **more: ModelConfig
 ) -> tuple[Peer, Turn]:
-    """Ann, and a turn of the bot's, which has the models `default` (small), `big` and more."""
+    """Ann, and a turn of the bot, which has the models `default` (small), `big` and `more`."""
     models = {
-        "default": scripted(server, "small"),
-        "big": scripted(server, "large", price={"input": 1.0, "output": 10.0}),
+        "default": model_config(server, "small"),
+        "big": model_config(server, "large", price={"input": 1.0, "output": 10.0}),
         **more,
     }
     ann = await net.person()
@@ -54,11 +54,11 @@ async def a_turn(
     return ann, await net.turn("bot-m1")
 
 
-async def tried(ann: Peer, **args: Any) -> TriedTurn:
+async def try_turn(ann: Peer, **args: Any) -> TriedTurn:
     return TriedTurn.model_validate(await ann.call("try_turn", turn="bot-m1", **args))
 
 
-async def refused(person: Peer, **args: Any) -> OperationError:
+async def trial_error(person: Peer, **args: Any) -> OperationError:
     with pytest.raises(OperationError) as caught:
         await person.call("try_turn", **{"turn": "bot-m1", **args})
     return caught.value
@@ -68,7 +68,7 @@ FIRST = says(send("ann", "one"))
 LAST = says(finish())
 
 
-async def test_the_model_is_asked_again_what_the_record_says(networks: Networks) -> None:
+async def test_a_trial_repeats_the_recorded_request(networks: Networks) -> None:
     again = says(
         send("ann", "two"),
         call("nonsense"),
@@ -76,26 +76,26 @@ async def test_the_model_is_asked_again_what_the_record_says(networks: Networks)
         usage=ScriptedUsage(prompt_tokens=1000, completion_tokens=100),
     )
     async with playing(FIRST, LAST, again, again, LAST) as model, harness(networks, FILE) as net:
-        ann, turn = await a_turn(net, model, prompt={"scratchpad": True})
+        ann, turn = await run_turn(net, model, prompt={"scratchpad": True})
         head = net.network.hub.kernel.log.head
-        found = await tried(ann)
+        trial = await try_turn(ann)
         first, _, last = model.requests
-        assert (found.turn, found.model) == ("bot-m1", "small")
+        assert (trial.turn, trial.model) == ("bot-m1", "small")
         assert last.body == first.body
-        step = found.step
+        step = trial.step
         assert (step.n, step.tokens_in, step.tokens_out) == (1, 1000, 100)
         assert (step.text, step.reasoning) == ("Yes.", "Should I?")
-        said, unknown = step.calls
-        assert (said.name, said.result) == ("send_text_message", None)
-        assert said.arguments == {"to": "ann", "text": "two"}
+        sent, unknown = step.calls
+        assert (sent.name, sent.result) == ("send_text_message", None)
+        assert sent.arguments == {"to": "ann", "text": "two"}
         assert unknown.error == "unknown_tool"
         assert step.duration_ms is not None
         assert step.window == turn.steps[0].window
         assert turn.steps[0].calls[0].arguments == {"to": "ann", "text": "one"}
-        found = await tried(ann, model="big")
-        assert (found.model, model.requests[-1].body.model) == ("large", "large")
-        assert found.step.cost_usd == pytest.approx(0.002)
-        await tried(ann, system_prompt="You are somebody else.")
+        trial = await try_turn(ann, model="big")
+        assert (trial.model, model.requests[-1].body.model) == ("large", "large")
+        assert trial.step.cost_usd == pytest.approx(0.002)
+        await try_turn(ann, system_prompt="You are somebody else.")
         messages = model.requests[-1].body.messages
         assert (messages[0].role, messages[0].content) == ("system", "You are somebody else.")
         assert messages[1] == first.body.messages[1]
@@ -106,24 +106,24 @@ async def test_the_model_is_asked_again_what_the_record_says(networks: Networks)
         assert [each["id"] for each in turns] == ["bot-m1"]
 
 
-async def test_a_record_in_a_dialect_of_words_is_asked_as_it_stands(in_memory: Networks) -> None:
+async def test_a_trial_in_a_text_dialect_repeats_the_recorded_request(in_memory: Networks) -> None:
     async with (
         playing(FIRST, LAST, says(send("ann", "two"))) as model,
         harness(in_memory, FILE) as net,
     ):
         ann = await net.person()
-        words = {"default": scripted(model, "small", dialect="tool_call")}
-        await net.configured("bot", AgentConfig(), Path(), words)
+        models = {"default": model_config(model, "small", dialect="tool_call")}
+        await net.configured("bot", AgentConfig(), Path(), models)
         await ann.say("bot", "go")
         await net.turn("bot-m1")
-        found = await tried(ann)
+        trial = await try_turn(ann)
         first, *_, last = model.requests
         assert last.body == first.body
-        assert found.step.window is not None
-        assert found.step.calls[0].arguments == {"to": "ann", "text": "two"}
+        assert trial.step.window is not None
+        assert trial.step.calls[0].arguments == {"to": "ann", "text": "two"}
 
 
-async def test_a_model_that_fails_ends_nothing_but_the_trial(in_memory: Networks) -> None:
+async def test_a_failing_model_ends_only_the_trial(in_memory: Networks) -> None:
     bad: list[AnyAnswer] = [Refusal(status=500), Breakdown(breakdown="reset")]
     deep = says(call("nonsense", value=[[[[[[[[["x" * 300_000]]]]]]]]]))
     shallow = config(humans={"ann": {"roles": ["owner"]}}, network={"limits": {"json_depth": 8}})
@@ -134,14 +134,14 @@ async def test_a_model_that_fails_ends_nothing_but_the_trial(in_memory: Networks
         endpoint(Reply(odd)) as odd_calls,
         harness(in_memory, shallow) as net,
     ):
-        ann, _turn = await a_turn(
+        ann, _turn = await run_turn(
             net,
             model,
             null=ModelConfig(model="odd", base_url=null, retries=0),
             calls=ModelConfig(model="odd", base_url=odd_calls, retries=0),
             nowhere=ModelConfig(model="odd", base_url="http://[no-address/v1"),
         )
-        told = [
+        errors = [
             ({}, "model endpoint"),
             ({}, "model endpoint"),
             ({"model": "null"}, "other than a chat completion"),
@@ -149,21 +149,21 @@ async def test_a_model_that_fails_ends_nothing_but_the_trial(in_memory: Networks
             ({"model": "nowhere"}, "the trial failed: "),
             ({"model": "bigg"}, "'bigg': did you mean 'big'?"),
         ]
-        for args, words in told:
-            error = await refused(ann, **args)
+        for args, message in errors:
+            error = await trial_error(ann, **args)
             assert error.code == "not_tried"
-            assert all(word in error.message for word in words.split(": ")), error.message
-        assert (await tried(ann)).step.calls[0].name == "finish"  # the agent goes on
-        step = (await tried(ann)).step
-        assert step.calls[0].name == "nonsense", "cut to what the hub takes"
+            assert all(part in error.message for part in message.split(": ")), error.message
+        assert (await try_turn(ann)).step.calls[0].name == "finish"  # the agent still works
+        step = (await try_turn(ann)).step
+        assert step.calls[0].name == "nonsense", "cut to the hub's limits"
 
 
-async def test_an_agent_that_is_gone_is_not_waited_for_nor_asked(in_memory: Networks) -> None:
+async def test_a_trial_fails_when_its_agent_is_disconnected(in_memory: Networks) -> None:
     async with (
         playing(FIRST, LAST, says(finish(), hold="on")) as model,
         harness(in_memory, FILE) as net,
     ):
-        ann, _turn = await a_turn(net, model)
+        ann, _turn = await run_turn(net, model)
         ref = await ann.post("try_turn", turn="bot-m1")
         await held(model, "on")
         await net.kill("bot")
@@ -171,60 +171,60 @@ async def test_an_agent_that_is_gone_is_not_waited_for_nor_asked(in_memory: Netw
         assert (answer["op"], answer["code"]) == ("error", "not_tried")
         assert "disconnected" in answer["message"]
         await net.network.gone("bot")
-        assert "is not connected" in (await refused(ann)).message
+        assert "is not connected" in (await trial_error(ann)).message
 
 
-async def test_an_answer_that_takes_too_long_is_given_up(
+async def test_a_trial_fails_at_its_deadline(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.network.services.trials.DEADLINE_S", 0.05)
     later = ScriptRule(when=When(system="^now$"), answer=LAST)
     script = Script(rules=[later], answers=[FIRST, LAST, says(finish(), hold="on")])
     async with ModelServer(script) as model, harness(in_memory, FILE) as net:
-        ann, _turn = await a_turn(net, model)
-        assert "not answer within 0.05 s" in (await refused(ann)).message
+        ann, _turn = await run_turn(net, model)
+        assert "not answer within 0.05 s" in (await trial_error(ann)).message
         monkeypatch.undo()
-        step = (await tried(ann, system_prompt="now")).step
-        assert step.calls[0].name == "finish"  # the agent is none the worse for it
+        step = (await try_turn(ann, system_prompt="now")).step
+        assert step.calls[0].name == "finish"  # the agent still works
 
 
-async def test_while_a_trial_runs_everything_else_goes_on(in_memory: Networks) -> None:
+async def test_turns_continue_while_trials_run(in_memory: Networks) -> None:
     slow = says(finish(), hold="on")
     async with (
         playing(FIRST, LAST, slow, slow, FIRST, LAST) as model,
         harness(in_memory, FILE) as net,
     ):
-        ann, _turn = await a_turn(net, model)
+        ann, _turn = await run_turn(net, model)
         prompts = "One.", "Two."
         refs = [await ann.post("try_turn", turn="bot-m1", system_prompt=p) for p in prompts]
         async with soon():
             await model.held("on", 2)
-        assert (await refused(ann)).code == "limit"
+        assert (await trial_error(ann)).code == "limit"
         sent = await ann.say("bot", "and now?")
         assert (await net.turn(f"bot-{sent['id']}")).end is not None
         model.release("on")
         assert {(await ann.answer(ref))["op"] for ref in refs} == {"result"}
 
 
-async def test_who_asks_again_joins_the_trial_that_runs(in_memory: Networks) -> None:
+async def test_a_repeated_request_joins_the_running_trial(in_memory: Networks) -> None:
     slow, late = says(send("ann", "two"), hold="on"), says(send("ann", "three"))
     async with playing(FIRST, LAST, slow, late) as model, harness(in_memory, FILE) as net:
-        ann, _turn = await a_turn(net, model)
+        ann, _turn = await run_turn(net, model)
         calls = net.network.hub.services.trials.calls
         calls.patience_s = 0.0
-        error = await refused(ann)
+        error = await trial_error(ann)
         assert "ask again" in error.message
-        assert error.temporary, "the page asks again by itself"
+        assert error.temporary, "so the page asks again"
         await held(model, "on")
         calls.patience_s = 10.0
         await ann.close()
         back = await net.person()
         ref = await back.post("try_turn", turn="bot-m1")
         model.release("on")
-        said = (await back.answer(ref))["value"]["step"]["calls"][0]
-        assert said["arguments"] == {"to": "ann", "text": "two"}
+        sent = (await back.answer(ref))["value"]["step"]["calls"][0]
+        assert sent["arguments"] == {"to": "ann", "text": "two"}
         assert len(model.requests) == 3
-        step = (await tried(back)).step  # what was answered is not handed out a second time
+        step = (await try_turn(back)).step  # an answered trial is not reused
         assert step.calls[0].arguments == {"to": "ann", "text": "three"}
 
 
@@ -234,12 +234,12 @@ async def test_only_owners_try_turns_and_list_models(in_memory: Networks) -> Non
         in_memory, config(models=models, humans={"ann": {"roles": ["owner"]}})
     ) as net:
         eve = await net.network.join("eve", "agent")
-        assert (await refused(eve)).code == "forbidden"
+        assert (await trial_error(eve)).code == "forbidden"
         with pytest.raises(OperationError, match="owner"):
             await eve.call("list_models")
         operator = await net.network.join("operator", "service")
-        found = (await operator.call("list_models"))["models"]
-        assert [(each["name"], each["model"]) for each in found] == [
+        trial = (await operator.call("list_models"))["models"]
+        assert [(each["name"], each["model"]) for each in trial] == [
             ("default", "small"),
             ("big", "large"),
         ]
@@ -248,14 +248,14 @@ async def test_only_owners_try_turns_and_list_models(in_memory: Networks) -> Non
 START = {"id": "bot-m1", "thread_id": "dm.ann.bot", "messages": ["m1"], "model": "small"}
 
 
-async def test_an_agent_of_roles_or_without_a_model_cannot_try(in_memory: Networks) -> None:
+async def test_agents_with_roles_or_without_a_model_cannot_run_trials(in_memory: Networks) -> None:
     async with playing(LAST) as model, harness(in_memory, FILE) as net:
         ann = await net.person()
         await net.python("bot", Agent())
         await ann.say("bot", "go")
         await net.turn("bot-m1")
-        assert "did not ask a model" in (await refused(ann)).message
-        assert (await refused(ann, turn="bot-m99")).code == "unknown_turn"
+        assert "did not ask a model" in (await trial_error(ann)).message
+        assert (await trial_error(ann, turn="bot-m99")).code == "unknown_turn"
         await net.kill("bot")
         await net.network.gone("bot")
         second = await ann.say("bot", "and now?")
@@ -265,11 +265,11 @@ async def test_an_agent_of_roles_or_without_a_model_cannot_try(in_memory: Networ
         await bench.close()
         await net.network.gone("bot")
         router = AgentConfig.model_validate({"kind": "router"})
-        await net.configured("bot", router, Path(), {"default": scripted(model, "small")})
-        assert "of this kind" in (await refused(ann, turn=turn)).message
+        await net.configured("bot", router, Path(), {"default": model_config(model, "small")})
+        assert "of this kind" in (await trial_error(ann, turn=turn)).message
 
 
-async def test_nobody_but_the_agent_that_was_asked_may_answer(in_memory: Networks) -> None:
+async def test_only_the_agent_of_the_turn_can_answer_a_trial(in_memory: Networks) -> None:
     async with harness(in_memory, FILE) as net:
         ann = await net.person()
         bot = await net.network.join("bot", "agent", turns=True)

@@ -1,4 +1,4 @@
-"""Tools that plans of the tests call."""
+"""The shop: tools for tests of plans and helpers."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ TOOLS = ("trade.py:price_of", "trade.py:total_of")
 
 @dataclass
 class Shop:
-    """What the tools find and leave behind; a test gives it a fresh one."""
+    """The state of the tools; each test gets a fresh one."""
 
     prices: dict[str, float] = field(default_factory=lambda: {"lamp": 24.5, "clock": 40.0})
     asked: list[str] = field(default_factory=list)
     together: asyncio.Barrier | None = None
-    """Nobody gets a price before so many are asked for at once."""
+    """Lookups wait until this many run at once."""
     closed: int = 0
-    """So many times it fails."""
+    """The number of lookups that fail next."""
 
 
 shop = Shop()
 
 
 def fresh_shop() -> Shop:
-    """A fresh one, in the module that the agents load by its path."""
+    """A fresh shop, set in the module that agents load by its path."""
     fresh = Shop()
     vars(load_module(FILE))["shop"] = fresh
     return fresh

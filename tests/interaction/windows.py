@@ -1,4 +1,4 @@
-"""Context windows in tests: what fills them, and what went into one."""
+"""Context windows: messages that fill them, and their contents."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ DESK = config(channels={"desk": {"members": "all"}})
 
 
 async def chatter(net: Harness, times: int) -> None:
-    """Long messages m1, m2, ... of Bob's in a channel, which wake nobody."""
+    """Bob posts long messages m1, m2, ... in a channel, which wake no agent."""
     bob = await net.person("bob")
     for n in range(times):
         await bob.call("post_to_channel", channel="desk", text=f"{n} {LONG * 40}")
 
 
 def size_of(request: ChatRequest) -> int:
-    """Tokens of all texts of a request, without what is around them."""
+    """The tokens of all texts of a request, without their wrapping."""
     return sum(TokenEstimate().count(message.text) for message in request.messages)
 
 
 def layers(step: Step) -> dict[str, tuple[int, int]]:
-    """The tokens of each layer of a prompt, and how many were cut off."""
+    """The tokens of each layer of a prompt, and the number of tokens cut off."""
     assert step.window is not None
     return {layer.name: (layer.tokens, layer.cut) for layer in step.window.layers}
