@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, rule
 
 from hubbub.mods.api import Mod
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
-from tests.interaction.mods.workspace import DESK, at_time, later, said_by_hub
+from tests.interaction.mods.workspace import DESK, advance, at_time, hub_messages
 from tests.interaction.peers import DEADLINE_S, Frame
 from tests.stateful.mod_life import FAILING, ModMachine, as_test
 
@@ -69,7 +69,7 @@ class PollsMachine(ModMachine):
         self.breathe(failing, lambda: self.passes(seconds))
 
     async def passes(self, seconds: int) -> None:
-        later(self.life.network, self.clock, seconds)
+        advance(self.life.network, self.clock, seconds)
         await self.life.network.quiet()
 
     @rule(
@@ -112,7 +112,7 @@ class PollsMachine(ModMachine):
         return [found[n] for n in (1, 2, 3)]
 
     async def results(self) -> list[Any]:
-        return await said_by_hub(self.life.network, self.peers["dot"])
+        return await hub_messages(self.life.network, self.peers["dot"])
 
     async def check(self) -> None:
         messages, read = await self.results(), await self.value("bot", "read_poll", poll="p1")

@@ -1,4 +1,4 @@
-"""What tests of files share: a network with the mod, uploads, and a look into its folder."""
+"""Harness for tests of files: a network with the mod, uploads, and the contents of its folder."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"\x00\x01\x02" * 50
 
 
 def files_mod(**settings: Any) -> FilesMod:
-    """With settings as the YAML has them."""
-    made = settings_of(FilesMod, settings)
-    assert isinstance(made, FilesConfig)
-    return FilesMod(made)
+    """The mod with settings as written in YAML."""
+    config = settings_of(FilesMod, settings)
+    assert isinstance(config, FilesConfig)
+    return FilesMod(config)
 
 
 @asynccontextmanager
@@ -39,33 +39,33 @@ async def network(
     *who: str,
     store: str | Store = "sqlite::memory:",
     clock: Clock | None = None,
-    beside: Sequence[Mod] = (),
+    extra: Sequence[Mod] = (),
     **settings: Any,
 ) -> AsyncIterator[tuple[Any, ...]]:
-    """The network and the peers of these participants: ann and olga, its owner, are people."""
+    """A network and the peers of these participants. ann and olga, its owner, are people."""
     file = config(
         network={**QUICK, **({"store": store} if isinstance(store, str) else {})},
         humans={"olga": {"roles": ["owner"]}, "ann": {}},
         channels={"desk": {"members": ["ann", "bot"]}, "yard": {"members": ["ann", "eve"]}},
     )
-    mods = [files_mod(**settings), *beside]
+    mods = [files_mod(**settings), *extra]
     async with Networks(sockets=False).start(file, store=store, mods=mods, clock=clock) as net:
         kinds = {"ann": "human", "olga": "human"}
         yield (net, *[await net.join(name, kinds.get(name, "agent")) for name in who])
 
 
 def folder_of(net: Network) -> Path:
-    """Where the mod keeps what came in."""
+    """The folder in which the mod stores contents."""
     mod = net.hub.services.mods.pipeline.mods[0]
     assert isinstance(mod, FilesMod)
     return mod.host.folder
 
 
 def contents(net: Network) -> dict[str, set[str]]:
-    """The names of all that lies there, by place; empty places are left out."""
-    places = {name: folder_of(net) / name for name in ("objects", "uploads", "texts")}
-    found = {name: {each.name for each in place.iterdir()} for name, place in places.items()}
-    return {name: names for name, names in found.items() if names}
+    """The names of stored files by subfolder, without empty subfolders."""
+    folders = {name: folder_of(net) / name for name in ("objects", "uploads", "texts")}
+    files = {name: {each.name for each in folder.iterdir()} for name, folder in folders.items()}
+    return {name: names for name, names in files.items() if names}
 
 
 def b64(data: bytes) -> str:
@@ -77,7 +77,7 @@ def sha(data: bytes) -> str:
 
 
 async def begin(peer: Peer, name: str, data: bytes, **args: Any) -> str:
-    """An upload that has all of its bytes, and is no file yet."""
+    """An upload with all of its bytes that is not finished yet."""
     answer = await peer.call("begin_upload", name=name, size=len(data), **args)
     id, chunk = str(answer["upload"]), int(answer["chunk"])
     for at in range(0, len(data), chunk):
@@ -87,15 +87,15 @@ async def begin(peer: Peer, name: str, data: bytes, **args: Any) -> str:
 
 
 async def upload(peer: Peer, name: str, data: bytes, **args: Any) -> Frame:
-    """A file."""
+    """Upload a file."""
     id = await begin(peer, name, data, **{"thread": "channel.desk", **args})
     file: Frame = await peer.call("finish_upload", upload=id)
     return file
 
 
 async def attach(peer: Peer, *ids: str, channel: str = "desk") -> Frame:
-    """Post a message with files, as its readers see it."""
+    """Post a message with files; the message as read back."""
     files = [{"name": "whatever", "uri": f"file:{id}"} for id in ids]
-    said = await peer.call("post_to_channel", channel=channel, text="see", attachments=files)
-    message: Frame = await peer.call("read_message", id=said["id"])
+    sent = await peer.call("post_to_channel", channel=channel, text="see", attachments=files)
+    message: Frame = await peer.call("read_message", id=sent["id"])
     return message

@@ -1,21 +1,21 @@
-"""Who may call what: one table per mod, which `test_permission_matrix.py` holds the mod to.
+"""Permissions of operations: one table per mod, checked by `test_permission_matrix.py`.
 
 Each operation of a mod has an entry in the mod's table:
 
-* `make` makes the object that the call is about in the thread `THREAD`, with the peer of whom it
-  shall belong to, and returns its id. Two ids (a document and its comment) are one text with a
-  blank between them. `thread` is for operations that are about the thread itself.
-* `maker` names the caller who makes all of them, where not everybody can.
-* `args` are the call's arguments for the object. They must be ones that succeed, for those who may.
-* `allowed` says who may: `READERS` of the thread (the default), `AUTHORS` who still read it,
+* `make` creates the object of the call in the thread `THREAD`, using the peer of its owner, and
+  returns its id. Two ids (a document and its comment) are separated by a blank. `thread` is for
+  operations on the thread itself.
+* `maker` names the caller that creates all objects, if not every caller can.
+* `args` are arguments for the object with which a permitted call succeeds.
+* `allowed` is the rule: `READERS` of the thread (the default), `AUTHORS` who still read it,
   `AUTHORS_AND_OWNERS`, `OWNERS` of the network, `EVERYBODY`, or any function of a `Who`.
-* `missing` is an id that no object has. Who does not read the thread is then told in the same words
-  as if the object were not there.
-* `found` is for lists: everybody may call, and who may not see the object does not find it.
-* `refused` is the code for those who read the thread, and yet may not.
+* `missing` is an id without an object. Callers outside the thread must get the same error for it as
+  for the object.
+* `found` is for lists, which everybody can call: only permitted callers find the object.
+* `refused` is the code for callers in the thread that are not permitted.
 
-Each call is made by eight callers (owner, person, agent, service; each in the thread and out of
-it), about an object of its own and about one of somebody else.
+Eight callers (owner, person, agent, service; each inside and outside the thread) make each call for
+an object of their own and for one of another participant.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ THREAD = "channel.desk"
 
 Role = Literal["owner", "person", "agent", "service"]
 Answer = dict[str, Any]
-"""As JSON: what a test picks from it, it knows to be there."""
+"""Plain JSON; tests know which keys are present."""
 Make = Callable[[Peer], Awaitable[str]]
 
 
 @dataclass(frozen=True)
 class Who:
-    """A caller, and how it stands to the object."""
+    """A caller and its relation to the object."""
 
     role: Role
     member: bool
     """Whether it reads the thread."""
     own: bool
-    """Whether it has made the object."""
+    """Whether it created the object."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ EVERYBODY: Rule = lambda who: True  # noqa: E731
 
 
 async def thread(peer: Peer) -> str:
-    """The thread itself is what the call is about."""
+    """The object is the thread itself."""
     return THREAD
 
 
@@ -80,7 +80,7 @@ async def thread_as_shown(peer: Peer) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """Of one operation; what the parts mean is told above."""
+    """The permissions of an operation; see the module's docstring."""
 
     make: Make = thread
     maker: str = ""
@@ -93,7 +93,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Table:
-    """What a mod promises; `settings` are the mod's, `beside` mods that are there too."""
+    """The entries of a mod; `settings` configure it, `beside` lists further mods to load."""
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
     settings: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Table:
 
 
 def making(name: str, key: str = "id", /, **args: Any) -> Make:
-    """Make an object by this operation; `key` names its id in the answer."""
+    """Create an object with this operation; `key` is the key of its id in the answer."""
 
     async def make(peer: Peer) -> str:
         return str((await peer.call(name, **args))[key])
@@ -110,7 +110,7 @@ def making(name: str, key: str = "id", /, **args: Any) -> Make:
 
 
 def then(make: Make, name: str, arg: str, /, **args: Any) -> Make:
-    """Make it, and call this operation for it."""
+    """Create an object, then call this operation on it."""
 
     async def both(peer: Peer) -> str:
         id = await make(peer)
@@ -154,25 +154,25 @@ async def _comment(peer: Peer) -> str:
 
 
 async def _board(peer: Peer) -> str:
-    """The one that the thread has by then."""
+    """The board of the thread."""
     await _task(peer)
     return str((await peer.call("list_boards", thread=THREAD))["boards"][-1]["id"])
 
 
 async def _word(peer: Peer) -> str:
-    """A word that nobody else says."""
+    """Post a message with a unique word; the word."""
     word = f"zebra{next(_numbers)}"
     await peer.say(THREAD, f"a {word} passes")
     return word
 
 
 async def _replies(peer: Peer) -> str:
-    told = await peer.call("reply", message_id=await _message(peer), text="yes")
-    return relative(str(told["thread_id"]), "")
+    reply = await peer.call("reply", message_id=await _message(peer), text="yes")
+    return relative(str(reply["thread_id"]), "")
 
 
 async def _failed(peer: Peer) -> str:
-    """A delivery that was given up: nobody listens at this address."""
+    """An abandoned delivery to an address where no server listens."""
     id = await _message(peer)
     which: dict[str, Any] = {"hook": "audit", "state": "failed", "limit": 200}
     async with soon():
@@ -183,7 +183,7 @@ async def _failed(peer: Peer) -> str:
 
 
 def _trusted(make: Make, arg: str, missing: str, allowed: Rule, /, **args: Any) -> Entry:
-    """One's own, which is not there for others though they read the thread."""
+    """An object that does not exist for other callers, even readers of the thread."""
     return Entry(
         make,
         args=lambda id: {arg: id, **args},
@@ -218,7 +218,7 @@ TABLES = {
         }
     ),
     "directory": Table(
-        {  # each changes its own card only, for there is no way to name another's
+        {  # a caller can only change its own card, since no argument names another
             "find_agent": Entry(args=lambda _: {"need": "plans"}, allowed=EVERYBODY),
             "list_agents": Entry(allowed=EVERYBODY),
             "read_card": Entry(args=lambda _: {"participant": "other"}, allowed=EVERYBODY),
@@ -323,7 +323,7 @@ TABLES = {
             "update_task": about(_task, "task", "t999999", title="Rewrite"),
             "claim_task": about(_task, "task", "t999999"),
             "reopen_task": about(then(_task, "finish_task", "task"), "task", "t999999"),
-            # What somebody holds is the holder's, the author's and the owners'.
+            # Held tasks belong to the holder, the author and the owners.
             "release_task": about(_held, "task", "t999999", AUTHORS_AND_OWNERS),
             "finish_task": about(_held, "task", "t999999", AUTHORS_AND_OWNERS),
             "cancel_task": about(_held, "task", "t999999", AUTHORS_AND_OWNERS),
@@ -335,15 +335,8 @@ TABLES = {
         {
             "set_thread_title": about(_replies, "thread", _REPLIES_GONE, title="Release"),
             **{
-                name: about(_replies, "thread", _REPLIES_GONE)
-                for name in (
-                    "resolve_thread",
-                    "reopen_thread",
-                    "follow_thread",
-                    "unfollow_thread",
-                    "mute_thread",
-                    "unmute_thread",
-                )
+                f"{verb}_thread": about(_replies, "thread", _REPLIES_GONE)
+                for verb in ("resolve", "reopen", "follow", "unfollow", "mute", "unmute")
             },
             "list_thread_info": Entry(
                 _replies,

@@ -1,4 +1,4 @@
-"""What hostile and careless participants try with several mods: none of it works."""
+"""Hostile and careless input to several mods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.interaction.peers import Peer
 
 
 @pytest.mark.behaviour("M-352")
-async def test_times_that_utc_does_not_have_are_refused_as_such() -> None:
+async def test_times_outside_the_range_of_utc_are_refused() -> None:
     mods = [TasksMod(TasksConfig()), PollsMod(PollsConfig()), ScheduleMod(ScheduleConfig())]
     async with workspace(mods, "bot") as (network, bot):
         await bot.call("create_task", thread=DESK, title="x")
@@ -38,50 +38,50 @@ async def test_times_that_utc_does_not_have_are_refused_as_such() -> None:
 
 
 @pytest.mark.behaviour("M-353")
-async def test_a_search_in_long_texts_fails_in_no_mod_and_shows_where_words_stand() -> None:
+async def test_a_search_in_long_texts_shows_the_matching_part() -> None:
     mods = [DocumentsMod(DocumentsConfig()), SearchMod(ModConfig())]
     async with workspace(mods, "bot") as (network, bot):
         text = "ab cd " * 30_000
         for end in ("", "needle"):
             await bot.call("create_document", thread=DESK, title="needle", text=text + end)
-        found = await bot.call("search", query="needle", kinds=["documents"])
-        snippets = {hit["id"]: hit["snippet"] for hit in found["hits"]}
+        answer = await bot.call("search", query="needle", kinds=["documents"])
+        snippets = {hit["id"]: hit["snippet"] for hit in answer["hits"]}
         assert sorted(snippets) == ["d1", "d2"]
         assert snippets["d2"].endswith("needle")
         assert not network.hub.services.mods.failures
 
 
 async def small_pages(peer: Peer, name: str, key: str, before: str, **args: Any) -> list[Any]:
-    """All of a list that is read backwards, in pages that each fit into a frame."""
-    found: list[Any] = []
+    """All items of a list that is read backwards, checking that each page fits into a frame."""
+    items: list[Any] = []
     more: dict[str, Any] = {}
     while True:
         page = await peer.call(name, **args, **more)
         assert len(json.dumps(page)) < 400_000
-        found = [*page[key], *found]
+        items = [*page[key], *items]
         if not page["more"]:
-            return found
+            return items
         more = {"before": page[key][0][before]}
 
 
 @pytest.mark.behaviour("M-354")
-async def test_short_messages_that_were_edited_to_long_ones_come_in_pages() -> None:
+async def test_messages_edited_to_long_texts_come_in_pages() -> None:
     async with workspace([EditsMod(EditsConfig())], "ann", "bot") as (_, ann, bot):
         for number in range(1, 11):
             await bot.say(DESK, "x")
             await bot.call("edit_message", message_id=f"m{2 * number - 1}", text="y" * 60_000)
-        said = await small_pages(ann, "read_thread", "messages", "tseq", thread=DESK, limit=100)
-        assert [message["id"] for message in said] == [f"m{number}" for number in range(1, 21)]
+        messages = await small_pages(ann, "read_thread", "messages", "tseq", thread=DESK, limit=100)
+        assert [message["id"] for message in messages] == [f"m{n}" for n in range(1, 21)]
         for number in range(9):
             await bot.call("edit_message", message_id="m1", text=f"{number}" * 60_000)
-        told = await small_pages(
+        versions = await small_pages(
             ann, "message_history", "versions", "seq", message_id="m1", limit=50
         )
-        assert [version["content"][0] for version in told] == ["x", "y", *map(str, range(9))]
+        assert [version["content"][0] for version in versions] == ["x", "y", *map(str, range(9))]
 
 
 @pytest.mark.behaviour("M-355")
-async def test_notices_in_a_transcript_say_nothing_of_this_networks_tasks_and_polls() -> None:
+async def test_imported_notices_do_not_affect_tasks_and_polls() -> None:
     mods = [TasksMod(TasksConfig()), PollsMod(PollsConfig()), TranscriptMod(ModConfig())]
     contents = (
         {"mod": "tasks", "task": "tX", "overdue": 1.0},

@@ -1,4 +1,4 @@
-"""What happened since the last visit, in a running network."""
+"""Digests of what happened since the last visit, in a running network."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def threads(peer: Peer, **args: Any) -> list[tuple[str, int]]:
 
 
 @pytest.mark.behaviour("M-179", "M-185")
-async def test_each_thread_is_told_in_short_mentions_first() -> None:
+async def test_a_digest_summarises_each_thread_mentions_first() -> None:
     async with digests(who=("ann", "bob", "bot")) as (_, ann, bob, bot):
         await bob.say("ann", "just hello")
         first = (await bob.say(DESK, "the harbour\nis closed"))["id"]
@@ -72,16 +72,14 @@ async def test_each_thread_is_told_in_short_mentions_first() -> None:
 
 
 @pytest.mark.behaviour("M-186")
-async def test_the_last_visit_is_what_was_read_or_marked_and_outlives_the_hub(
-    tmp_path: Path,
-) -> None:
+async def test_the_last_visit_is_what_was_read_or_marked_across_restarts(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
     async with digests(store=store) as (_, ann, bob):
         for n in range(3):
             await bob.say(DESK, f"desk {n}")
             await bob.say("ann", f"direct {n}")
         await ann.call("mark_read", thread=DESK, upto=2)
-        for _ in range(2):  # reading it marks nothing
+        for _ in range(2):  # reading the digest marks nothing
             assert dict(await threads(ann)) == {DESK: 1, "dm.ann.bob": 3}
         for wrong in ("soon", 5, "2026-02-30T25:61:00Z"):
             assert await refused(ann, "digest", since=wrong) == "bad_request"
@@ -95,10 +93,10 @@ async def test_the_last_visit_is_what_was_read_or_marked_and_outlives_the_hub(
         assert dict(await threads(ann, since="2001-01-01")) == {DESK: 3, "dm.ann.bob": 4}
         assert await threads(ann, since="2101-01-01T00:00:00+02:00") == []
         assert await refused(ann, "mark_visit", upto=10**9) == "bad_request"
-        await ann.call("mark_visit", upto=1)  # an older mark takes nothing back
+        await ann.call("mark_visit", upto=1)  # an older mark has no effect
     async with digests(store=store) as (_, ann, bob):
         assert await threads(ann) == [("dm.ann.bob", 1)]
-        await ann.say(DESK, "mine alone")  # is no news
+        await ann.say(DESK, "mine alone")  # not listed
         for n in range(320):
             await bob.say("ann", f"no {n}")
         (thread,) = (await digest(ann))["threads"]
@@ -106,7 +104,7 @@ async def test_the_last_visit_is_what_was_read_or_marked_and_outlives_the_hub(
 
 
 class Bulletin(Mod):
-    """Has something to say to everybody."""
+    """Has news for everybody."""
 
     name = "bulletin"
 
@@ -118,7 +116,7 @@ class Bulletin(Mod):
 
 
 class Broken(Mod):
-    """Fails when it is asked for news."""
+    """Fails on every request for news."""
 
     name = "broken"
 
@@ -127,24 +125,24 @@ class Broken(Mod):
 
 
 class Odd(Mod):
-    """Its news are no news."""
+    """Returns invalid news."""
 
     name = "odd"
 
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
-        strange: list[Any] = ["nothing"]
-        return strange
+        invalid: list[Any] = ["nothing"]
+        return invalid
 
 
 @pytest.mark.behaviour("M-187", "M-393")
-async def test_what_waits_for_the_reader_is_told_also_by_other_mods() -> None:
+async def test_pending_items_of_the_reader_include_those_of_other_mods() -> None:
     mods = [kind(ModConfig()) for kind in (Broken, Odd, Bulletin)]
     async with digests(*mods, who=("ann", "bob", "bot", "dot")) as (_, ann, bob, bot, dot):
         asked = (await bob.say("bot", "is it ready?"))["id"]
         await bob.say("bot", "I must know")
         task = (await dot.call("delegate", to="bot", task="Count the ships"))["id"]
-        told = (await digest(bot))["waiting"]
-        assert [(w["kind"], w["id"], w["by"]) for w in told] == [
+        waiting = (await digest(bot))["waiting"]
+        assert [(w["kind"], w["id"], w["by"]) for w in waiting] == [
             ("request", task, "dot"), ("question", asked, "bob"), ("other", "p1", ""),
         ]  # fmt: skip
         await bot.say("bob", "yes")
@@ -157,7 +155,7 @@ async def test_what_waits_for_the_reader_is_told_also_by_other_mods() -> None:
 
 
 @pytest.mark.behaviour("M-187")
-async def test_tasks_and_polls_wait_until_they_are_decided() -> None:
+async def test_tasks_and_polls_are_pending_until_they_are_decided() -> None:
     mods = TasksMod(TasksConfig()), PollsMod(PollsConfig())
     async with digests(*mods, who=("ann", "bob", "cat")) as (_, ann, bob, cat):
         await ann.say("bob", "hello")
@@ -184,19 +182,19 @@ async def test_tasks_and_polls_wait_until_they_are_decided() -> None:
 
 
 @pytest.mark.behaviour("M-188")
-async def test_nobody_is_told_of_threads_of_others_and_of_edits_only_the_latest_text() -> None:
+async def test_a_digest_has_only_readable_threads_and_the_latest_texts() -> None:
     async with digests(EditsMod(EditsConfig()), who=("ann", "bob", "cat")) as (_, ann, bob, cat):
         one = (await ann.say("bob", "wrong"))["id"]
         two = (await ann.say("bob", "secret"))["id"]
         await ann.call("edit_message", message_id=one, text="right")
         await ann.call("delete_message", message_id=two)
         await ann.say(DESK, "among us")
-        found = (await digest(bob, threads=["channel_desk", "ann"]))["threads"]
-        assert [(t["thread_id"], t["count"], t["first"]["text"]) for t in found] == [
+        listed = (await digest(bob, threads=["channel_desk", "ann"]))["threads"]
+        assert [(t["thread_id"], t["count"], t["first"]["text"]) for t in listed] == [
             ("dm.ann.bob", 1, "right"), (DESK, 1, "among us"),
         ]  # fmt: skip
-        told = await digest(cat)
-        assert (told["threads"], told["more"]) == ([], False)
+        empty = await digest(cat)
+        assert (empty["threads"], empty["more"]) == ([], False)
         codes = [await refused(cat, "digest", threads=[f"dm.ann.{b}"]) for b in ("bob", "zoe")]
         assert codes[0] == codes[1]
 
@@ -213,7 +211,7 @@ def playing(*answers: Any) -> ModelServer:
 
 
 @pytest.mark.behaviour("M-189")
-async def test_a_model_sums_threads_up_and_the_same_text_is_paid_for_once(tmp_path: Path) -> None:
+async def test_a_model_summarises_threads_and_each_text_only_once(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
     async with playing(
         ScriptedAnswer(text="They  spoke\nof ships."), ScriptedAnswer(text="More.")
@@ -225,8 +223,8 @@ async def test_a_model_sums_threads_up_and_the_same_text_is_paid_for_once(tmp_pa
                 (thread,) = answer["threads"]
                 assert thread["summary"] == "They spoke of ships."
             assert len(server.requests) == 1
-            quiet = await digest(ann, summaries=False)
-            assert quiet["threads"][0]["summary"] == ""
+            plain = await digest(ann, summaries=False)
+            assert plain["threads"][0]["summary"] == ""
         async with digests(**named) as (_, ann, bob):
             assert (await digest(ann))["threads"][0]["summary"] == "They spoke of ships."
             assert len(server.requests) == 1
@@ -236,7 +234,7 @@ async def test_a_model_sums_threads_up_and_the_same_text_is_paid_for_once(tmp_pa
 
 
 @pytest.mark.behaviour("M-190")
-async def test_messages_are_data_to_the_model_and_the_last_ones_that_fit() -> None:
+async def test_a_model_receives_the_latest_messages_that_fit_as_data() -> None:
     async with (
         playing(ScriptedAnswer(text="ok")) as server,
         digests(model=model(server), characters=1000) as (_, ann, bob),
@@ -256,9 +254,9 @@ async def test_messages_are_data_to_the_model_and_the_last_ones_that_fit() -> No
 
 
 @pytest.mark.behaviour("M-190")
-async def test_a_model_that_fails_or_is_silent_leaves_the_digest_with_a_note() -> None:
+async def test_a_failing_or_silent_model_leaves_a_note_in_the_digest() -> None:
     failing = (Refusal(status=500), Refusal(status=401), Breakdown(breakdown="reset"))
-    for answers, timeout, says in (
+    for answers, timeout, note in (
         ((*failing, ScriptedAnswer(text="  ")), 60, "1 without a summary: the model"),
         ((Breakdown(breakdown="hang"),), 0.05, "took longer than 0.05 s"),
     ):
@@ -270,13 +268,13 @@ async def test_a_model_that_fails_or_is_silent_leaves_the_digest_with_a_note() -
             for _ in answers:
                 answer = await digest(ann)
                 assert answer["threads"][0]["summary"] == ""
-                assert says in answer["note"]
+                assert note in answer["note"]
                 assert "sk-hidden" not in answer["note"]
             assert not net.hub.services.mods.failures
 
 
 @pytest.mark.behaviour("M-190")
-async def test_a_disk_that_refuses_costs_the_summary_and_not_the_digest() -> None:
+async def test_a_failing_store_costs_the_summary_but_not_the_digest() -> None:
     moody = MoodyStore()
     answers = ScriptedAnswer(text="first", hold="model"), ScriptedAnswer(text="again")
     async with (
@@ -284,12 +282,12 @@ async def test_a_disk_that_refuses_costs_the_summary_and_not_the_digest() -> Non
         digests(store=moody, model=model(server)) as (network, ann, bob),
     ):
         await bob.say(DESK, LONG)
-        moody.failing = 1  # the day's count
+        moody.failing = 1  # fails the count of the day
         answer = await digest(ann)
         assert "1 without a summary: the store is unavailable" in answer["note"]
         asking = asyncio.create_task(digest(ann))
         await server.held("model")
-        moody.failing = 1  # what was written is not remembered
+        moody.failing = 1  # fails to store the summary
         server.release("model")
         assert (await asking)["threads"][0]["summary"] == "first"
         assert (await digest(ann))["threads"][0]["summary"] == "again"
@@ -297,9 +295,7 @@ async def test_a_disk_that_refuses_costs_the_summary_and_not_the_digest() -> Non
 
 
 @pytest.mark.behaviour("M-191")
-async def test_a_day_has_so_many_requests_and_a_restart_does_not_give_them_back(
-    tmp_path: Path,
-) -> None:
+async def test_the_daily_limit_of_model_requests_survives_a_restart(tmp_path: Path) -> None:
     store, clock = f"sqlite:{tmp_path / 'x.db'}", HandClock()
     async with playing(ScriptedAnswer(text="one"), ScriptedAnswer(text="next day")) as server:
         given: Any = {"store": store, "clock": clock, "model": model(server), "daily": 1}
@@ -316,7 +312,7 @@ async def test_a_day_has_so_many_requests_and_a_restart_does_not_give_them_back(
 
 
 @pytest.mark.behaviour("M-191")
-async def test_the_yaml_names_the_model_and_another_may_be_set_while_the_network_runs() -> None:
+async def test_the_model_is_configured_in_yaml_or_while_the_network_runs() -> None:
     with pytest.raises(UserError, match=r"mods.digest.model: `models` has no 'small'"):
         async with digests(model="small"):
             pass

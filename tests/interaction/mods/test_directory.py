@@ -1,4 +1,4 @@
-"""Finding who can do something, in a running network."""
+"""The directory of agents and their skills, in a running network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def best(peer: Peer, need: str, **args: Any) -> list[str]:
 
 
 @pytest.mark.behaviour("M-180", "M-183")
-async def test_agents_are_found_by_need_the_best_first_with_the_words_that_fit() -> None:
+async def test_agents_are_found_by_need_best_match_first() -> None:
     async with directory("ann", "bob") as (network, ann, bob):
         answer = await ann.call("find_agent", need="Who can translate a German contract?")
         assert [(a["id"], a["why"]) for a in answer["agents"]] == [
@@ -50,11 +50,11 @@ async def test_agents_are_found_by_need_the_best_first_with_the_words_that_fit()
         for odd in ('"', "NEAR(", "-", "a* OR b", "德语"):
             await ann.call("find_agent", need=odd)
         assert not network.hub.services.mods.failures
-        # People have cards and are found when they are meant.
+        # People have cards too, and are included on request.
         await bob.call("update_card", skills=["German", "law"], description="The lawyer")
         assert await best(ann, "law") == ["otto"]
         assert sorted(await best(ann, "law", people=True)) == ["bob", "otto"]
-        assert await best(bob, "lawyer", people=True) == []  # nobody looks for himself
+        assert await best(bob, "lawyer", people=True) == []  # never the caller
         for args, ids, more in (
             ({}, ["lena", "otto", "zara"], False),
             ({"limit": 2}, ["lena", "otto"], True),
@@ -66,7 +66,7 @@ async def test_agents_are_found_by_need_the_best_first_with_the_words_that_fit()
 
 
 @pytest.mark.behaviour("M-181", "M-183")
-async def test_absent_agents_stay_findable_and_come_after_equals_who_are_there() -> None:
+async def test_absent_agents_come_after_equally_good_present_ones() -> None:
     async with directory("ann") as (network, ann):
         for name in ("aaa", "bbb", "000"):
             peer = await network.join(name, "agent", card={"skills": ["plumbing"]})
@@ -91,23 +91,23 @@ async def test_absent_agents_stay_findable_and_come_after_equals_who_are_there()
 
 
 @pytest.mark.behaviour("M-182", "M-184")
-async def test_a_card_is_changed_by_its_participant_and_stays_so(tmp_path: Path) -> None:
-    place = f"sqlite:{tmp_path / 'x.db'}"
-    moody = MoodyStore(place)
+async def test_a_participant_can_change_its_card_permanently(tmp_path: Path) -> None:
+    path = f"sqlite:{tmp_path / 'x.db'}"
+    moody = MoodyStore(path)
     async with directory("ann", store=moody) as (network, ann):
         lena = await network.join("lena", "agent")
         changed = await lena.call("update_card", skills=["cooking"], availability="weekends")
         assert (changed["skills"], changed["cost"]) == (["cooking"], "0.02 a page")
         assert await best(ann, "cooking") == ["lena"]
-        assert await best(ann, "translation") == ["lena"]  # of her description
+        assert await best(ann, "translation") == ["lena"]  # from her description
         moody.failing = 1
         assert await refused(lena, "update_card", cost="free") == "store_unavailable"
         card = await ann.call("read_card", participant="lena")
         assert card["cost"] == "0.02 a page"
         before = len(moody.batches)
         await best(ann, "cooking")
-        assert len(moody.batches) == before, "nothing is indexed twice"
-    async with directory("ann", store=place) as (network, ann):
+        assert len(moody.batches) == before, "a search does not index again"
+    async with directory("ann", store=path) as (network, ann):
         lena = await network.join("lena", "agent")
         assert await best(ann, "cooking on weekends") == ["lena"]
         card = await ann.call("read_card", participant="lena")

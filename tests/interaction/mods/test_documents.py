@@ -1,4 +1,4 @@
-"""Shared documents, as people and agents of a running network use them."""
+"""Shared documents in a running network."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ def documents(**settings: int) -> list[DocumentsMod]:
 
 
 async def create(peer: Peer, text: str = TEXT, thread: str = DESK) -> str:
-    made = await peer.call("create_document", title="Plan", text=text, thread=thread)
-    return str(made["id"])
+    document = await peer.call("create_document", title="Plan", text=text, thread=thread)
+    return str(document["id"])
 
 
 async def text_of(peer: Peer, id: str, **which: Any) -> str:
     return str((await peer.call("read_document", id=id, numbers=False, **which))["text"])
 
 
-def line(first: int, last: int, text: str) -> list[dict[str, Any]]:
+def lines(first: int, last: int, text: str) -> list[dict[str, Any]]:
     return [{"first": first, "last": last, "text": text}]
 
 
 @pytest.mark.behaviour("M-40", "M-43")
-async def test_a_document_and_each_of_its_versions_stay_readable(tmp_path: Path) -> None:
+async def test_every_version_of_a_document_stays_readable(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
     async with workspace(documents(), "ann", "bot", store=store) as (_, ann, bot):
         id = await create(ann)
-        (found,) = (await bot.call("list_documents"))["documents"]
-        assert (found["id"], found["title"], found["created_by"]) == (id, "Plan", "ann")
-        read = await bot.call("read_document", id=id, first=3, last=4)
-        assert (read["text"], read["lines"]) == ("3| one\n4| two", 5)
+        (listed,) = (await bot.call("list_documents"))["documents"]
+        assert (listed["id"], listed["title"], listed["created_by"]) == (id, "Plan", "ann")
+        part = await bot.call("read_document", id=id, first=3, last=4)
+        assert (part["text"], part["lines"]) == ("3| one\n4| two", 5)
         for n in (1, 2):
             await bot.call("write_document", id=id, base_version=n, text=f"v{n + 1}", note="why")
         history = await ann.call("document_history", id=id, limit=2)
@@ -58,11 +58,15 @@ async def test_a_document_and_each_of_its_versions_stay_readable(tmp_path: Path)
 
 
 @pytest.mark.behaviour("M-41", "M-42")
-async def test_edits_of_different_places_are_merged_and_a_conflict_tells_what_to_do() -> None:
+async def test_edits_of_different_lines_are_merged_and_conflicts_are_explained() -> None:
     mods = documents()
     async with workspace(mods, "ann", "bot") as (_, ann, bot):
         id = await create(ann)
-        edits = [(ann, line(3, 3, "ONE")), (bot, line(5, 5, "THREE")), (ann, line(1, 1, "# New"))]
+        edits = [
+            (ann, lines(3, 3, "ONE")),
+            (bot, lines(5, 5, "THREE")),
+            (ann, lines(1, 1, "# New")),
+        ]
         refs = [
             (who, await who.post("edit_document", id=id, base_version=1, edits=each))
             for who, each in edits
@@ -74,33 +78,33 @@ async def test_edits_of_different_places_are_merged_and_a_conflict_tells_what_to
         assert not len(mods[0]._queues)
 
         id = await create(ann)
-        new = line(3, 3, "ONE") + line(1, 0, "top\nof it")
+        new = lines(3, 3, "ONE") + lines(1, 0, "top\nof it")
         await ann.call("edit_document", id=id, base_version=1, edits=new)
         same = await bot.call("edit_document", id=id, base_version=1, edits=new)
         assert (same["status"], same["version"]) == ("unchanged", 2)
-        mine = line(3, 3, "1") + line(5, 5, "3")
-        told = await bot.call("edit_document", id=id, base_version=1, edits=mine)
-        assert (told["status"], told["version"]) == ("conflict", 2)
-        (place,) = told["conflicts"]
-        assert place == {"first": 5, "last": 5, "was": "one", "now": "ONE", "yours": "1"}
-        assert "base_version 2" in told["advice"]
+        mine = lines(3, 3, "1") + lines(5, 5, "3")
+        refused_edit = await bot.call("edit_document", id=id, base_version=1, edits=mine)
+        assert (refused_edit["status"], refused_edit["version"]) == ("conflict", 2)
+        (conflict,) = refused_edit["conflicts"]
+        assert conflict == {"first": 5, "last": 5, "was": "one", "now": "ONE", "yours": "1"}
+        assert "base_version 2" in refused_edit["advice"]
         assert (await bot.call("read_document", id=id))["version"] == 2
-        again = line(place["first"], place["last"], "ONE, or 1") + line(7, 7, "3")
-        done = await bot.call("edit_document", id=id, base_version=2, edits=again)
-        assert done["status"] == "saved"
+        again = lines(5, 5, "ONE, or 1") + lines(7, 7, "3")
+        saved = await bot.call("edit_document", id=id, base_version=2, edits=again)
+        assert saved["status"] == "saved"
         assert await text_of(ann, id) == "top\nof it\n# Plan\n\nONE, or 1\ntwo\n3"
 
 
 @pytest.mark.behaviour("M-44", "M-48")
-async def test_a_write_happens_once_with_its_cid_and_not_at_all_if_the_store_refuses() -> None:
+async def test_a_write_happens_once_per_cid_and_not_if_the_store_fails() -> None:
     store = MoodyStore()
     async with workspace(documents(), "ann", store=store) as (_, ann):
-        made: dict[str, Any] = {"title": "Plan", "text": TEXT, "thread": DESK}
-        one = await ann.call("create_document", cid="c1", **made)
-        assert await ann.call("create_document", cid="c1", **made) == one
-        id = one["id"]
-        edit: dict[str, Any] = {"id": id, "base_version": 1, "edits": line(3, 3, "ONE")}
-        for name, args in (("edit_document", edit), ("create_document", made)):
+        new: dict[str, Any] = {"title": "Plan", "text": TEXT, "thread": DESK}
+        document = await ann.call("create_document", cid="c1", **new)
+        assert await ann.call("create_document", cid="c1", **new) == document
+        id = document["id"]
+        edit: dict[str, Any] = {"id": id, "base_version": 1, "edits": lines(3, 3, "ONE")}
+        for name, args in (("edit_document", edit), ("create_document", new)):
             store.failing = 1
             assert await refused(ann, name, **args) == "store_unavailable"
         saved = await ann.call("edit_document", cid="c2", **edit)
@@ -131,19 +135,19 @@ async def test_comments_are_read_and_resolved_once() -> None:
         for who in (bot, ann):
             done = await who.call("resolve_document_comment", id=id, comment=1)
             assert done["resolved_by"] == "bot"
-        left = await bot.call("read_document_comments", id=id)
-        assert [c["id"] for c in left["comments"]] == [2, 3]
+        unresolved = await bot.call("read_document_comments", id=id)
+        assert [c["id"] for c in unresolved["comments"]] == [2, 3]
         everything = await bot.call("read_document_comments", id=id, resolved=True)
         assert len(everything["comments"]) == 3
         assert await refused(bot, "resolve_document_comment", id=id, comment=9) == "not_found"
 
 
 @pytest.mark.behaviour("M-46")
-async def test_a_document_is_for_those_who_read_its_thread_and_as_long_as_they_do() -> None:
+async def test_a_document_is_readable_only_by_current_readers_of_its_thread() -> None:
     async with workspace(documents(), "ann", "bot", "olga") as (_, ann, bot, olga):
         id = await create(ann)
         await bot.call("leave_channel", channel="desk")
-        edit = {"id": id, "base_version": 1, "edits": line(1, 1, "x")}
+        edit = {"id": id, "base_version": 1, "edits": lines(1, 1, "x")}
         assert await refused(bot, "read_document", id=id) == "not_found"
         assert await refused(bot, "edit_document", **edit) == "not_found"
         assert (await bot.call("list_documents"))["documents"] == []
@@ -154,7 +158,7 @@ async def test_a_document_is_for_those_who_read_its_thread_and_as_long_as_they_d
 
 
 @pytest.mark.behaviour("M-47")
-async def test_long_lists_and_texts_come_in_parts_and_have_limits() -> None:
+async def test_long_lists_and_texts_are_paged_and_limited() -> None:
     async with workspace(documents(), "ann") as (_, ann):
         ids = [await create(ann, "x" * 100) for _ in range(5)]
         page = await ann.call("list_documents", limit=3)
@@ -183,6 +187,6 @@ async def test_long_lists_and_texts_come_in_parts_and_have_limits() -> None:
             (1, 6, "", "bad_request"),
             (4, 2, "", "bad_request"),
         ):
-            edits = line(first, last, text)
+            edits = lines(first, last, text)
             assert await refused(ann, "edit_document", **much, edits=edits) == code
         assert (await ann.call("read_document", id=much["id"]))["version"] == 1

@@ -1,4 +1,4 @@
-"""What running agents see of messages that are edited and deleted, and how they edit their own."""
+"""Edited and deleted messages as agents see them, and agents' own edits."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def messages_in(prompt: str) -> list[str]:
 
 
 class Reader(Agent):
-    """Answers with all that it would see of the thread; waits at the gate before."""
+    """Answers with the thread as it sees it, after waiting at the gate if asked to."""
 
     def __init__(self, gate: Gate | None = None):
         super().__init__()
         self._gate = gate
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
     async def on_direct(self, message: Message) -> str:
         if self._gate is not None and message.text == "wait":
@@ -37,22 +37,22 @@ class Reader(Agent):
         assert self._link is not None
         thread = self._link._inbox.thread(message.thread_id)
         assert thread is not None
-        said = [m.text or f"({m.amended})" for m in thread.messages if m.seq < message.seq]
-        return " | ".join([*said, f"> {message.text}"])
+        earlier = [m.text or f"({m.amended})" for m in thread.messages if m.seq < message.seq]
+        return " | ".join([*earlier, f"> {message.text}"])
 
     async def on_channel_message(self, message: Message) -> None:
-        self.heard.append(message.text)
+        self.received.append(message.text)
 
 
 async def answer(net: Harness, turn: str) -> str:
-    """What the agent has said in a turn."""
+    """The last message of the agent in a turn."""
     record = await net.turn(turn)
     message = await net.network.peers[0].call("read_message", id=record.sent[-1])
     return str(message["content"])
 
 
 @pytest.mark.behaviour("M-90", "M-91")
-async def test_a_prompt_has_the_latest_text_and_room_for_as_many_messages_as_before() -> None:
+async def test_a_prompt_has_the_latest_text_and_edits_take_no_room() -> None:
     script = Script(answers=[says(finish())] * 2)
     async with ModelServer(script) as model, harness(NETWORKS, FILE, mods=[mod()]) as net:
         ann = await net.person()
@@ -63,10 +63,10 @@ async def test_a_prompt_has_the_latest_text_and_room_for_as_many_messages_as_bef
         for n in (2, 3, 4):
             await ann.call("edit_message", message_id=f"m{n}", text=f"new {n - 1}")
         await ann.call("delete_message", message_id="m3")
-        told = await ann.say("bot", "buy 1000 of them")
-        await ann.call("delete_message", message_id=told["id"])
+        sent = await ann.say("bot", "buy 1000 of them")
+        await ann.call("delete_message", message_id=sent["id"])
         await net.llm("bot", model, history={"messages": 3})
-        await net.turn(f"bot-{told['id']}")
+        await net.turn(f"bot-{sent['id']}")
         prompt = model.requests[0].body.messages[1].text
         lines = messages_in(prompt)
         assert ["new 1" in lines[0], "new 3" in lines[2]] == [True] * 2
@@ -76,7 +76,7 @@ async def test_a_prompt_has_the_latest_text_and_room_for_as_many_messages_as_bef
 
 
 @pytest.mark.behaviour("M-91")
-async def test_an_agent_that_was_busy_away_or_cut_off_finds_the_latest() -> None:
+async def test_a_busy_absent_or_disconnected_agent_sees_the_latest_text() -> None:
     gate = Gate()
     async with harness(NETWORKS, FILE, mods=[mod()]) as net:
         ann = await net.person()
@@ -101,7 +101,7 @@ async def test_an_agent_that_was_busy_away_or_cut_off_finds_the_latest() -> None
 
 
 @pytest.mark.behaviour("M-92")
-async def test_an_agent_edits_what_it_has_said_and_knows_it_so() -> None:
+async def test_an_agent_can_edit_its_message_and_sees_the_new_text() -> None:
     script = Script(
         answers=[
             says(send("ann", "the sum is 5")),
@@ -126,7 +126,7 @@ async def test_an_agent_edits_what_it_has_said_and_knows_it_so() -> None:
 
 
 @pytest.mark.behaviour("M-92")
-async def test_who_only_listens_hears_no_edit_and_who_answers_several_quotes_the_latest() -> None:
+async def test_listeners_receive_no_edit_and_answers_quote_the_latest_text() -> None:
     gate, answering = Gate(), Gate()
 
     class Slow(Reader):
@@ -145,7 +145,7 @@ async def test_who_only_listens_hears_no_edit_and_who_answers_several_quotes_the
         await ann.call("edit_message", message_id="m1", text="ONE")
         await ann.say("bot", "wait")
         await gate.until_reached()
-        assert reader.heard == ["one"]
+        assert reader.received == ["one"]
         ids = [(await ann.say("bot", text))["id"] for text in ("one", "two", "three")]
         gate.open.set()
         await answering.until_reached()
@@ -156,7 +156,7 @@ async def test_who_only_listens_hears_no_edit_and_who_answers_several_quotes_the
         await eventually(lambda: bot.cursor is not None and bot.cursor.seq >= last)
         answering.open.set()
         await net.turn(f"bot-{ids[0]}")
-        said = [event["message"] for event in await ann.sync()][1:]
-        quotes = {each["content"]: each.get("quote", {}).get("text") for each in said}
+        answers = [event["message"] for event in await ann.sync()][1:]
+        quotes = {each["content"]: each.get("quote", {}).get("text") for each in answers}
         texts = ("ONE", "TWO", None)
         assert quotes == {f"re: {id}": text for id, text in zip(ids, texts, strict=True)}

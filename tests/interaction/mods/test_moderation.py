@@ -1,4 +1,4 @@
-"""Rules and secrets, in a running network; what hostile participants try against them."""
+"""Moderation rules and redaction of secrets in a running network, also under attack."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.protocol.messages import Draft, TimerMark
 from tests.interaction.mods.files_harness import files_mod
-from tests.interaction.mods.workspace import DESK, post, refused, refusing, workspace
+from tests.interaction.mods.workspace import DESK, post, refusal, refused, workspace
 from tests.interaction.peers import Peer, soon
 from tests.interaction.stop_harness import HandClock
 
 AWS = "AKIA" + "Q3EGRTZ5XN7WPL2M"
 SWELLS = "\ufdfa"
-"""One letter that is eighteen in the form in which a reader sees it."""
+"""One letter that normalises to eighteen."""
 
 
 def mod(*rules: dict[str, Any], **settings: Any) -> Moderation:
     return Moderation(ModerationConfig.model_validate({"rules": rules, **settings}))
 
 
-async def rejected(peer: Peer, text: str) -> str:
-    """Why the hub does not take it."""
-    error = await refusing(peer, "send_text_message", to=DESK, text=text)
+async def rejection(peer: Peer, text: str) -> str:
+    """The message of the rejection."""
+    error = await refusal(peer, "send_text_message", to=DESK, text=text)
     assert error.code == "rejected"
     return error.message
 
@@ -40,7 +40,7 @@ def on_disk(folder: Path) -> bytes:
 
 
 @pytest.mark.behaviour("M-242", "M-351")
-async def test_a_secret_never_enters_the_log_and_its_sender_is_told(tmp_path: Path) -> None:
+async def test_a_secret_never_enters_the_log_and_its_sender_is_notified(tmp_path: Path) -> None:
     mods: list[Mod] = [mod({"words": ["darn"]}), EditsMod(EditsConfig()), files_mod()]
     store = f"sqlite:{tmp_path / 'x.db'}"
     async with workspace(mods, "ann", "bot", store=store) as (network, ann, bot):
@@ -60,10 +60,10 @@ async def test_a_secret_never_enters_the_log_and_its_sender_is_told(tmp_path: Pa
         await network.quiet()
         written = on_disk(tmp_path)
         assert (b"[redacted: aws key]" in written, AWS.encode() in written) == (True, False)
-        made = await bot.call("write_file", name="env.txt", text=f"key {AWS}\n", thread=DESK)
+        file = await bot.call("write_file", name="env.txt", text=f"key {AWS}\n", thread=DESK)
         attachments = [
             {"name": "a", "uri": "x:y", "media_type": AWS},
-            {"name": "env.txt", "uri": f"file:{made['id']}"},
+            {"name": "env.txt", "uri": f"file:{file['id']}"},
         ]
         await bot.say(DESK, "see", attachments=attachments)
         page = await ann.call("read_thread", thread=DESK)
@@ -73,7 +73,7 @@ async def test_a_secret_never_enters_the_log_and_its_sender_is_told(tmp_path: Pa
 
 
 @pytest.mark.behaviour("M-244", "M-350")
-async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged() -> None:
+async def test_slow_or_large_messages_are_checked_without_delaying_others() -> None:
     links = {"links": {"allow": ["example.org"]}}
     endless = {"regex": r"((a+)+)+$", "threads": ["direct"]}
     rules: list[Any] = [
@@ -88,7 +88,7 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
         assert (await ann.call("read_thread", thread=DESK))["messages"] == []
         async with soon():
             for _ in range(3):
-                error = await refusing(ann, "send_text_message", to="bot", text="a" * 60_000 + "!")
+                error = await refusal(ann, "send_text_message", to="bot", text="a" * 60_000 + "!")
                 assert "could not be checked" in error.message
             await bot.say(DESK, "a" * 60_000 + "!")
             await ann.say("bot", "fine")
@@ -97,7 +97,7 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
         await bot.say(DESK, "x" * 100)
         attachments = [{"name": "x" * 100, "uri": ""}]
         long: Any = {"to": DESK, "text": "x", "attachments": attachments}
-        error = await refusing(bot, "send_text_message", **long)
+        error = await refusal(bot, "send_text_message", **long)
         assert "more than 100 characters" in error.message
 
     class Broken(Moderation):
@@ -105,34 +105,34 @@ async def test_no_message_holds_others_up_or_is_so_large_that_it_is_not_judged()
             raise RuntimeError("broken")
 
     async with workspace([Broken(ModerationConfig(words=("badword",)))], "bot") as (network, bot):
-        await rejected(bot, "badword")
+        await rejection(bot, "badword")
         assert [mod for mod, _ in network.hub.services.mods.failures] == ["moderation"]
 
 
 @pytest.mark.behaviour("M-246")
-async def test_who_speaks_too_often_waits_and_what_another_rule_refuses_does_not_count() -> None:
+async def test_a_rate_limit_ignores_messages_that_other_rules_reject() -> None:
     clock = HandClock()
     rules: list[dict[str, Any]] = [{"rate": {"messages": 2, "per": "10s"}}, {"words": ["darn"]}]
     async with workspace([mod(*rules)], "ann", "bob", clock=clock) as (network, ann, bob):
         for _ in range(3):
-            assert "a word" in await rejected(ann, "darn")
+            assert "a word" in await rejection(ann, "darn")
         await ann.say(DESK, "1", cid="c1")
         clock.wall += 4
         await ann.say(DESK, "2")
         for _ in range(3):
-            assert "again in 6.0 s" in await rejected(ann, "3")
+            assert "again in 6.0 s" in await rejection(ann, "3")
         again = await ann.ask("send_text_message", to=DESK, text="1", cid="c1")
-        assert again["duplicate"], "what was said once is answered as it was then"
+        assert again["duplicate"], "a repeated cid is not counted"
         await bob.say(DESK, "1")
         clock.wall += 6
         await ann.say(DESK, "3")
         own = network.hub.services.mods.pipeline.mods[0]
         network.hub.services.mods.configure(own, own.config)
-        assert "again in 4.0 s" in await rejected(ann, "4")
+        assert "again in 4.0 s" in await rejection(ann, "4")
 
 
 @pytest.mark.behaviour("M-245")
-async def test_rules_hold_where_and_for_whom_they_say() -> None:
+async def test_rules_apply_only_to_their_threads_and_senders() -> None:
     rules: list[Any] = [
         {"words": ["darn"], "threads": ["channel_desk"]},
         {"words": ["heck"], "exempt_owners": True},
@@ -144,8 +144,8 @@ async def test_rules_hold_where_and_for_whom_they_say() -> None:
         assert await refused(ann, "reply", message_id=top, text="darn") == "rejected"
         own = network.hub.services.mods.pipeline.mods[0]
         await olga.say(DESK, "heck")
-        assert "a word" in await rejected(bot, "heck")
-        # A reminder is judged as what its owner says.
+        assert "a word" in await rejection(bot, "heck")
+        # A reminder is checked like a message of its owner.
         draft = Draft("hub", "system", "broadcast", "broadcast", "gosh")
         assert own.on_message(draft) is PASS
         assert own.on_message(draft.replace(purpose=TimerMark("ann"))) is PASS

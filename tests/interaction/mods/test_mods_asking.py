@@ -1,4 +1,4 @@
-"""What mods may ask of the hub and of each other."""
+"""Calls of mods to operations of the hub and of other mods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hubbub.config.agents import ModelConfig
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Calling, operation
 from hubbub.protocol.operations import Input
-from tests.interaction.mods.workspace import refused, refusing, workspace
+from tests.interaction.mods.workspace import refusal, refused, workspace
 
 pytestmark = pytest.mark.behaviour("M-193")
 
@@ -23,20 +23,20 @@ class Question(Input):
     """Its arguments."""
 
 
-class Told(BaseModel):
-    told: JsonValue
+class Result(BaseModel):
+    value: JsonValue
 
 
 class Clerk(Mod):
-    """Asks for others."""
+    """Calls operations for its callers."""
 
     name = "clerk"
 
     @operation()
-    async def ask_for_me(self, call: Calling, args: Question) -> Told:
-        """Ask for an operation in the caller's place."""
+    async def ask_for_me(self, call: Calling, args: Question) -> Result:
+        """Call an operation for the caller."""
         answer = await self.host.ask(call, args.name, **args.args)
-        return Told(told=answer.model_dump(mode="json"))
+        return Result(value=answer.model_dump(mode="json"))
 
 
 class Plain(Mod):
@@ -45,32 +45,32 @@ class Plain(Mod):
     name = "plain"
 
     @operation()
-    def plain_number(self, call: Calling, args: Input) -> Told:
-        """Tell a number and who asks."""
-        return Told(told=[42, call.participant])
+    def plain_number(self, call: Calling, args: Input) -> Result:
+        """Return a number and the caller."""
+        return Result(value=[42, call.participant])
 
 
 def mods() -> list[Mod]:
     return [Clerk(ModConfig()), Plain(ModConfig())]
 
 
-async def test_a_mod_asks_for_what_its_caller_could_ask_for_and_for_nothing_else() -> None:
+async def test_a_mod_can_call_only_reads_that_its_caller_could_make() -> None:
     async with workspace(mods(), "ann", "bob", "cat") as (network, ann, _, cat):
         id = (await ann.say("bob", "between us"))["id"]
         args: dict[str, Any] = {"name": "read_message", "args": {"id": id}}
-        told = await ann.call("ask_for_me", **args)
-        assert told["told"]["content"] == "between us"
+        answer = await ann.call("ask_for_me", **args)
+        assert answer["value"]["content"] == "between us"
         assert await refused(cat, "ask_for_me", **args) == "unknown_message"
-        plain = await cat.call("ask_for_me", name="plain_number")
-        assert plain["told"]["told"] == [42, "cat"]
-        for name in ("send_text_message", "add_token", "nothing"):  # what writes, or is not there
+        answer = await cat.call("ask_for_me", name="plain_number")
+        assert answer["value"]["value"] == [42, "cat"]
+        for name in ("send_text_message", "add_token", "nothing"):  # writes, or does not exist
             assert await refused(ann, "ask_for_me", name=name) == "unknown_operation"
-        error = await refusing(ann, "ask_for_me", name="read_message", args={"idd": 1})
+        error = await refusal(ann, "ask_for_me", name="read_message", args={"idd": 1})
         assert (error.code, "idd" in error.message) == ("bad_request", True)
         assert not network.hub.services.mods.failures
 
 
-async def test_a_mod_knows_the_others_how_busy_an_agent_is_and_what_was_read() -> None:
+async def test_a_mod_can_read_mods_models_load_and_read_marks() -> None:
     model = ModelConfig(model="x")
     async with workspace(mods(), "ann", "bot", models={"small": model}) as (network, ann, bot):
         clerk, plain = network.hub.services.mods.pipeline.mods

@@ -1,4 +1,4 @@
-"""Mods that break in whatever they are asked: their callers are told, and the hub goes on."""
+"""Broken mods: each failure is reported, and the hub keeps running."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.interaction.stop_harness import HandClock, at_work
 
 NETWORKS = Networks(sockets=False)
 NO_TIME = 1e-9
-"""Whatever a mod does takes longer."""
+"""A time limit that every call exceeds."""
 
 
 def fail(error: type[BaseException], *why: object) -> None:
@@ -41,7 +41,7 @@ BREAKING: dict[str, Callable[[], object]] = {
     "exit": partial(fail, SystemExit, 3),
     "interrupt": partial(fail, KeyboardInterrupt),
     "cancel": partial(fail, asyncio.CancelledError),
-    "rubbish": dict,
+    "invalid": dict,
 }
 
 
@@ -49,15 +49,15 @@ class How(Input):
     how: str
 
 
-class Wreck(Mod):
-    """Breaks as it is asked to."""
+class Wrecker(Mod):
+    """Breaks as its caller asks."""
 
     name = "wreck"
 
     @operation(permission="write")
     def wreck(self, call: Calling, args: How) -> Done:
         """Break at once."""
-        return BREAKING[args.how]()  # type: ignore[return-value]  # what nobody has type-checked
+        return BREAKING[args.how]()  # type: ignore[return-value]  # wrong on purpose
 
     @operation()
     async def wreck_later(self, call: Calling, args: How) -> Done:
@@ -67,12 +67,12 @@ class Wreck(Mod):
 
     @operation(permission="write")
     def refuse(self, call: Calling, args: How) -> Done:
-        """Say no, as an operation may."""
+        """Refuse, which is not a failure."""
         raise OperationError("conflict", "not today")
 
 
 def no_threads_of_mods() -> bool:
-    """Those there were end by themselves."""
+    """Wait for the threads of mods, which end by themselves."""
     threads = [thread for thread in threading.enumerate() if thread.name == "mods"]
     for thread in threads:
         thread.join(DEADLINE_S)
@@ -80,42 +80,41 @@ def no_threads_of_mods() -> bool:
 
 
 def failures(network: Network) -> dict[str, str]:
-    """Why a mod failed last, by what it was asked."""
+    """The last failure of each hook or operation."""
     return {hook: why for (_, hook), why in network.hub.services.mods.failures.items()}
 
 
 async def notices(peer: Peer, count: int) -> list[str]:
-    """What the hub has told the peer of failures, when it has told so many; no more may follow."""
-    found: list[str] = []
-    while len(found) < count:
+    """The hub's notices to the peer, once there are `count`, with any that follow at once."""
+    texts: list[str] = []
+    while len(texts) < count:
         message = (await peer.event())["message"]
-        found += [message["text_representation"]] if message["sender_id"] == "hub" else []
+        texts += [message["text_representation"]] if message["sender_id"] == "hub" else []
     messages = [event["message"] for event in await peer.sync()]
-    return found + [m["text_representation"] for m in messages if m["sender_id"] == "hub"]
+    return texts + [m["text_representation"] for m in messages if m["sender_id"] == "hub"]
 
 
 @pytest.mark.behaviour("M-61")
 @pytest.mark.parametrize("name", ["wreck", "wreck_later"])
-async def test_an_operation_that_breaks_is_one_error_and_the_hub_goes_on(name: str) -> None:
+async def test_a_broken_operation_is_one_error_and_the_hub_runs_on(name: str) -> None:
     for how in BREAKING:
-        async with NETWORKS.start(mods=[Wreck(ModConfig())]) as network:
+        async with NETWORKS.start(mods=[Wrecker(ModConfig())]) as network:
             ann = await network.join("ann")
             for _ in range(2):
                 answer = await ann.ask(name, how=how)
                 assert (answer["op"], answer["code"]) == ("error", "internal"), how
-                told = f"the mod wreck failed in {name}"
-                assert answer["message"].startswith(told)
+                assert answer["message"].startswith(f"the mod wreck failed in {name}")
                 assert answer["details"] == {"mod": "wreck"}
             assert network.hub.kernel.metrics.mod_failures["wreck"] == 2
             assert len(await notices(ann, 1)) == 1
             with pytest.raises(OperationError, match="not today"):
-                await ann.call("refuse", how="")  # which is no failure
+                await ann.call("refuse", how="")  # not a failure
             assert list(failures(network)) == [name]
-            await ann.call("broadcast_text_message", text="the hub is there")
+            await ann.call("broadcast_text_message", text="the hub still works")
 
 
 class Slow(Mod):
-    """Takes longer than it may, and counts how often it is asked."""
+    """Exceeds its time limit, and counts its calls."""
 
     name = "slow"
 
@@ -136,9 +135,7 @@ class Slow(Mod):
 
 @pytest.mark.behaviour("M-69")
 @pytest.mark.parametrize("on_failure", ["pass", "reject"])
-async def test_what_is_slow_three_times_is_switched_off_until_the_mod_gets_new_settings(
-    on_failure: str,
-) -> None:
+async def test_a_call_that_is_slow_three_times_is_disabled(on_failure: str) -> None:
     slow = Slow(on_failure=on_failure)
     async with NETWORKS.start(mods=[slow]) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
@@ -150,9 +147,9 @@ async def test_what_is_slow_three_times_is_switched_off_until_the_mod_gets_new_s
         answer = await bob.ask("count", how="")
         assert (answer["code"], "switched off" in answer["message"]) == ("internal", True)
         assert slow.asked["count"] == MOST_LATE
-        told = [text for text in await notices(ann, 4) if "count" in text]
-        assert ["The mod slow is slow in count" in text for text in told] == [True] * 2
-        assert ["it is disabled until" in text for text in told] == [False, True]
+        texts = [text for text in await notices(ann, 4) if "count" in text]
+        assert ["The mod slow is slow in count" in text for text in texts] == [True] * 2
+        assert ["it is disabled until" in text for text in texts] == [False, True]
         await ann.call("configure_mod", name="slow", settings={"time_limit": 60})
         asked = slow.asked["on_message"]
         await ann.call("broadcast_text_message", text="hello")
@@ -160,32 +157,32 @@ async def test_what_is_slow_three_times_is_switched_off_until_the_mod_gets_new_s
         assert slow.asked["on_message"] > asked
 
 
-# What is handed over with rows ------------------------------------------------------------------
+# Commits ----------------------------------------------------------------------------------------
 
 
-class Odd(BaseModel):
-    """An answer that is no JSON."""
+class NotJson(BaseModel):
+    """An answer that is not JSON."""
 
-    what: Any  # Any: what a test puts there
+    what: Any  # Any: any value of a test
 
 
-class Keeper(Mod):
-    """Hands over what a test gives it."""
+class Committer(Mod):
+    """Returns the commit that a test gives it."""
 
     name = "keeper"
     migrations = "keeper_tables"
 
-    def __init__(self, keep: Callable[[Keeper], Commit]):
+    def __init__(self, keep: Callable[[Committer], Commit]):
         super().__init__(ModConfig())
         self.keep = keep
-        self.given_back = 0
+        self.released = 0
 
-    def give_back(self) -> None:
-        self.given_back += 1
+    def release(self) -> None:
+        self.released += 1
 
     @operation(permission="write", output=Done)
     def keep_it(self, call: Calling, args: How) -> Commit:
-        """Keep rows."""
+        """Store rows."""
         return self.keep(self)
 
 
@@ -196,74 +193,72 @@ NOTHING = Statement("DELETE FROM keeper_row WHERE x = 2", rows=1)
 @pytest.fixture
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "0001_rows.sql").write_text("CREATE TABLE keeper_row (x INTEGER NOT NULL);")
-    monkeypatch.setattr(Keeper, "migrations", str(tmp_path))
+    monkeypatch.setattr(Committer, "migrations", str(tmp_path))
 
 
-async def rows(keeper: Keeper) -> int:
+async def rows(keeper: Committer) -> int:
     return len(await keeper.host.rows("SELECT x FROM keeper_row"))
 
 
 @pytest.mark.behaviour("M-62")
 @pytest.mark.usefixtures("tables")
-async def test_what_a_mod_hands_over_with_rows_may_break_and_the_log_goes_on() -> None:
+async def test_a_broken_callback_of_a_commit_does_not_stop_the_log() -> None:
     for how, part in product(("raise", "exit"), ("applied", "released")):
         given: dict[str, Any] = {part: BREAKING[how]}
 
-        def keep(mod: Keeper, given: dict[str, Any] = given) -> Commit:
-            return Commit([ADD], Done(), **{"released": mod.give_back, **given})
+        def keep(mod: Committer, given: dict[str, Any] = given) -> Commit:
+            return Commit([ADD], Done(), **{"released": mod.release, **given})
 
-        keeper = Keeper(keep)
+        keeper = Committer(keep)
         async with NETWORKS.start(mods=[keeper]) as network:
             ann = await network.join("ann")
             assert await ann.call("keep_it", how="") == {"done": True}
             assert await rows(keeper) == 1
-            assert keeper.given_back == (part != "released")
+            assert keeper.released == (part != "released")
             assert list(failures(network)) == [part]
-            await ann.call("broadcast_text_message", text="the log goes on")
+            await ann.call("broadcast_text_message", text="the log still works")
 
 
 @pytest.mark.usefixtures("tables")
-async def test_rows_that_contradict_others_are_not_applied_and_what_was_held_is_free() -> None:
+async def test_conflicting_rows_are_not_applied_and_are_released() -> None:
     applied = list[str]()
     first = OperationError(ErrorCode.FORBIDDEN, "somebody was first")
     for conflict, code in ((None, "conflict"), (first, "forbidden")):
 
-        def keep(mod: Keeper, conflict: OperationError | None = conflict) -> Commit:
-            rows = [ADD, NOTHING]
-            return Commit(
-                rows, Done(), lambda: applied.append("rows"), mod.give_back, conflict=conflict
-            )
+        def keep(mod: Committer, conflict: OperationError | None = conflict) -> Commit:
+            add = partial(applied.append, "rows")
+            return Commit([ADD, NOTHING], Done(), add, mod.release, conflict=conflict)
 
-        keeper = Keeper(keep)
+        keeper = Committer(keep)
         async with NETWORKS.start(mods=[keeper]) as network:
             ann = await network.join("ann")
             assert (await ann.ask("keep_it", how=""))["code"] == code
-            assert (await rows(keeper), keeper.given_back, applied) == (0, 1, [])
+            assert (await rows(keeper), keeper.released, applied) == (0, 1, [])
 
 
-RUBBISH: list[Callable[[Keeper], Any]] = [  # what nobody has type-checked
-    lambda mod: Commit([ADD], Odd(what=object())),
+INVALID: list[Callable[[Committer], Any]] = [  # wrong on purpose
+    lambda mod: Commit([ADD], NotJson(what=object())),
     lambda mod: Commit([ADD], None),  # type: ignore[arg-type]
     lambda mod: Commit([1], Done()),
     lambda mod: Commit([ADD], Done(), messages=["hello"]),  # type: ignore[list-item]
-    lambda mod: Odd(what=object()),
+    lambda mod: NotJson(what=object()),
 ]
 
 
 @pytest.mark.behaviour("M-62")
 @pytest.mark.usefixtures("tables")
-async def test_rubbish_with_rows_is_an_error_of_the_caller_alone() -> None:
-    keeper = Keeper(RUBBISH[0])
+async def test_an_invalid_commit_is_an_error_for_its_caller_only() -> None:
+    keeper = Committer(INVALID[0])
     async with NETWORKS.start(mods=[keeper]) as network:
         ann = await network.join("ann")
-        for n, keeper.keep in enumerate(RUBBISH):
+        for n, keeper.keep in enumerate(INVALID):
             for cid in (None, f"c{n}"):
                 assert (await ann.ask("keep_it", cid=cid, how=""))["code"] == "internal"
-        await ann.call("broadcast_text_message", text="the log goes on")
+        await ann.call("broadcast_text_message", text="the log still works")
 
 
 class Censor(Mod):
-    """Lets only people speak."""
+    """Rejects messages except those of people."""
 
     name = "censor"
 
@@ -273,21 +268,21 @@ class Censor(Mod):
 
 @pytest.mark.behaviour("M-62")
 @pytest.mark.usefixtures("tables")
-async def test_a_message_that_follows_rows_may_be_refused_and_the_rows_stay() -> None:
-    said = Draft("keeper", "service", "broadcast", "broadcast", "kept!")
-    keeper = Keeper(lambda mod: Commit([ADD], Done(), messages=[said]))
+async def test_rows_stay_if_the_message_that_follows_is_rejected() -> None:
+    message = Draft("keeper", "service", "broadcast", "broadcast", "stored!")
+    keeper = Committer(lambda mod: Commit([ADD], Done(), messages=[message]))
     async with NETWORKS.start(mods=[keeper, Censor(ModConfig())]) as network:
         ann = await network.join("ann")
         assert await ann.call("keep_it", how="") == {"done": True}
         assert await rows(keeper) == 1
-        await ann.call("broadcast_text_message", text="the log goes on")
+        await ann.call("broadcast_text_message", text="the log still works")
 
 
 # Start and stop ---------------------------------------------------------------------------------
 
 
-class Life(Mod):
-    """Starts and stops as a test says."""
+class Lifecycle(Mod):
+    """Starts and stops with the functions of a test."""
 
     name = "life"
 
@@ -314,43 +309,43 @@ async def forever() -> None:
     await asyncio.Event().wait()
 
 
-async def at_once(how: str) -> None:
+async def break_now(how: str) -> None:
     BREAKING[how]()
 
 
 @pytest.mark.behaviour("M-55", "M-63")
-async def test_a_mod_that_takes_too_long_to_start_or_cannot_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_mod_that_cannot_start_in_time_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "START_S", 0.05)
     for begin, why in (
         (forever, "anything that takes longer than 0.05 s belongs"),
-        (partial(at_once, "exit"), "SystemExit: 3"),
+        (partial(break_now, "exit"), "SystemExit: 3"),
     ):
-        first = Life()
+        first = Lifecycle()
         with pytest.raises(UserError, match=f"the mod life cannot start: {why}"):
-            async with NETWORKS.start(mods=[first, Life(begin)]):
+            async with NETWORKS.start(mods=[first, Lifecycle(begin)]):
                 pass
         assert first.ended == 1
         assert no_threads_of_mods()
 
 
 @pytest.mark.behaviour("M-63")
-async def test_a_mod_that_does_not_stop_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_mod_that_does_not_stop_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "STOP_S", 0.05)
     for how in ("forever", *BREAKING):
-        first, last = Life(), Life(end=forever if how == "forever" else partial(at_once, how))
+        end = forever if how == "forever" else partial(break_now, how)
+        first, last = Lifecycle(), Lifecycle(end=end)
         async with NETWORKS.start(mods=[first, last]) as network:
             pass
         assert (first.ended, last.ended) == (1, 1), how
-        assert list(failures(network)) == ([] if how == "rubbish" else ["stop"])  # nobody looks
+        expected = [] if how == "invalid" else ["stop"]  # what `stop` returns is ignored
+        assert list(failures(network)) == expected
 
 
 # Hooks ------------------------------------------------------------------------------------------
 
 
 class Brittle(Mod):
-    """Breaks in every hook but the one for messages."""
+    """Breaks in every hook except `on_message`."""
 
     name = "brittle"
 
@@ -379,7 +374,7 @@ class Brittle(Mod):
 
 @pytest.mark.behaviour("M-64")
 @pytest.mark.parametrize("how", ["raise", "exit", "cancel"])
-async def test_whatever_hook_breaks_what_was_under_way_goes_on(how: str) -> None:
+async def test_a_broken_hook_does_not_affect_the_hub(how: str) -> None:
     brittle = Brittle(how)
     async with NETWORKS.start(mods=[brittle]) as network:
         _, calc, turn = await at_work(network)
@@ -391,11 +386,11 @@ async def test_whatever_hook_breaks_what_was_under_way_goes_on(how: str) -> None
         asked = {"on_join", "on_stored", "on_turn", "on_timer", "on_leave", "spawn"}
         await eventually(lambda: set(failures(network)) == asked)
         ann = network.peers[0]
-        await ann.call("broadcast_text_message", text="the hub is there")
+        await ann.call("broadcast_text_message", text="the hub still works")
 
 
-class Scribe(Mod):
-    """Writes rows that it cannot have."""
+class BadWriter(Mod):
+    """Writes to a table that does not exist."""
 
     name = "scribe"
 
@@ -404,17 +399,17 @@ class Scribe(Mod):
 
 
 @pytest.mark.behaviour("M-65")
-async def test_rows_that_the_store_refuses_are_a_failure_and_the_message_stays() -> None:
-    async with NETWORKS.start(mods=[Scribe(ModConfig())]) as network:
+async def test_rows_that_the_store_refuses_do_not_affect_the_message() -> None:
+    async with NETWORKS.start(mods=[BadWriter(ModConfig())]) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         await ann.say("bob", "hello")
         assert (await bob.event())["message"]["content"] == "hello"
         assert "no such table: scribe_nothing" in failures(network)["on_stored"]
-        [told] = await notices(ann, 1)
-        assert told.startswith("The mod scribe failed in on_stored:")
+        [text] = await notices(ann, 1)
+        assert text.startswith("The mod scribe failed in on_stored:")
 
 
-# Who hears of it --------------------------------------------------------------------------------
+# Notices ----------------------------------------------------------------------------------------
 
 
 class Grumpy(Mod):
@@ -429,20 +424,18 @@ class Grumpy(Mod):
 
 
 @pytest.mark.behaviour("M-66")
-async def test_the_same_failure_is_told_again_after_a_minute_and_then_less_and_less() -> None:
+async def test_a_repeated_failure_is_reported_at_growing_intervals() -> None:
     clock = HandClock()
     file = config(network={"limits": {"calls_per_second": 1e6, "burst": 1_000_000}})
     async with NETWORKS.start(file, mods=[Grumpy(ModConfig())], clock=clock) as network:
         ann = await network.join("ann")
-        minutes = 8
-        for _ in range(minutes):
+        for _ in range(8):
             for _ in range(10):
                 await ann.call("broadcast_text_message", text="hello")
             clock.wall += AGAIN_S
-        told = await notices(ann, 4)
         text = "The mod grumpy failed in on_message: ValueError: not again"
         counted = [f"{text} (and {n} more since the last notice)" for n in (9, 19, 39)]
-        assert told == [text, *counted]
+        assert await notices(ann, 4) == [text, *counted]
         clock.wall += 100 * AGAIN_S
         await ann.call("broadcast_text_message", text="hello")
         assert len(await notices(ann, 1)) == 1
@@ -452,17 +445,17 @@ async def test_the_same_failure_is_told_again_after_a_minute_and_then_less_and_l
 
 
 @pytest.mark.behaviour("M-66")
-async def test_an_owner_who_was_absent_finds_the_notice_when_she_comes() -> None:
+async def test_an_absent_owner_receives_the_notice_later() -> None:
     file = config(humans={"olga": {"roles": ["owner"]}, "ann": {}})
     async with NETWORKS.start(file, mods=[Grumpy(ModConfig())]) as network:
         ann = await network.join("ann")
         await ann.call("broadcast_text_message", text="hello")
         await network.quiet()
         olga = await network.join("olga")
-        [told] = await notices(olga, 1)
-        assert told == "The mod grumpy failed in on_message: ValueError: not again"
+        [text] = await notices(olga, 1)
+        assert text == "The mod grumpy failed in on_message: ValueError: not again"
         page = await olga.call("read_thread", thread="direct_hub")
-        assert [each["text_representation"] for each in page["messages"]] == [told]
+        assert [each["text_representation"] for each in page["messages"]] == [text]
         assert not [e for e in await ann.sync() if e["message"]["sender_id"] == "hub"]
 
 
@@ -493,7 +486,7 @@ class Forger(Mod):
 
 
 class Adder(Mod):
-    """Replaces a draft as it may, by a copy of it."""
+    """Replaces a draft correctly, with a copy."""
 
     name = "adder"
 
@@ -504,7 +497,7 @@ class Adder(Mod):
 
 
 class Reader(Mod):
-    """Reads drafts after the forger."""
+    """Records drafts after the forger."""
 
     name = "reader"
 
@@ -519,7 +512,7 @@ class Reader(Mod):
 
 @pytest.mark.behaviour("M-67")
 @pytest.mark.parametrize("on_failure", ["pass", "reject"])
-async def test_a_draft_that_a_mod_changes_in_place_is_as_it_was_before(on_failure: str) -> None:
+async def test_a_mod_cannot_change_a_draft_in_place(on_failure: str) -> None:
     for field in FORGED:
         reader = Reader()
         mods = [Adder(ModConfig()), Forger(field, on_failure), reader]
@@ -539,8 +532,8 @@ async def test_a_draft_that_a_mod_changes_in_place_is_as_it_was_before(on_failur
 # Verdicts ---------------------------------------------------------------------------------------
 
 
-class Judge(Mod):
-    """Does to messages of people what a test says."""
+class Verdicts(Mod):
+    """Returns the verdict of a test for messages of people."""
 
     name = "judge"
 
@@ -555,9 +548,9 @@ class Judge(Mod):
 
 @pytest.mark.behaviour("M-54")
 @pytest.mark.parametrize("on_failure", ["pass", "reject"])
-async def test_a_broken_mod_harms_one_message_at_most_and_is_told_of_once(on_failure: str) -> None:
+async def test_a_broken_mod_affects_one_message_and_is_reported_once(on_failure: str) -> None:
     for how, breaks in BREAKING.items():
-        broken = Judge(breaks, on_failure=on_failure)
+        broken = Verdicts(breaks, on_failure=on_failure)
         async with NETWORKS.start(mods=[broken]) as network:
             ann = await network.join("ann")
             for _ in range(2):
@@ -569,7 +562,7 @@ async def test_a_broken_mod_harms_one_message_at_most_and_is_told_of_once(on_fai
 
 
 @pytest.mark.behaviour("M-56")
-async def test_two_hubs_of_a_process_guard_their_own_mods_in_any_order() -> None:
+async def test_two_hubs_in_a_process_guard_only_their_own_mods() -> None:
     mods = [Slow(on_failure="reject") for _ in range(2)]
     async with NETWORKS.start(mods=mods[:1]) as first:
         async with NETWORKS.start(mods=mods[1:]) as second:

@@ -1,13 +1,15 @@
-"""Hooks in a running hub: when they are called, and what becomes of those that fail."""
+"""Hooks for joins, turns and timers in a running hub."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 from pydantic import JsonValue
 
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.protocol.turns import Turn
-from tests.interaction.peers import Networks, eventually
+from tests.interaction.peers import Networks, soon
 from tests.interaction.stop_harness import HandClock, at_work
 
 NETWORKS = Networks(sockets=False)
@@ -17,15 +19,16 @@ def settings(**config: JsonValue) -> ModConfig:
     return ModConfig.model_validate(config)
 
 
-class Witness(Mod):
-    """Keeps what it is told."""
+class Recorder(Mod):
+    """Records the calls of its hooks."""
 
     name = "witness"
 
     def __init__(self) -> None:
         super().__init__(settings())
         self.seen: list[str] = []
-        self.turns: list[Turn] = []
+        self.turns = asyncio.Queue[Turn]()
+        self.timers = asyncio.Queue[str]()
 
     def on_join(self, participant: str) -> None:
         self.seen.append(f"{participant} came")
@@ -34,15 +37,15 @@ class Witness(Mod):
         self.seen.append(f"{participant} went")
 
     def on_turn(self, turn: Turn) -> None:
-        self.turns.append(turn)
+        self.turns.put_nowait(turn)
 
     def on_timer(self, key: str) -> None:
-        self.seen.append(key)
+        self.timers.put_nowait(key)
 
 
 @pytest.mark.behaviour("M-51")
-async def test_who_is_there_with_many_sockets_comes_and_goes_once() -> None:
-    witness = Witness()
+async def test_a_participant_with_several_sockets_joins_and_leaves_once() -> None:
+    witness = Recorder()
     async with NETWORKS.start(mods=[witness]) as network:
         first, second = await network.join("ann"), await network.join("ann")
         await network.join("ann", observe=True)
@@ -57,8 +60,8 @@ async def test_who_is_there_with_many_sockets_comes_and_goes_once() -> None:
 
 @pytest.mark.behaviour("M-52")
 @pytest.mark.parametrize("how", ["finished", "cancelled"])
-async def test_a_mod_is_told_once_of_a_turn_however_it_ends(how: str) -> None:
-    witness = Witness()
+async def test_a_mod_is_notified_once_per_turn_for_every_outcome(how: str) -> None:
+    witness = Recorder()
     async with NETWORKS.start(mods=[witness]) as network:
         ann, calc, turn = await at_work(network)
         if how == "cancelled":
@@ -67,15 +70,17 @@ async def test_a_mod_is_told_once_of_a_turn_however_it_ends(how: str) -> None:
             end = {"id": turn, "outcome": "finished"}
             for _ in range(2):
                 await calc.call("end_turn", end=end)
-        await eventually(lambda: bool(witness.turns))
+        async with soon():
+            record = await witness.turns.get()
         await network.quiet()
-        [told] = witness.turns
-        assert (told.start.id, told.agent, told.end and told.end.outcome) == (turn, "calc", how)
+        assert witness.turns.empty()
+        assert record.end is not None
+        assert (record.start.id, record.agent, record.end.outcome) == (turn, "calc", how)
 
 
 @pytest.mark.behaviour("M-53")
-async def test_a_timer_rings_at_its_time_and_not_when_it_was_cancelled() -> None:
-    witness, clock = Witness(), HandClock()
+async def test_a_timer_fires_at_its_time_unless_cancelled() -> None:
+    witness, clock = Recorder(), HandClock()
     async with NETWORKS.start(mods=[witness], clock=clock):
         now, host = clock.now(), witness.host
         host.at(now + 1e6, "later")
@@ -83,7 +88,9 @@ async def test_a_timer_rings_at_its_time_and_not_when_it_was_cancelled() -> None
         host.cancel("never")
         host.at(now + 1e6, "moved")
         host.at(now - 1, "moved")
-        await eventually(lambda: witness.seen == ["moved"])
-        clock.wall += 2e6
-        host.at(now, "first")  # looks at the clock, which has been moved by hand
-        await eventually(lambda: witness.seen == ["moved", "first", "later"])
+        async with soon():
+            assert await witness.timers.get() == "moved"
+            clock.wall += 2e6
+            host.at(now, "first")  # makes the mod check the clock
+            assert [await witness.timers.get() for _ in range(2)] == ["first", "later"]
+        assert witness.timers.empty()

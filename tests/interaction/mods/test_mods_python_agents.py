@@ -1,4 +1,4 @@
-"""Agents in Python call the operations of mods like any other."""
+"""Calls of Python agents to the operations of mods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DESK = config(channels={"desk": {"members": "all"}})
 
 
 class Planner(Agent):
-    """Makes a task of what it is told; waits before it answers if there is a gate."""
+    """Creates a task for each message; waits at the gate, if any, before it answers."""
 
     def __init__(self, gate: Gate | None = None):
         self.gate = gate
@@ -26,8 +26,8 @@ class Planner(Agent):
                 await self.call("creat_task")
             except OperationError as refused:
                 return refused.code
-        made = await self.call("create_task", thread="channel_desk", title=message.text)
-        task = Task.model_validate(made)
+        answer = await self.call("create_task", thread="channel_desk", title=message.text)
+        task = Task.model_validate(answer)
         if self.gate is not None:
             await self.gate.wait()
         listed = Tasks.model_validate(await self.call("list_tasks", thread="channel_desk"))
@@ -35,7 +35,7 @@ class Planner(Agent):
 
 
 @pytest.mark.behaviour("M-303")
-async def test_an_agent_in_python_calls_what_a_mod_adds(networks: Networks) -> None:
+async def test_a_python_agent_can_call_the_operations_of_a_mod(networks: Networks) -> None:
     async with harness(networks, DESK, mods=[TasksMod(TasksConfig())]) as net:
         ann = await net.person()
         await net.python("planner", Planner())
@@ -48,9 +48,7 @@ async def test_an_agent_in_python_calls_what_a_mod_adds(networks: Networks) -> N
 
 
 @pytest.mark.behaviour("M-303")
-async def test_what_a_handler_has_changed_by_a_mod_is_not_changed_again_after_a_crash(
-    in_memory: Networks,
-) -> None:
+async def test_a_handlers_call_of_a_mod_is_not_repeated_after_a_crash(in_memory: Networks) -> None:
     async with harness(in_memory, DESK, mods=[TasksMod(TasksConfig())]) as net:
         ann = await net.person()
         gate = Gate()

@@ -1,4 +1,4 @@
-"""Mods in a running hub: hooks, tables, operations, timers, and what becomes of failures."""
+"""Tables and operations of mods in a running hub."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ class Tally(Mod):
 
     @operation()
     async def tally_of(self, call: Calling, args: Word) -> Count:
-        """Tell how often a word was said."""
+        """Return how often a word occurred."""
         rows = await self.host.rows("SELECT count FROM tally_count WHERE word = ?", args.word)
         return Count(count=rows[0][0] if rows else 0)
 
     @operation(permission="write", output=Count)
     def tally_set(self, call: Calling, args: Claim) -> Commit:
-        """Count one more, if the count is what you think."""
+        """Increase the count if it has the expected value."""
         sql = "UPDATE tally_count SET count = count + 1 WHERE word = ? AND count = ?"
         statement = Statement(sql, (args.word, args.expected), rows=1)
         return Commit([statement], Count(count=args.expected + 1))
 
     @operation(permission="write", output=Count)
     def tally_meddle(self, call: Calling, args: Word) -> Commit:
-        """Write what is not the mod's."""
+        """Write to a table of the hub."""
         return Commit([Statement("DELETE FROM message")], Count(count=0))
 
 
@@ -81,7 +81,7 @@ async def count(client: Client, word: str) -> JsonValue:
     return answer["count"]
 
 
-async def test_what_a_mod_writes_is_written_with_the_message_unless_others_have_changed_it(
+async def test_a_mods_rows_are_written_with_the_message_unless_they_conflict(
     tables: Path, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
@@ -90,11 +90,11 @@ async def test_what_a_mod_writes_is_written_with_the_message_unless_others_have_
         await ann.call("broadcast_text_message", text="ho ho ho")
         assert await count(ann, "ho") == 3
         assert await ann.call("tally_set", word="ho", expected=3) == {"count": 4}
-        for name, args, says in (
+        for name, args, message in (
             ("tally_set", {"word": "ho", "expected": 3}, "conflict"),
-            ("tally_meddle", {"word": "x"}, "not authorized"),  # tables that are not its own
+            ("tally_meddle", {"word": "x"}, "not authorized"),  # a table of the hub
         ):
-            with pytest.raises(OperationError, match=says) as caught:
+            with pytest.raises(OperationError, match=message) as caught:
                 await ann.call(name, **args)
             assert caught.value.code == "conflict"
         assert await count(ann, "ho") == 4
@@ -108,19 +108,19 @@ async def test_what_a_mod_writes_is_written_with_the_message_unless_others_have_
 
 
 class Greedy(Mod):
-    """Has no tables, and a name with which tables of the hub begin."""
+    """Has no tables, and a name that tables of the hub begin with."""
 
     name = "turn"
 
 
 class Elder(Mod):
-    """Has no tables, and a name that begins like another's."""
+    """Has no tables, and a name that begins like another mod's."""
 
     name = "tally_old"
 
 
 @pytest.mark.behaviour("M-71")
-async def test_a_mod_without_tables_has_no_names_of_others_either(
+async def test_a_mod_cannot_have_a_name_that_existing_tables_begin_with(
     tables: Path, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"

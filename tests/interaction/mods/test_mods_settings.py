@@ -1,4 +1,4 @@
-"""Other settings for mods while the network runs."""
+"""Changes of the settings of mods while the network runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from hubbub.testing.network import LocalNetwork
 
 class PickyConfig(ModConfig):
     word: str = "no"
-    """Rejected, or rather failed at."""
+    """The mod fails at messages with this word."""
 
 
 class Nothing(Input):
-    """Nothing to say."""
+    """No arguments."""
 
 
 class Word(BaseModel):
@@ -46,7 +46,7 @@ class Picky(Mod):
 
     @operation()
     def picky_word(self, call: Calling, args: Nothing) -> Word:
-        """Tell the word."""
+        """Return the word."""
         return Word(word=self.config.word)
 
 
@@ -56,7 +56,7 @@ def network() -> LocalNetwork:
     return LocalNetwork(file, mods=[Picky(PickyConfig())])
 
 
-async def test_new_settings_hold_at_once_also_those_that_the_hub_keeps() -> None:
+async def test_new_settings_apply_at_once_in_the_mod_and_the_hub() -> None:
     async with network() as running:
         olga = await running.join("olga", "human")
         bot = await running.join("bot", "agent")
@@ -66,9 +66,9 @@ async def test_new_settings_hold_at_once_also_those_that_the_hub_keeps() -> None
             "on_failure": "reject",
             "permissions": {"picky_word": "admin"},
         }
-        told = await olga.call("configure_mod", name="picky", settings=settings)
-        assert isinstance(told, dict)
-        assert (told["name"], told["operations"]) == ("picky", ["picky_word"])
+        answer = await olga.call("configure_mod", name="picky", settings=settings)
+        assert isinstance(answer, dict)
+        assert (answer["name"], answer["operations"]) == ("picky", ["picky_word"])
         await bot.call("broadcast_text_message", text="no")
         with pytest.raises(OperationError, match="picky: the mod failed"):
             await bot.call("broadcast_text_message", text="never")
@@ -80,7 +80,7 @@ async def test_new_settings_hold_at_once_also_those_that_the_hub_keeps() -> None
 
 
 @pytest.mark.behaviour("M-32")
-async def test_wrong_settings_change_nothing_and_only_owners_change_any() -> None:
+async def test_invalid_settings_change_nothing_and_only_owners_can_set_any() -> None:
     async with network() as running:
         olga = await running.join("olga", "human")
         bot = await running.join("bot", "agent")
@@ -92,8 +92,8 @@ async def test_wrong_settings_change_nothing_and_only_owners_change_any() -> Non
             ("picky", {"word": "explode"}, "rejected these settings.*not that word"),
             ("pciky", {}, "no mod 'pciky'; did you mean picky"),
         ]
-        for name, settings, says in wrong:
-            with pytest.raises(OperationError, match=says):
+        for name, settings, message in wrong:
+            with pytest.raises(OperationError, match=message):
                 await olga.call("configure_mod", name=name, settings=settings)
             assert await olga.call("picky_word") == {"word": "no"}
             (mod,) = running.hub.kernel.pipeline.mods
@@ -104,6 +104,6 @@ async def test_wrong_settings_change_nothing_and_only_owners_change_any() -> Non
             "name": "picky", "about": "Fails at a word, and takes not every word.",
             "operations": ["picky_word"], "failures": 2,
         }  # fmt: skip
-        assert await bot.call("list_mods") == {"mods": [about]}, "and no settings"
+        assert await bot.call("list_mods") == {"mods": [about]}, "without settings"
         tools = [op.name for op in bot.ready.operations if op.tool]
         assert not {"list_mods", "configure_mod"} & set(tools)

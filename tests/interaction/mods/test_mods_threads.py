@@ -1,4 +1,4 @@
-"""The thread of a mod: everybody reads it, and nobody but the mod speaks there."""
+"""The thread of a mod, which everyone can read and only the mod can post to."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class News(Input):
     key: str = "k"
 
 
-class Told(BaseModel):
+class Posted(BaseModel):
     pass
 
 
 class Crier(Mod):
-    """Says what it is told in its own thread."""
+    """Posts the text of its callers in its thread."""
 
     name = "crier"
     thread = True
 
     @operation()
-    def cry(self, call: Calling, args: News) -> Told:
-        """Have something said."""
+    def cry(self, call: Calling, args: News) -> Posted:
+        """Post a text."""
         self.host.notice("mod.crier", args.text, {"key": args.key}, args.key, to=("ann",))
-        return Told()
+        return Posted()
 
 
 class Mute(Mod):
@@ -55,7 +55,7 @@ async def notice(client: Client) -> Event:
     async for item in client.events():
         if isinstance(item, Event) and item.message.type == "mod":
             return item
-    raise AssertionError("the connection is over")
+    raise AssertionError("the connection has ended")
 
 
 async def read(client: Client) -> list[str]:
@@ -66,7 +66,7 @@ async def read(client: Client) -> list[str]:
     return [str(each["text_representation"]) for each in messages if isinstance(each, dict)]
 
 
-async def test_what_a_mod_says_in_its_thread_reaches_everybody_once_and_wakes_nobody() -> None:
+async def test_a_mods_thread_reaches_everyone_once_and_wakes_no_agent() -> None:
     async with LocalNetwork(mods=[crier()]) as network:
         ann = await network.join("ann", "human")
         bot = await network.join("bot", "agent")
@@ -75,28 +75,28 @@ async def test_what_a_mod_says_in_its_thread_reaches_everybody_once_and_wakes_no
         for client in (ann, bot):
             for text, key in (("one", "a"), ("two", "b")):
                 event = await notice(client)
-                said = event.message
-                assert (event.wake, said.text, said.mentions) == (None, text, ("ann",))
-                spoken = (said.thread_id, said.sender_kind, said.sender_id)
-                assert spoken == ("mod.crier", "system", "hub")
-                assert said.content == {
+                message = event.message
+                assert (event.wake, message.text, message.mentions) == (None, text, ("ann",))
+                assert (message.thread_id, message.sender_id) == ("mod.crier", "hub")
+                assert message.sender_kind == "system"
+                assert message.content == {
                     "notice": "crier", "code": "crier", "mod": "crier", "key": key,
                 }  # fmt: skip
         bob = await network.join("bob", "human")
         assert await read(bob) == ["one", "two"]
         await ann.call("cry", text="late", key="c")
         assert (await notice(bob)).message.text == "late"
-        # Nobody but the mod speaks there, and nobody answers below.
+        # Others can neither post there nor reply.
         for who in (ann, bot):
             for to in ("mod.crier", "mod_crier"):
                 with pytest.raises(OperationError, match="only the mod itself posts") as caught:
                     await who.call("send_text_message", to=to, text="me too")
                 assert caught.value.code == "forbidden"
         with pytest.raises(OperationError, match="only the mod itself posts"):
-            await ann.call("reply", message_id=said.id, text="what?")
+            await ann.call("reply", message_id=message.id, text="what?")
 
 
-async def test_those_who_were_there_before_the_mod_read_its_thread_too(tmp_path: Path) -> None:
+async def test_participants_from_before_the_mod_can_read_its_thread(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
     async with LocalNetwork(store=store) as network:
         await network.join("ann", "human")
@@ -105,14 +105,9 @@ async def test_those_who_were_there_before_the_mod_read_its_thread_too(tmp_path:
             ann = await network.join("ann", "human")
             await ann.call("cry", text=key, key=key)
             while (await notice(ann)).message.text != key:
-                pass  # what was not acknowledged in the run before comes again
-    assert await _read_again(store) == ["first", "second"]
-
-
-async def _read_again(store: str) -> list[str]:
-    """What is in the thread in a network without the mod."""
-    async with LocalNetwork(store=store) as network:
-        return await read(await network.join("ann", "human"))
+                pass  # unacknowledged messages of the first run come again
+    async with LocalNetwork(store=store) as network:  # without the mod
+        assert await read(await network.join("ann", "human")) == ["first", "second"]
 
 
 async def test_a_mod_that_asks_for_no_thread_has_none() -> None:

@@ -1,4 +1,4 @@
-"""Reactions, as people and agents of a running network use them."""
+"""Reactions in a running network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.reactions.mod import ReactionsConfig, ReactionsMod
-from tests.interaction.mods.workspace import DESK, post, refused, refusing, workspace
+from tests.interaction.mods.workspace import DESK, post, refusal, refused, workspace
 from tests.interaction.peers import Frame, Peer
 
 
@@ -16,12 +16,12 @@ def mod(**settings: JsonValue) -> ReactionsMod:
 
 
 async def react(peer: Peer, id: str, emoji: str, verb: str = "add") -> Frame:
-    told: Frame = await peer.call(f"{verb}_reaction", message_id=id, emoji=emoji)
-    return told
+    answer: Frame = await peer.call(f"{verb}_reaction", message_id=id, emoji=emoji)
+    return answer
 
 
-async def shown(peer: Peer, *ids: str) -> dict[str, dict[str, int]]:
-    """What stands under messages: counts by emoji."""
+async def counts(peer: Peer, *ids: str) -> dict[str, dict[str, int]]:
+    """The counts of each emoji by message."""
     answer = await peer.call("list_reactions", message_ids=list(ids))
     return {
         each["message_id"]: {r["emoji"]: r["count"] for r in each["reactions"]}
@@ -34,33 +34,33 @@ def signals(peer: Peer) -> list[Frame]:
 
 
 @pytest.mark.behaviour("M-230")
-async def test_a_reaction_is_added_once_listed_and_taken_back() -> None:
+async def test_a_reaction_is_added_once_listed_and_removed() -> None:
     async with workspace([mod()], "ann", "bob") as (_, ann, bob):
         id = await post(ann, "Ship it?")
         assert [(await react(bob, id, "👍"))["changed"] for _ in range(2)] == [True, False]
         for emoji in "👍🎉":
             await react(ann, id, emoji)
-        [told] = (await ann.call("list_reactions", message_ids=[id]))["messages"]
-        assert (told["message_id"], told["thread_id"], told["tseq"]) == (id, DESK, 1)
-        assert told["reactions"] == [
+        [listed] = (await ann.call("list_reactions", message_ids=[id]))["messages"]
+        assert (listed["message_id"], listed["thread_id"], listed["tseq"]) == (id, DESK, 1)
+        assert listed["reactions"] == [
             {"emoji": "👍", "count": 2, "who": ["bob", "ann"], "more": False, "mine": True},
             {"emoji": "🎉", "count": 1, "who": ["ann"], "more": False, "mine": True},
         ]
-        gone = await react(ann, id, "👍", "remove")
-        assert gone["reactions"][0] == {
+        removed = await react(ann, id, "👍", "remove")
+        assert removed["reactions"][0] == {
             "emoji": "👍", "count": 1, "who": ["bob"], "more": False, "mine": False,
         }  # fmt: skip
         assert not (await react(ann, id, "👍", "remove"))["changed"]
         assert (await react(bob, id, "👍", "toggle"))["changed"]
-        assert await shown(bob, id) == {id: {"🎉": 1}}
+        assert await counts(bob, id) == {id: {"🎉": 1}}
 
 
 @pytest.mark.behaviour("M-231", "M-232")
-async def test_a_reaction_is_no_message_wakes_nobody_and_is_signalled_to_the_readers() -> None:
+async def test_a_reaction_is_only_signalled_to_readers_and_wakes_no_agent() -> None:
     async with workspace([mod()], "ann", "bob", "bot", "cat") as (network, ann, bob, bot, cat):
-        told = {each["name"]: each["tool"] for each in bot.ready["operations"]}
+        tools = {each["name"]: each["tool"] for each in bot.ready["operations"]}
         names = ("add_reaction", "remove_reaction", "list_reactions", "toggle_reaction")
-        assert [told[name] for name in names] == [True, True, True, False]
+        assert [tools[name] for name in names] == [True, True, True, False]
         sent = await bot.call("post_to_channel", channel="desk", text="done")
         head = network.hub.kernel.log.head
         await react(ann, sent["id"], "❤")
@@ -80,16 +80,16 @@ async def test_a_reaction_is_no_message_wakes_nobody_and_is_signalled_to_the_rea
             await peer.call("list_participants")
             assert not [event for event in peer.events if event.get("wake")]
         assert not signals(cat)
-        # A message that one does not read has none, like one that is not there.
+        # An unreadable message has no reactions, like an unknown one.
         secret = (await ann.say("bob", "between us"))["id"]
         await react(bob, secret, "👀")
-        assert await shown(cat, secret, "m999") == {}
+        assert await counts(cat, secret, "m999") == {}
         assert await refused(cat, "list_reactions", thread="dm.ann.bob") == "unknown_thread"
-        assert await shown(ann, secret) == {secret: {"👀": 1}}
+        assert await counts(ann, secret) == {secret: {"👀": 1}}
 
 
 @pytest.mark.behaviour("M-232", "M-233")
-async def test_what_is_no_emoji_or_was_deleted_is_refused_and_taking_back_goes_on() -> None:
+async def test_invalid_reactions_are_refused_and_removal_always_works() -> None:
     mods = [mod(names=[":ship-it:"]), EditsMod(EditsConfig())]
     async with workspace(mods, "ann", "bob") as (network, ann, bob):
         id = await post(ann, "Ship it?")
@@ -97,16 +97,16 @@ async def test_what_is_no_emoji_or_was_deleted_is_refused_and_taking_back_goes_o
             for name in ("add_reaction", "toggle_reaction"):
                 assert await refused(ann, name, message_id=id, emoji=wrong) == "bad_request", wrong
         await react(ann, id, ":ship-it:")
-        assert await shown(ann, id) == {id: {":ship-it:": 1}}
+        assert await counts(ann, id) == {id: {":ship-it:": 1}}
         network.hub.services.mods.configure(mods[0], ReactionsConfig())
         code = await refused(bob, "add_reaction", message_id=id, emoji=":ship-it:")
-        assert code == "bad_request", "the network knows the name no longer"
+        assert code == "bad_request", "the name is no longer configured"
         assert (await react(ann, id, ":ship-it:", "remove"))["changed"]
         await react(ann, id, "👍")
         edit = (await ann.call("edit_message", message_id=id, text="Ship it!"))["id"]
         await react(ann, id, "🎉")
-        assert await shown(ann, id) == {id: {"👍": 1, "🎉": 1}}
-        error = await refusing(ann, "add_reaction", message_id=edit, emoji="👍")
+        assert await counts(ann, id) == {id: {"👍": 1, "🎉": 1}}
+        error = await refusal(ann, "add_reaction", message_id=edit, emoji="👍")
         assert error.message == f"{edit} is an edit of {id}; react to {id} instead"
         await ann.call("delete_message", message_id=id)
         assert await refused(ann, "add_reaction", message_id=id, emoji="👀")
@@ -114,7 +114,7 @@ async def test_what_is_no_emoji_or_was_deleted_is_refused_and_taking_back_goes_o
 
 
 @pytest.mark.behaviour("M-234")
-async def test_a_message_takes_so_many_emoji_and_names_the_first_participants() -> None:
+async def test_a_message_has_limited_emoji_and_names_the_first_participants() -> None:
     people = ("ann", "bob", "olga", "bot", "dot")
     async with workspace([mod(max_kinds=3, max_each=2, who=2)], *people) as (_, *peers):
         ann, bob, *_others, dot = peers
@@ -123,19 +123,19 @@ async def test_a_message_takes_so_many_emoji_and_names_the_first_participants() 
             await react(ann, id, emoji)
         assert await refused(ann, "add_reaction", message_id=id, emoji="👀") == "limit"
         await react(bob, id, "👀")
-        error = await refusing(bob, "add_reaction", message_id=id, emoji="🔥")
+        error = await refusal(bob, "add_reaction", message_id=id, emoji="🔥")
         assert (error.code, "👍 🎉 👀" in error.message) == ("limit", True)
         await react(bob, id, "👍")
-        assert await shown(bob, id) == {id: {"👍": 2, "🎉": 1, "👀": 1}}
+        assert await counts(bob, id) == {id: {"👍": 2, "🎉": 1, "👀": 1}}
         id = await post(ann, "Lunch?")
         for each in peers:
             await react(each, id, "🍕")
-        told = await react(ann, id, "🍕", "remove")
-        assert told["reactions"] == [
+        answer = await react(ann, id, "🍕", "remove")
+        assert answer["reactions"] == [
             {"emoji": "🍕", "count": 4, "who": ["bob", "olga"], "more": True, "mine": False}
         ]
         [read] = (await dot.call("list_reactions", message_ids=[id]))["messages"]
-        assert read["reactions"] == [{**told["reactions"][0], "mine": True}]
+        assert read["reactions"] == [{**answer["reactions"][0], "mine": True}]
 
 
 @pytest.mark.behaviour("M-235")

@@ -1,4 +1,4 @@
-"""Reminders, as people and agents of a running network use them."""
+"""Reminders in a running network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hubbub.mods.schedule.mod import ScheduleConfig, ScheduleMod
 from hubbub.protocol.messages import Draft
 from hubbub.testing.model_server import ModelServer, Script
 from tests.interaction.agent_harness import Harness, call, finish, says, send
-from tests.interaction.mods.workspace import DESK, later, refused, refusing, workspace
+from tests.interaction.mods.workspace import DESK, advance, refusal, refused, workspace
 from tests.interaction.peers import Frame, Network, Peer, eventually
 from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
@@ -30,27 +30,27 @@ async def remind(peer: Peer, text: str = "x", when: str = "in 1h", **more: Any) 
     return await peer.call("remind", text=text, when=when, **more)
 
 
-async def pass_(network: Network, clock: HandClock, seconds: float) -> None:
-    """So much later, when all that is due then has been said."""
-    later(network, clock, seconds)
+async def pass_time(network: Network, clock: HandClock, seconds: float) -> None:
+    """Let time pass and wait until all due reminders are posted."""
+    advance(network, clock, seconds)
     schedule = network.hub.services.mods.pipeline.mods[0]
     assert isinstance(schedule, ScheduleMod)
     await eventually(lambda: not schedule._scheduler.sending)
     await network.quiet()
 
 
-async def said(peer: Peer) -> list[Frame]:
-    """What reminders have said to the participant since it was asked last."""
+async def fired(peer: Peer) -> list[Frame]:
+    """The reminders that the participant received since the last call."""
     return [event for event in await peer.sync() if event["message"].get("timer_of")]
 
 
-async def mine(peer: Peer, **args: Any) -> list[Any]:
-    found: list[Any] = (await peer.call("list_reminders", **args))["reminders"]
-    return found
+async def own_reminders(peer: Peer, **args: Any) -> list[Any]:
+    reminders: list[Any] = (await peer.call("list_reminders", **args))["reminders"]
+    return reminders
 
 
 async def dues(peer: Peer) -> list[str]:
-    """For when the reminders of the desk were that have been said so far."""
+    """The due times of the reminders posted at the desk so far."""
     page = await peer.call("read_thread", thread=DESK)
     return [message["content"]["due"][:16] for message in page["messages"]]
 
@@ -60,34 +60,34 @@ def texts(events: list[Frame]) -> list[str]:
 
 
 @pytest.mark.behaviour("M-200")
-async def test_an_agent_wakes_itself_later_once_or_as_often_and_as_long_as_was_said() -> None:
+async def test_a_reminder_fires_once_or_as_often_and_as_long_as_set() -> None:
     clock = HandClock()
     async with workspace([mod()], "ann", "bot", clock=clock, turns=True) as (network, ann, bot):
-        set_ = await remind(bot, "Look at the build", "in 10m")
-        assert (set_["of"], set_["wakes"], set_["repeats"]) == ("bot", ["bot"], False)
-        await pass_(network, clock, 599)
-        assert await said(bot) == []
-        await pass_(network, clock, 1)
-        [event] = await said(bot)
+        reminder = await remind(bot, "Look at the build", "in 10m")
+        assert (reminder["of"], reminder["wakes"], reminder["repeats"]) == ("bot", ["bot"], False)
+        await pass_time(network, clock, 599)
+        assert await fired(bot) == []
+        await pass_time(network, clock, 1)
+        [event] = await fired(bot)
         message = event["message"]
         assert (message["sender_id"], message["thread_id"]) == ("hub", "dm.bot.hub")
         assert event["wake"] == {"reason": "timer", "reply": "optional", "turn": "bot-m1"}
         assert message["content"]["text"] == "Look at the build"
-        until = "2027-01-15T11:09:00Z"  # the clock says ten past eight
+        until = "2027-01-15T11:09:00Z"  # it is 08:10 now
         for args in ({"text": "twice", "times": 2}, {"text": "until", "until": until}):
             await remind(ann, when="every 1h", thread=DESK, **args)
         for _ in range(4):
-            await pass_(network, clock, 3600)
-        assert sorted(texts(await said(ann))) == [
+            await pass_time(network, clock, 3600)
+        assert sorted(texts(await fired(ann))) == [
             *["Reminder of ann: twice"] * 2, *["Reminder of ann: until"] * 2,
         ]  # fmt: skip
-        assert await mine(ann) == await mine(bot) == []
+        assert await own_reminders(ann) == await own_reminders(bot) == []
 
 
 @pytest.mark.behaviour("M-200")
-async def test_one_that_was_paused_past_its_time_or_refused_by_a_mod_waits_for_its_owner() -> None:
+async def test_a_paused_or_rejected_reminder_waits_for_its_owner() -> None:
     class Strict(Mod):
-        """Lets some reminders not pass."""
+        """Rejects some reminders."""
 
         name = "strict"
 
@@ -100,65 +100,65 @@ async def test_one_that_was_paused_past_its_time_or_refused_by_a_mod_waits_for_i
         await remind(ann)
         await remind(ann, "bad")
         await ann.call("pause_reminder", id="r1")
-        await pass_(network, clock, 7200)
-        assert await said(ann) == []
-        assert [(r["state"], r.get("problem", "")) for r in await mine(ann)] == [
+        await pass_time(network, clock, 7200)
+        assert await fired(ann) == []
+        assert [(r["state"], r.get("problem", "")) for r in await own_reminders(ann)] == [
             ("paused", ""), ("paused", "strict: not here"),
         ]  # fmt: skip
         await ann.call("resume_reminder", id="r1")
-        await pass_(network, clock, 0)
-        [event] = await said(ann)
+        await pass_time(network, clock, 0)
+        [event] = await fired(ann)
         assert event["message"]["content"]["late"]
-        assert [r["id"] for r in await mine(ann)] == ["r2"]
+        assert [r["id"] for r in await own_reminders(ann)] == ["r2"]
 
 
-# Whom it wakes ----------------------------------------------------------------------------------
+# Wakes ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("M-204")
-async def test_it_wakes_whom_it_is_for_and_who_still_reads_the_thread() -> None:
+async def test_a_reminder_wakes_its_agents_while_they_read_the_thread() -> None:
     clock = HandClock()
     people = ("ann", "bob", "bot", "calc")
     async with workspace([mod()], *people, clock=clock, turns=True) as (network, *peers):
         ann, bob, bot, calc = peers
         await remind(ann, when="every 1h", thread=DESK, wakes=["bot", "ann"])
-        await pass_(network, clock, 3600)
-        [woken], [heard], [mentioned] = await said(bot), await said(calc), await said(ann)
+        await pass_time(network, clock, 3600)
+        [woken], [observed], [mentioned] = await fired(bot), await fired(calc), await fired(ann)
         assert woken["wake"]["turn"] == "bot-m1"
-        assert heard.get("wake") is mentioned.get("wake") is None
+        assert observed.get("wake") is mentioned.get("wake") is None
         assert woken["message"]["mentions"] == ["bot", "ann"]
-        for agent, why in (("bot", (True, "timer")), ("calc", (False, "not_mentioned"))):
-            told = await ann.call("explain_wake", agent=agent, message_id="m1")
-            assert (told["woken"], told["reason"]) == why
+        for agent, expected in (("bot", (True, "timer")), ("calc", (False, "not_mentioned"))):
+            why = await ann.call("explain_wake", agent=agent, message_id="m1")
+            assert (why["woken"], why["reason"]) == expected
         await bot.call("leave_channel", channel="desk")
-        await pass_(network, clock, 3600)
-        assert (await said(bot), len(await said(calc))) == ([], 1)
+        await pass_time(network, clock, 3600)
+        assert (await fired(bot), len(await fired(calc))) == ([], 1)
         args = {"text": "x", "when": "every 1h", "wakes": ["bot"]}
         assert await refused(ann, "remind", thread=DESK, **args) == "unknown_participant"
         assert await refused(ann, "remind", thread="channel_attic", **args) == "unknown_thread"
         await ann.call("cancel_reminder", id="r1")
-        # For somebody else it opens the conversation.
-        set_ = await remind(ann, thread="bot", wakes=["bot"])
-        assert set_["thread_id"] == "dm.ann.bot"
-        # Who has left a thread says nothing there.
+        # A reminder for another participant opens the conversation.
+        reminder = await remind(ann, thread="bot", wakes=["bot"])
+        assert reminder["thread_id"] == "dm.ann.bot"
+        # A reminder pauses when its owner has left the thread.
         await remind(bob, when="every 1h", thread=DESK, wakes=["ann"])
         await bob.call("leave_channel", channel="desk")
-        await said(ann)
-        await pass_(network, clock, 3600)
-        [event] = await said(bot)
+        await fired(ann)
+        await pass_time(network, clock, 3600)
+        [event] = await fired(bot)
         assert event["wake"]["reason"] == "timer"
-        assert [each["message"]["thread_id"] for each in await said(ann)] == ["dm.ann.bot"]
-        [told] = await mine(bob)
-        assert (told["state"], "no longer reads" in told["problem"]) == ("paused", True)
+        assert [each["message"]["thread_id"] for each in await fired(ann)] == ["dm.ann.bot"]
+        [paused] = await own_reminders(bob)
+        assert (paused["state"], "no longer reads" in paused["problem"]) == ("paused", True)
         await bot.say("direct_ann", "here it is", cause=event["message"]["id"])
         assert (await ann.event())["message"]["interaction_id"]
 
 
 @pytest.mark.behaviour("M-205")
-async def test_it_opens_an_interaction_with_the_budget_of_whose_it_is(tmp_path: Path) -> None:
+async def test_a_reminder_opens_an_interaction_with_its_owners_budget(tmp_path: Path) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
     given: Any = {"store": store, "clock": clock, "budgets": {"wakes": 4, "hops": 10}}
-    expected = {"i1": 4, "i2": 2}  # of a person; of an agent
+    expected = {"i1": 4, "i2": 2}  # of a person, of an agent
 
     async def check(network: Network) -> None:
         operator = await network.join("operator", "service")
@@ -172,57 +172,52 @@ async def test_it_opens_an_interaction_with_the_budget_of_whose_it_is(tmp_path: 
     async with workspace([mod()], *people, turns=True, **given) as (network, ann, _, calc):
         for peer in (ann, calc):
             await remind(peer, thread=DESK, wakes=["bot"])
-            await pass_(network, clock, 3600)
+            await pass_time(network, clock, 3600)
         await check(network)
     async with workspace([mod()], **given) as (network,):
         await check(network)
 
 
 @pytest.mark.behaviour("M-206")
-async def test_a_stop_of_the_agent_or_of_whose_reminder_it_is_lets_it_wake_nobody() -> None:
+async def test_a_stop_of_the_agent_or_the_owner_prevents_the_wake() -> None:
     clock = HandClock()
     people = ("olga", "bot", "calc")
     async with workspace([mod()], *people, clock=clock, turns=True) as (network, olga, bot, calc):
         await remind(calc, when="every 1h", thread=DESK, wakes=["bot"])
         for target in ("bot", "calc"):
             await olga.call("stop", scope="agent", target=target)
-            await pass_(network, clock, 3600)
-            [event] = await said(bot)
+            await pass_time(network, clock, 3600)
+            [event] = await fired(bot)
             assert event.get("wake") is None
             await olga.call("resume", scope="agent", target=target)
-            await pass_(network, clock, 3600)
-            [event] = await said(bot)
+            await pass_time(network, clock, 3600)
+            [event] = await fired(bot)
             assert event["wake"]["reason"] == "timer"
 
 
 @pytest.mark.behaviour("M-206")
-async def test_reminders_of_an_agent_wake_so_often_a_day_and_again_on_the_next(
-    tmp_path: Path,
-) -> None:
+async def test_an_agents_reminders_wake_up_to_a_daily_limit(tmp_path: Path) -> None:
     given: Any = {"store": f"sqlite:{tmp_path / 'x.db'}", "clock": HandClock(), "turns": True}
-    for ends in ([False] * 3, [False] * 4 + [True] * 2):  # the count outlives the hub
+    for ends in ([False] * 3, [False] * 4 + [True] * 2):  # the count survives the restart
         async with workspace([mod(daily=4)], "bot", **given) as (network, bot):
             for _ in range(3):
                 await remind(bot, when="in 2m")
-                await pass_(network, given["clock"], 120)
+                await pass_time(network, given["clock"], 120)
             page = await bot.call("read_thread", thread="direct_hub")
-            told = ["wakes no agent" in m["text_representation"] for m in page["messages"]]
-            assert told == ends
+            assert ["wakes no agent" in m["text_representation"] for m in page["messages"]] == ends
             await bot.sync()
             if ends[-1]:
                 await remind(bot, when="in 1d")
-                await pass_(network, given["clock"], 86400)
-                [event] = await said(bot)
+                await pass_time(network, given["clock"], 86400)
+                [event] = await fired(bot)
                 assert event["wake"]["reason"] == "timer"
 
 
-# Clocks, crashes and disks ----------------------------------------------------------------------
+# Clocks, crashes and failing stores -------------------------------------------------------------
 
 
 @pytest.mark.behaviour("M-203")
-async def test_what_was_missed_while_the_hub_was_down_is_said_once_and_late(
-    tmp_path: Path,
-) -> None:
+async def test_reminders_missed_while_the_hub_was_down_fire_once_late(tmp_path: Path) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
     async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
         for when in ("every 1h", "in 2h"):
@@ -230,69 +225,67 @@ async def test_what_was_missed_while_the_hub_was_down_is_said_once_and_late(
     clock.wall += 10.5 * 3600
     async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
         await ann.until(lambda: sum("timer_of" in each["message"] for each in ann.events) == 2)
-        await pass_(network, clock, 0)
-        events = await said(ann)
+        await pass_time(network, clock, 0)
+        events = await fired(ann)
         assert sorted(texts(events)) == ["Reminder of ann: every 1h", "Reminder of ann: in 2h"]
         late = "It was due at 2027-01-15T"
         assert all(late in each["message"]["text_representation"] for each in events)
-        [left] = await mine(ann)
-        assert left["next"] == "2027-01-15T19:00:00Z"
-        await pass_(network, clock, 1800)
-        [event] = await said(ann)
+        [reminder] = await own_reminders(ann)
+        assert reminder["next"] == "2027-01-15T19:00:00Z"
+        await pass_time(network, clock, 1800)
+        [event] = await fired(ann)
         assert not event["message"]["content"]["late"]
 
 
 @pytest.mark.behaviour("M-202")
-async def test_an_occurrence_is_said_once_though_the_store_refuses_what_comes_after() -> None:
+async def test_a_reminder_fires_once_even_if_later_writes_fail() -> None:
     for failing in (1, 2, 3):
         clock, store = HandClock(), MoodyStore()
         async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
             await remind(ann, when="every 1h", thread=DESK)
             store.failing = failing
             for _ in range(failing + 1):
-                await pass_(network, clock, 0 if await said(ann) else 3600)
+                await pass_time(network, clock, 0 if await fired(ann) else 3600)
                 clock.wall += 5
             store.failing = 0
-            await pass_(network, clock, 5)
-            told = await dues(ann)
-            assert len(told) == len(set(told)) >= 1
+            await pass_time(network, clock, 5)
+            times = await dues(ann)
+            assert len(times) == len(set(times)) >= 1
 
 
 @pytest.mark.behaviour("M-202")
-async def test_what_was_said_before_a_crash_is_not_said_again_after_it(tmp_path: Path) -> None:
+async def test_a_reminder_that_fired_before_a_crash_does_not_repeat(tmp_path: Path) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
     forgetful = mod()
     async with workspace([forgetful], "ann", store=store, clock=clock) as (network, ann):
         await remind(ann, when="every 1h", thread=DESK)
 
         async def crash(row: object, problem: str) -> None:
-            raise asyncio.CancelledError  # the hub is killed between the two writes
+            raise asyncio.CancelledError  # the hub dies between the two writes
 
         forgetful._scheduler._advance = crash  # type: ignore[method-assign]
-        await pass_(network, clock, 3600)
-        assert len(await said(ann)) == 1
+        await pass_time(network, clock, 3600)
+        assert len(await fired(ann)) == 1
     async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
-        await pass_(network, clock, 0)
+        await pass_time(network, clock, 0)
         assert len(await dues(ann)) == 1
-        [left] = await mine(ann)
-        assert left["next"] == "2027-01-15T10:00:00Z"
+        [reminder] = await own_reminders(ann)
+        assert reminder["next"] == "2027-01-15T10:00:00Z"
 
 
 @pytest.mark.behaviour("M-209")
-async def test_a_clock_that_was_set_back_makes_none_come_twice_and_none_wait_for_ever(
-    tmp_path: Path,
-) -> None:
+async def test_a_clock_set_back_neither_repeats_nor_blocks_reminders(tmp_path: Path) -> None:
     clock, store = HandClock(), f"sqlite:{tmp_path / 'x.db'}"
     async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
         await remind(ann, when="0 * * * *", thread=DESK)
-        await pass_(network, clock, 3600)
-        await pass_(network, clock, 86400 * 365)  # wrong by a year
+        await pass_time(network, clock, 3600)
+        await pass_time(network, clock, 86400 * 365)  # wrong by a year
     clock.wall -= 86400 * 365 + 5400
     async with workspace([mod()], "ann", store=store, clock=clock) as (network, ann):
-        [left] = await mine(ann)
-        assert left["next"] == "2027-01-15T08:00:00Z"
+        [reminder] = await own_reminders(ann)
+        assert reminder["next"] == "2027-01-15T08:00:00Z"
         for _ in range(4):
-            await pass_(network, clock, 3600)
+            await pass_time(network, clock, 3600)
         assert sorted(await dues(ann)) == [
             f"2027-01-15T{hour}:00" for hour in ("08", "09", "10", "11")
         ]
@@ -300,27 +293,27 @@ async def test_a_clock_that_was_set_back_makes_none_come_twice_and_none_wait_for
 
 @pytest.mark.behaviour("M-209")
 @pytest.mark.parametrize("by", [-86_400.0, 86_400.0])
-async def test_waits_last_as_long_as_was_said_whatever_the_clock_is_set_to(by: float) -> None:
+async def test_intervals_do_not_depend_on_changes_of_the_clock(by: float) -> None:
     clock = HandClock()
     async with workspace([mod()], "ann", clock=clock) as (network, ann):
         for when in ("in 40s", "every 60s"):
             await remind(ann, when, when, thread=DESK)
         clock.set(by)
-        await pass_(network, clock, 39)
-        assert await said(ann) == []
-        await pass_(network, clock, 1)
-        await pass_(network, clock, 20)
+        await pass_time(network, clock, 39)
+        assert await fired(ann) == []
+        await pass_time(network, clock, 1)
+        await pass_time(network, clock, 20)
         clock.set(-by)
-        await pass_(network, clock, 60)
-        found = [event["message"]["content"] for event in await said(ann)]
-        assert [each["text"] for each in found] == ["in 40s", "every 60s", "every 60s"]
-        assert not any(each["late"] for each in found)
+        await pass_time(network, clock, 60)
+        contents = [event["message"]["content"] for event in await fired(ann)]
+        assert [each["text"] for each in contents] == ["in 40s", "every 60s", "every 60s"]
+        assert not any(each["late"] for each in contents)
 
 
 @pytest.mark.behaviour("M-53")
-async def test_two_mods_are_called_at_the_same_moment() -> None:
+async def test_timers_of_two_mods_can_fire_at_the_same_moment() -> None:
     class Bell(Mod):
-        """Is woken by the clock, too."""
+        """Has a timer."""
 
         name = "bell"
         rung = 0
@@ -332,15 +325,15 @@ async def test_two_mods_are_called_at_the_same_moment() -> None:
     async with workspace([mod(), bell], "ann", clock=clock) as (network, ann):
         await remind(ann)
         bell.host.at(clock.now() + 3600, "due")
-        await pass_(network, clock, 3600)
-        assert (bell.rung, len(await said(ann))) == (1, 1)
+        await pass_time(network, clock, 3600)
+        assert (bell.rung, len(await fired(ann))) == (1, 1)
 
 
-# Whose it is ------------------------------------------------------------------------------------
+# Owners and limits ------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("M-207")
-async def test_reminders_are_their_owners_and_owners_of_the_network_may_all() -> None:
+async def test_reminders_are_for_their_owner_and_owners_of_the_network() -> None:
     clock = HandClock()
     async with workspace([mod()], "olga", "bot", "calc", clock=clock) as (network, *peers):
         olga, bot, calc = peers
@@ -348,18 +341,18 @@ async def test_reminders_are_their_owners_and_owners_of_the_network_may_all() ->
             await remind(bot, f"no {n}", "every 1h", thread=DESK)
         page = await bot.call("list_reminders", limit=2)
         assert ([r["id"] for r in page["reminders"]], page["more"]) == (["r1", "r2"], True)
-        assert [r["id"] for r in await mine(bot, after="r2")] == ["r3"]
-        assert await mine(calc) == []
+        assert [r["id"] for r in await own_reminders(bot, after="r2")] == ["r3"]
+        assert await own_reminders(calc) == []
         assert await refused(calc, "list_reminders", everybody=True) == "forbidden"
         assert (await bot.call("pause_reminder", id="r1"))["state"] == "paused"
         await bot.call("cancel_reminder", id="r2")
-        await pass_(network, clock, 3600)
-        assert texts(await said(calc)) == ["Reminder of bot: no 2"]
+        await pass_time(network, clock, 3600)
+        assert texts(await fired(calc)) == ["Reminder of bot: no 2"]
         again = await bot.call("resume_reminder", id="r1")
         assert again["next"] == "2027-01-15T10:00:00Z"
-        assert [r["id"] for r in await mine(olga, everybody=True)] == ["r1", "r3"]
+        assert [r["id"] for r in await own_reminders(olga, everybody=True)] == ["r1", "r3"]
         await olga.call("cancel_reminder", id="r1")
-        assert [r["id"] for r in await mine(bot)] == ["r3"]
+        assert [r["id"] for r in await own_reminders(bot)] == ["r3"]
 
 
 @pytest.mark.behaviour("M-210")
@@ -376,10 +369,10 @@ async def test_reminders_have_limits() -> None:
             (ann, {"text": ""}, ""),
             (ann, {"text": "x" * 4001}, ""),
         ]
-        for peer, wrong, says in cases:
-            error = await refusing(peer, "remind", **{"text": "x", "when": "in 1h", **wrong})
-            assert (error.code, says in error.message) == ("bad_request", True), wrong
-        again = await network.join("ann")  # both at once
+        for peer, wrong, message in cases:
+            error = await refusal(peer, "remind", **{"text": "x", "when": "in 1h", **wrong})
+            assert (error.code, message in error.message) == ("bad_request", True), wrong
+        again = await network.join("ann")  # two concurrent calls
         refs = [await each.post("remind", text="x", when="in 1h") for each in (ann, again)]
         answers = [await ann.answer(refs[0]), await again.answer(refs[1])]
         assert {answer["op"] for answer in answers} == {"result", "error"}
@@ -387,24 +380,24 @@ async def test_reminders_have_limits() -> None:
 
 
 @pytest.mark.behaviour("M-211")
-async def test_it_carries_on_that_its_words_come_from_outside_and_where_it_was_set() -> None:
+async def test_a_reminder_keeps_the_thread_and_the_untrusted_mark() -> None:
     clock = HandClock()
     async with workspace([mod()], "ann", "bot", clock=clock, turns=True) as (network, ann, bot):
         args = {"channel": "desk", "text": "@bot read this", "untrusted": True}
         asked = await ann.call("post_to_channel", **args)
-        set_ = await remind(bot, cause=f"bot-{asked['id']}")
-        assert set_["thread_id"] == DESK
-        await pass_(network, clock, 3600)
-        [event] = await said(ann)
+        reminder = await remind(bot, cause=f"bot-{asked['id']}")
+        assert reminder["thread_id"] == DESK
+        await pass_time(network, clock, 3600)
+        [event] = await fired(ann)
         assert (event["message"]["untrusted"], event["message"]["timer_of"]) == (True, "bot")
         code = await refused(bot, "remind", text="x", when="in 1h", cause="m99")
         assert code in ("unknown_message", "not_found")
 
 
-# Of the config ----------------------------------------------------------------------------------
+# Configured reminders ---------------------------------------------------------------------------
 
 
-def declared(**change: JsonValue) -> dict[str, JsonValue]:
+def configured(**change: JsonValue) -> dict[str, JsonValue]:
     return {
         "name": "morning", "when": "0 9 * * *", "thread": "channel_desk", "text": "plan",
         "wakes": ["bot"], **change,
@@ -412,14 +405,14 @@ def declared(**change: JsonValue) -> dict[str, JsonValue]:
 
 
 @pytest.mark.behaviour("M-208")
-async def test_reminders_of_the_config_come_change_and_go_with_it(tmp_path: Path) -> None:
+async def test_configured_reminders_follow_the_config(tmp_path: Path) -> None:
     clock = HandClock()
     given: Any = {"store": f"sqlite:{tmp_path / 'x.db'}", "clock": clock, "turns": True}
-    noon = declared(name="noon", when="0 12 * * *")
-    first = mod(reminders=[declared(), noon])
+    noon = configured(name="noon", when="0 12 * * *")
+    first = mod(reminders=[configured(), noon])
     async with workspace([first], "bot", "olga", **given) as (network, bot, olga):
-        await pass_(network, clock, 3600)
-        [event] = await said(bot)
+        await pass_time(network, clock, 3600)
+        [event] = await fired(bot)
         message = event["message"]
         assert (message["text_representation"], message["timer_of"]) == ("plan", "operator")
         assert event["wake"]["reason"] == "timer"
@@ -427,32 +420,32 @@ async def test_reminders_of_the_config_come_change_and_go_with_it(tmp_path: Path
         assert budget["limits"]["wakes"] == network.hub.file.network.budgets.wakes
         assert await refused(olga, "cancel_reminder", id="r1") == "forbidden"
         await olga.call("pause_reminder", id="r2")
-    second = mod(reminders=[declared(text="plan well"), noon])
+    second = mod(reminders=[configured(text="plan well"), noon])
     async with workspace([second], "bot", "olga", **given) as (network, bot, olga):
-        found = await mine(olga, everybody=True)
-        assert [(r["id"], r["name"], r["text"], r["state"]) for r in found] == [
+        reminders = await own_reminders(olga, everybody=True)
+        assert [(r["id"], r["name"], r["text"], r["state"]) for r in reminders] == [
             ("r2", "noon", "plan", "paused"), ("r3", "morning", "plan well", "active"),
         ]  # fmt: skip
-        new = mod(reminders=[declared(when="every 2h", text="look")], daily=1).config
+        new = mod(reminders=[configured(when="every 2h", text="look")], daily=1).config
         network.hub.services.mods.configure(second, new)  # while the network runs
         await eventually(lambda: [row.text for row in second._scheduler.rows.values()] == ["look"])
-        [told] = await mine(olga, everybody=True)
-        assert (told["when"], told["next"]) == ("every 2h", "2027-01-15T11:00:00Z")
+        [changed] = await own_reminders(olga, everybody=True)
+        assert (changed["when"], changed["next"]) == ("every 2h", "2027-01-15T11:00:00Z")
         await bot.sync()
-        await pass_(network, clock, 7200)
-        assert texts(await said(bot)) == ["look"]
+        await pass_time(network, clock, 7200)
+        assert texts(await fired(bot)) == ["look"]
     async with workspace([mod()], "olga", **given) as (_, olga):
-        assert await mine(olga, everybody=True) == []
+        assert await own_reminders(olga, everybody=True) == []
 
 
 @pytest.mark.behaviour("M-208")
-def test_a_wrong_reminder_of_the_config_is_told_before_anything_runs() -> None:
+def test_an_invalid_configured_reminder_is_reported_before_the_start() -> None:
     wrong: list[tuple[dict[str, JsonValue], str]] = [
-        ({"reminders": [declared(when="never")]}, "reminders.morning.when"),
-        ({"reminders": [declared(when="in 10m")]}, "a repeating time"),
-        ({"reminders": [declared(thread="direct_bot")]}, "a channel's thread"),
-        ({"reminders": [declared(wakes=["@bot"])]}, "wakes"),
-        ({"reminders": [declared(), declared()]}, "listed twice"),
+        ({"reminders": [configured(when="never")]}, "reminders.morning.when"),
+        ({"reminders": [configured(when="in 10m")]}, "a repeating time"),
+        ({"reminders": [configured(thread="direct_bot")]}, "a channel's thread"),
+        ({"reminders": [configured(wakes=["@bot"])]}, "wakes"),
+        ({"reminders": [configured(), configured()]}, "listed twice"),
         ({"timezone": "Moon"}, "no time zone"),
     ]
     for settings, why in wrong:
@@ -461,7 +454,7 @@ def test_a_wrong_reminder_of_the_config_is_told_before_anything_runs() -> None:
 
 
 @pytest.mark.behaviour("M-200", "M-211")
-async def test_a_model_sets_itself_a_reminder_and_comes_back_to_its_work() -> None:
+async def test_a_model_can_set_a_reminder_and_resume_its_work() -> None:
     clock = HandClock()
     script = [
         says(call("remind", text="Look at the build", when="in 10m"), finish()),
@@ -479,8 +472,8 @@ async def test_a_model_sets_itself_a_reminder_and_comes_back_to_its_work() -> No
             assert (await ann.event())["message"]["content"]["code"] == "finished"  # m2
             tools = model.requests[0].body.model_dump_json()
             assert '"remind"' in tools
-            assert "made you ask for it" not in tools, "the runtime says the cause"
-            await pass_(network, clock, 600)
+            assert "made you ask for it" not in tools, "the runtime sets the cause"
+            await pass_time(network, clock, 600)
             turn = await net.turn("bot-m3")
             assert (turn.start.thread_id, turn.sent) == ("dm.ann.bot", ("m4",))
             prompt = model.requests[1].body.messages[1].text

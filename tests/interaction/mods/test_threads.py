@@ -1,4 +1,4 @@
-"""Titles, resolved threads, following and muting, and quotes, on a running network."""
+"""Titles, resolving, following, muting and quotes in a running network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hubbub.mods.api import Mod
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.threads.mod import ThreadsConfig, ThreadsMod
-from tests.interaction.mods.workspace import DESK, post, refused, refusing, workspace
+from tests.interaction.mods.workspace import DESK, post, refusal, refused, workspace
 from tests.interaction.peers import Frame, Peer
 from tests.interaction.stores import MoodyStore
 
@@ -22,15 +22,15 @@ def mods(**settings: JsonValue) -> list[Mod]:
     return [ThreadsMod(ThreadsConfig.model_validate(settings)), EditsMod(EditsConfig())]
 
 
-async def topic(speaker: Peer, ann: Peer, text: str = "Shall we ship it? I think so.") -> str:
-    """A reply thread under what ann has said, which the speaker began."""
+async def reply_thread(author: Peer, ann: Peer, text: str = "Shall we ship it? I think so.") -> str:
+    """A reply thread under a message of ann, begun by another participant."""
     under = await post(ann, text)
-    return str((await speaker.call("reply", message_id=under, text="yes"))["thread_id"])
+    return str((await author.call("reply", message_id=under, text="yes"))["thread_id"])
 
 
 async def infos(peer: Peer, **args: Any) -> list[Frame]:
-    found: list[Frame] = (await peer.call("list_thread_info", **args))["threads"]
-    return found
+    threads: list[Frame] = (await peer.call("list_thread_info", **args))["threads"]
+    return threads
 
 
 async def info(peer: Peer, thread: str) -> Frame:
@@ -41,15 +41,13 @@ async def info(peer: Peer, thread: str) -> Frame:
 
 
 @pytest.mark.behaviour("M-95")
-async def test_a_reply_thread_is_called_as_its_first_message_begins_until_somebody_calls_it() -> (
-    None
-):
+async def test_a_reply_thread_is_titled_by_its_root_message_until_renamed() -> None:
     async with workspace(mods(), *PEOPLE, turns=True) as (_, ann, bot, _calc):
-        thread = await topic(bot, ann)
-        found = await info(ann, thread)
-        assert (found["automatic"], "title" in found) == ("Shall we ship it?", False)
-        told = await bot.call("set_thread_title", thread=thread, title=" The  release ")
-        assert (told["title"], told["titled_by"]) == ("The release", "bot")
+        thread = await reply_thread(bot, ann)
+        listed = await info(ann, thread)
+        assert (listed["automatic"], "title" in listed) == ("Shall we ship it?", False)
+        answer = await bot.call("set_thread_title", thread=thread, title=" The  release ")
+        assert (answer["title"], answer["titled_by"]) == ("The release", "bot")
         assert (await info(ann, thread))["title"] == "The release"
         await ann.call("set_thread_title", thread=thread, title="")
         assert "title" not in await info(bot, thread)
@@ -66,25 +64,25 @@ async def test_a_reply_thread_is_called_as_its_first_message_begins_until_somebo
 
 
 @pytest.mark.behaviour("M-96")
-async def test_a_thread_is_resolved_and_opened_again_and_pages_are_told_at_once() -> None:
+async def test_resolving_and_reopening_a_thread_is_signalled() -> None:
     async with workspace(mods(), *PEOPLE, turns=True) as (network, ann, bot, calc):
-        thread = await topic(bot, ann)
-        told = await ann.call("resolve_thread", thread=thread)
-        assert (told["resolved_by"], "resolved_at" in told) == ("ann", True)
-        assert await bot.call("resolve_thread", thread=thread) == told
+        thread = await reply_thread(bot, ann)
+        resolved = await ann.call("resolve_thread", thread=thread)
+        assert (resolved["resolved_by"], "resolved_at" in resolved) == ("ann", True)
+        assert await bot.call("resolve_thread", thread=thread) == resolved
         signal = await calc.signal("mod.threads")
         assert signal["thread_id"] == thread
-        assert signal["data"] == {"kind": "resolved", "data": told}
+        assert signal["data"] == {"kind": "resolved", "data": resolved}
         assert [each["thread_id"] for each in await infos(bot, state="resolved")] == [thread]
         assert await infos(bot, state="open") == []
-        await bot.call("edit_message", message_id="m2", text="yes!")  # an edit is no reply
+        await bot.call("edit_message", message_id="m2", text="yes!")  # an edit is not a reply
         await network.quiet()
-        found = await info(ann, thread)
-        assert (found["resolved_by"], found["replies"]) == ("ann", 1)
+        listed = await info(ann, thread)
+        assert (listed["resolved_by"], listed["replies"]) == ("ann", 1)
         await calc.call("reopen_thread", thread=thread)
         assert (await calc.signal("mod.threads"))["data"]["kind"] == "reopened"
         assert "resolved_by" not in await info(bot, thread)
-        for name in ("set_thread_title", "resolve_thread", "reopen_thread"):  # of replies only
+        for name in ("set_thread_title", "resolve_thread", "reopen_thread"):  # reply threads only
             args = {"title": "x"} if name == "set_thread_title" else {}
             assert await refused(ann, name, thread=DESK, **args) == "bad_request"
 
@@ -94,25 +92,25 @@ async def test_a_thread_is_resolved_and_opened_again_and_pages_are_told_at_once(
     ("reopen", "person", "agent"),
     [("all", True, True), ("people", True, False), ("nobody", False, False)],
 )
-async def test_a_new_message_opens_a_resolved_thread_as_the_settings_say(
+async def test_a_new_message_reopens_a_resolved_thread_as_configured(
     reopen: str, person: bool, agent: bool
 ) -> None:
     async with workspace(mods(reopen=reopen), *PEOPLE, turns=True) as (_, ann, bot, _calc):
-        for speaker, opens in ((ann, person), (bot, agent)):
-            thread = await topic(speaker, ann)
+        for author, opens in ((ann, person), (bot, agent)):
+            thread = await reply_thread(author, ann)
             await ann.call("resolve_thread", thread=thread)
             assert (await ann.signal("mod.threads"))["data"]["kind"] == "resolved"
-            await speaker.say(thread, "one more thing")
+            await author.say(thread, "one more thing")
             if opens:
                 assert (await ann.signal("mod.threads"))["data"]["kind"] == "reopened"
             assert ("resolved_by" not in await info(ann, thread)) == opens
 
 
 @pytest.mark.behaviour("M-96")
-async def test_what_the_disk_refuses_opens_nothing_and_changes_at_once_are_all_kept() -> None:
+async def test_a_failed_write_reopens_nothing_and_concurrent_changes_all_apply() -> None:
     store = MoodyStore()
     async with workspace(mods(), *PEOPLE, store=store, turns=True) as (_, ann, bot, _calc):
-        thread = await topic(bot, ann)
+        thread = await reply_thread(bot, ann)
         store.gate.clear()
         one = await ann.post("set_thread_title", thread=thread, title="Release")
         two = await bot.post("resolve_thread", thread=thread)
@@ -121,8 +119,8 @@ async def test_what_the_disk_refuses_opens_nothing_and_changes_at_once_are_all_k
         store.gate.set()
         await ann.answer(one)
         await bot.answer(two)
-        found = await info(ann, thread)
-        assert (found["title"], found["resolved_by"]) == ("Release", "bot")
+        listed = await info(ann, thread)
+        assert (listed["title"], listed["resolved_by"]) == ("Release", "bot")
         store.failing = 1
         assert await refused(ann, "send_text_message", to=thread, text="x") == "store_unavailable"
         await ann.say("bot", "something else")
@@ -137,20 +135,20 @@ async def test_what_the_disk_refuses_opens_nothing_and_changes_at_once_are_all_k
 
 
 @pytest.mark.behaviour("M-98")
-async def test_a_muted_thread_wakes_an_agent_only_when_it_is_mentioned_and_still_arrives() -> None:
+async def test_a_muted_thread_wakes_an_agent_only_on_a_mention() -> None:
     async with workspace(mods(), *PEOPLE, turns=True) as (_, ann, bot, calc):
-        thread = await topic(bot, ann)
+        thread = await reply_thread(bot, ann)
         assert (await ann.say(thread, "go on"))["queued"] == {"bot": 1}
         await bot.call("mute_thread", thread=thread)
-        told = await ann.say(thread, "and on")
-        assert told["not_woken"] == {"bot": "muted"}
-        why = await ann.call("explain_wake", message_id=told["id"], agent="bot")
+        sent = await ann.say(thread, "and on")
+        assert sent["not_woken"] == {"bot": "muted"}
+        why = await ann.call("explain_wake", message_id=sent["id"], agent="bot")
         assert (why["woken"], why["reason"]) == (False, "muted")
         assert "wake" not in (await bot.sync())[-1]
         assert (await ann.say(thread, "@bot, please"))["queued"] == {"bot": 2}
         await bot.call("unmute_thread", thread=thread)
         assert (await ann.say(thread, "thanks"))["queued"] == {"bot": 3}
-        # Whoever waits for an answer is not muted.
+        # Messages that await an answer, requests and results wake despite the mute.
         await calc.say("bot", "hello")
         await bot.call("mute_thread", thread="direct_calc")
         assert "not_woken" not in await calc.say("bot", "how many?", awaits=True)
@@ -164,67 +162,67 @@ async def test_a_muted_thread_wakes_an_agent_only_when_it_is_mentioned_and_still
 
 
 @pytest.mark.behaviour("M-98", "M-99")
-async def test_muting_a_channel_mutes_its_threads_except_those_that_are_followed() -> None:
+async def test_muting_a_channel_mutes_its_threads_except_followed_ones() -> None:
     async with workspace(mods(), *PEOPLE, turns=True) as (network, ann, bot, _):
-        quiet, loud = [await topic(bot, ann, f"topic {n}") for n in (1, 2)]
+        quiet, loud = [await reply_thread(bot, ann, f"topic {n}") for n in (1, 2)]
         await bot.call("mute_thread", thread=DESK)
-        told = await bot.call("follow_thread", thread=loud)
-        assert (told["followed"], told["muted"], told["chosen_in"]) == (True, False, loud)
+        choice = await bot.call("follow_thread", thread=loud)
+        assert (choice["followed"], choice["muted"], choice["chosen_in"]) == (True, False, loud)
         assert (await ann.say(quiet, "hm"))["not_woken"] == {"bot": "muted"}
         assert (await ann.say(loud, "hm"))["queued"] == {"bot": 1}
-        told = await bot.call("unfollow_thread", thread=loud)
-        assert (told["followed"], told["muted"], told["chosen_in"]) == (False, True, DESK)
+        choice = await bot.call("unfollow_thread", thread=loud)
+        assert (choice["followed"], choice["muted"], choice["chosen_in"]) == (False, True, DESK)
         assert (await ann.say(loud, "hm"))["not_woken"] == {"bot": "muted"}
-        # Only who chooses is told what it has chosen.
+        # A choice is signalled only to the participant's own sockets.
         other = await network.join("ann")
-        told = await ann.call("mute_thread", thread=loud)
+        choice = await ann.call("mute_thread", thread=loud)
         signal = await other.signal("mod.threads")
-        assert signal["data"] == {"kind": "chosen", "data": told}
+        assert signal["data"] == {"kind": "chosen", "data": choice}
         await ann.call("unmute_thread", thread=loud)
         assert not (await info(ann, loud))["muted"]
         assert (await info(bot, loud))["muted"]
         await bot.call("list_channels")
-        told_bot = [s["data"]["data"] for s in bot.signals if s["type"] == "mod.threads"]
-        assert told not in told_bot
+        signals = [s["data"]["data"] for s in bot.signals if s["type"] == "mod.threads"]
+        assert choice not in signals
         await ann.call("mute_thread", thread=DESK)
-        told = await ann.call("unfollow_thread", thread=DESK)  # which it does not follow
-        assert (told["followed"], told["muted"]) == (False, True)
+        choice = await ann.call("unfollow_thread", thread=DESK)  # not followed
+        assert (choice["followed"], choice["muted"]) == (False, True)
 
 
 @pytest.mark.behaviour("M-98")
-async def test_a_wake_that_a_mute_keeps_back_is_not_counted() -> None:
+async def test_a_wake_prevented_by_a_mute_is_not_counted() -> None:
     people, few = (*PEOPLE, "dot"), {"wakes": 2}
     async with workspace(mods(), *people, turns=True, budgets=few) as (_, ann, bot, calc, _dot):
         await calc.say("bot", "hello")
         await calc.call("mute_thread", thread="direct_bot")
         asked = (await ann.say("bot", "go"))["id"]
         for _ in range(3):
-            told = await bot.say("calc", "psst", cause=asked)
-            assert told["not_woken"] == {"calc": "muted"}
+            sent = await bot.say("calc", "psst", cause=asked)
+            assert sent["not_woken"] == {"calc": "muted"}
         assert (await bot.say("dot", "you then", cause=asked))["queued"] == {"dot": 1}
-        told = await bot.say("dot", "once more", cause=asked)
-        assert told["not_woken"] == {"dot": "budget_wakes"}
+        sent = await bot.say("dot", "once more", cause=asked)
+        assert sent["not_woken"] == {"dot": "budget_wakes"}
 
 
 # Lists -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("M-99")
-async def test_threads_are_listed_page_by_page_and_by_what_they_stand_in(tmp_path: Path) -> None:
+async def test_threads_are_listed_in_pages_and_by_parent(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'x.db'}"
     async with workspace(mods(), *PEOPLE, store=store, turns=True) as (_, ann, bot, _calc):
-        threads = [await topic(bot, ann, f"topic {n}") for n in range(5)]
+        threads = [await reply_thread(bot, ann, f"topic {n}") for n in range(5)]
         await ann.say(threads[0], "more")
         first = await ann.call("list_thread_info", limit=3)
         second = await ann.call("list_thread_info", before=first["threads"][-1]["last_seq"])
         assert (first["more"], second["more"]) == (True, False)
-        told = [each["thread_id"] for page in (first, second) for each in page["threads"]]
-        assert told == [threads[n] for n in (0, 4, 3, 2, 1)]
+        listed = [each["thread_id"] for page in (first, second) for each in page["threads"]]
+        assert listed == [threads[n] for n in (0, 4, 3, 2, 1)]
         top = first["threads"][0]
         assert (top["replies"], top["last_by"], "last_at" in top) == (2, "ann", True)
 
-        def names(found: list[Frame]) -> set[str]:
-            return {each["thread_id"] for each in found}
+        def names(listed: list[Frame]) -> set[str]:
+            return {each["thread_id"] for each in listed}
 
         outer = threads[0]
         under = (await bot.say(outer, "by the way"))["id"]
@@ -252,24 +250,24 @@ TEXT = "The **sky** is [blue](https://example.com) today. " + "And so on. " * 60
 
 
 @pytest.mark.behaviour("M-100")
-async def test_words_that_stand_in_a_message_that_one_reads_are_quoted_and_no_others() -> None:
+async def test_only_text_of_a_readable_message_can_be_quoted() -> None:
     async with workspace(mods(excerpt=40), *PEOPLE, turns=True) as (_, ann, bot, calc):
         id = await post(ann, "The sky is blue today, and the sea is green.")
-        told = await post(bot, "so what", quote={"message_id": id})
-        quote = (await ann.call("read_message", id=told))["quote"]
+        quoting = await post(bot, "so what", quote={"message_id": id})
+        quote = (await ann.call("read_message", id=quoting))["quote"]
         assert quote == {"message_id": id, "text": "The sky is blue today, and the sea is"}
         id = await post(ann, TEXT)
         args: dict[str, Any] = {"channel": "desk", "text": "look"}
-        for words in ("sky** is", "sky is blue today", "The  **sky**\nis", "today. And so…", "**"):
-            quote = {"message_id": id, "text": words}
-            told = await post(bot, "so what", quote=quote)
-            assert (await ann.call("read_message", id=told))["quote"] == quote
-        for words in ("sky is green", "blue is the sky", "👍", "x" * 5000, "…"):
-            quote = {"message_id": id, "text": words}
-            assert await refused(bot, "post_to_channel", quote=quote, **args) == "rejected", words
+        for text in ("sky** is", "sky is blue today", "The  **sky**\nis", "today. And so…", "**"):
+            quote = {"message_id": id, "text": text}
+            quoting = await post(bot, "so what", quote=quote)
+            assert (await ann.call("read_message", id=quoting))["quote"] == quote
+        for text in ("sky is green", "blue is the sky", "👍", "x" * 5000, "…"):
+            quote = {"message_id": id, "text": text}
+            assert await refused(bot, "post_to_channel", quote=quote, **args) == "rejected", text
         secret = (await ann.say("bot", "between us"))["id"]
         hidden, missing, wrong = [
-            await refusing(calc, "post_to_channel", quote={"message_id": each}, **args)
+            await refusal(calc, "post_to_channel", quote={"message_id": each}, **args)
             for each in (secret, "m999", "what")
         ]
         assert hidden.message.replace(secret, "m999") == missing.message
@@ -278,26 +276,24 @@ async def test_words_that_stand_in_a_message_that_one_reads_are_quoted_and_no_ot
 
 
 @pytest.mark.behaviour("M-100")
-async def test_what_was_edited_is_quoted_as_it_is_now_and_what_was_deleted_not_at_all() -> None:
+async def test_an_edited_message_is_quoted_as_it_is_and_a_deleted_one_not() -> None:
     async with workspace(mods(), *PEOPLE, turns=True) as (_, ann, bot, _calc):
         id = await post(ann, "old words")
         change = (await ann.call("edit_message", message_id=id, text="new words"))["id"]
         args = {"channel": "desk", "text": "look"}
         old = {"message_id": id, "text": "old words"}
         assert await refused(bot, "post_to_channel", quote=old, **args) == "rejected"
-        told = await post(bot, "see", quote={"message_id": id})
-        assert (await ann.call("read_message", id=told))["quote"]["text"] == "new words"
-        error = await refusing(bot, "post_to_channel", quote={"message_id": change}, **args)
+        quoting = await post(bot, "see", quote={"message_id": id})
+        assert (await ann.call("read_message", id=quoting))["quote"]["text"] == "new words"
+        error = await refusal(bot, "post_to_channel", quote={"message_id": change}, **args)
         assert f"quote {id} instead" in error.message
         await ann.call("delete_message", message_id=id)
-        error = await refusing(bot, "post_to_channel", quote={"message_id": id}, **args)
+        error = await refusal(bot, "post_to_channel", quote={"message_id": id}, **args)
         assert "deleted" in error.message
 
 
 @pytest.mark.behaviour("M-100")
-async def test_a_quote_that_must_be_looked_up_keeps_its_place_and_is_said_once_with_its_cid() -> (
-    None
-):
+async def test_a_message_with_a_quote_keeps_its_order_and_is_sent_once_per_cid() -> None:
     store = MoodyStore()
     async with workspace(mods(), "ann", "bot", "ann", store=store) as (network, ann, bot, other):
         quote = {"quote": {"message_id": await post(ann, "words")}}

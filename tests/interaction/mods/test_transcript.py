@@ -1,4 +1,4 @@
-"""Transcripts: what was said as a file, and back."""
+"""Transcripts: exports of messages as files, and imports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hubbub.mods.transcript.mod import TranscriptMod
 from hubbub.protocol.messages import Draft
 from tests.examples import examples
 from tests.interaction.agent_harness import Harness
-from tests.interaction.mods.workspace import DESK, post, refused, refusing, workspace
+from tests.interaction.mods.workspace import DESK, post, refusal, refused, workspace
 from tests.interaction.peers import Peer
 
 EPOCH = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -41,11 +41,11 @@ async def export(peer: Peer, **args: Any) -> str:
         more = {"cursor": piece["cursor"]}
 
 
-async def lines_of(peer: Peer, **args: Any) -> list[str]:
+async def export_lines(peer: Peer, **args: Any) -> list[str]:
     return (await export(peer, format="jsonl", **(args or {"everything": True}))).splitlines()
 
 
-async def import_(peer: Peer, lines: list[str], header: str = HEADER) -> Any:
+async def import_lines(peer: Peer, lines: list[str], header: str = HEADER) -> Any:
     return await peer.call("import_transcript", header=header, lines=lines)
 
 
@@ -63,16 +63,16 @@ def line(seq: int = 1, **change: Any) -> str:
 
 
 @pytest.mark.behaviour("M-215", "M-223")
-async def test_each_exports_what_it_may_read_and_no_more() -> None:
+async def test_a_participant_exports_only_what_it_can_read() -> None:
     async with workspace(mods(), "olga", "ann", "bot") as (network, olga, ann, bot):
         asked = await post(ann, "@bot how much?")
         await bot.call("reply", message_id=asked, text="42", cause=asked)
         await bot.say("ann", "psst", cause=asked)
         await olga.call("broadcast_text_message", text="lunch")
-        texts = [json.loads(each).get("content") for each in await lines_of(ann, thread="bot")]
+        texts = [json.loads(each).get("content") for each in await export_lines(ann, thread="bot")]
         assert texts == [None, "psst"]
-        found = await lines_of(bot, interaction="i1")
-        assert [json.loads(each).get("id") for each in found] == [None, "m1", "m2", "m3"]
+        lines = await export_lines(bot, interaction="i1")
+        assert [json.loads(each).get("id") for each in lines] == [None, "m1", "m2", "m3"]
         assert "psst" not in await export(olga, interaction="i1")
         everything = await export(olga, everything=True, format="markdown")
         assert ["psst" in everything, "how much?" in everything] == [False, True]
@@ -89,7 +89,7 @@ async def test_each_exports_what_it_may_read_and_no_more() -> None:
 
 
 @pytest.mark.behaviour("M-215", "M-216")
-async def test_long_threads_come_in_pieces_completely_and_without_what_is_said_meanwhile() -> None:
+async def test_a_long_thread_is_exported_in_pieces_without_later_messages() -> None:
     for size, count in ((1, 60), (60_000, 20)):
         async with workspace(mods(), "ann", "olga") as (_, ann, olga):
             expected = [str(n) for n in range(count)]
@@ -103,15 +103,15 @@ async def test_long_threads_come_in_pieces_completely_and_without_what_is_said_m
                     pieces.append(await peer.call("export_transcript", cursor=cursor, **whole))
                 assert all(len(piece["text"]) < 300_000 for piece in pieces)
                 lines = "".join(piece["text"] for piece in pieces).splitlines()[1:]
-                found = [json.loads(each)["content"].partition(":")[0] for each in lines]
-                assert found == expected
+                numbers = [json.loads(each)["content"].partition(":")[0] for each in lines]
+                assert numbers == expected
                 counts = [piece["messages"] for piece in pieces]
                 assert (len(counts) > 1, sum(counts)) == (True, len(expected))
                 expected.append("late")
 
 
 @pytest.mark.behaviour("M-215")
-async def test_empty_threads_and_deleted_messages_are_shown_as_such() -> None:
+async def test_empty_threads_and_deleted_messages_are_exported() -> None:
     async with workspace(mods(), "ann") as (_, ann):
         secret, edited = await post(ann, "secret"), await post(ann, "wrong")
         await ann.call("delete_message", message_id=secret)
@@ -152,11 +152,11 @@ class _Tags(HTMLParser):
 
 
 @pytest.mark.behaviour("M-217")
-async def test_nothing_breaks_out_of_a_page_or_a_fence() -> None:
+async def test_hostile_text_cannot_break_out_of_html_or_markdown() -> None:
     async with workspace(mods(), "ann") as (_, ann):
         for n, text in enumerate(HOSTILE):
             await ann.call("create_channel", name=f"c{n}")
-            first = await post(ann, text, f"c{n}")  # and in all other places that take one
+            first = await post(ann, text, f"c{n}")  # and in every other field with text
             attached = {"name": text, "media_type": text, "uri": text}
             quote = {"message_id": first, "text": text}
             await post(ann, f"x\n{text}", f"c{n}", quote=quote, attachments=[attached])
@@ -175,7 +175,7 @@ async def test_nothing_breaks_out_of_a_page_or_a_fence() -> None:
             kinds = [t.type for t in tokens if t.type.endswith(("_open", "fence", "block"))]
             assert set(kinds) == {"heading_open", "paragraph_open", "fence"}, text
             fences = [token.content for token in tokens if token.type == "fence"]
-            assert len(fences) == 4  # two texts, one of them with a quote and attachments
+            assert len(fences) == 4  # two texts, a quote and attachments
             assert kinds.count("heading_open") == 1
             assert any(text in fence for fence in fences)
 
@@ -183,8 +183,8 @@ async def test_nothing_breaks_out_of_a_page_or_a_fence() -> None:
 # Import -----------------------------------------------------------------------------------------
 
 
-def alike(text: str) -> Any:
-    """A line without what an import adds."""
+def without_import_marks(text: str) -> Any:
+    """A line without the fields that an import adds."""
     return {k: v for k, v in json.loads(text).items() if k not in ("imported", "untrusted")}
 
 
@@ -192,32 +192,32 @@ WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 STEPS = st.lists(
     st.tuples(st.sampled_from(("post", "reply", "direct", "json", "quote", "edit")), WORDS),
     max_size=8,
-).filter(lambda steps: sum(kind == "reply" for kind, _ in steps) <= 5)  # as deep as they nest
+).filter(lambda steps: sum(kind == "reply" for kind, _ in steps) <= 5)  # the most levels of replies
 
 
 @pytest.mark.behaviour("M-218")
 @given(STEPS, st.integers(1, 5))
 @settings(max_examples=examples(20), deadline=None)
-async def test_what_was_exported_and_imported_is_exported_again(
+async def test_an_imported_export_is_exported_identically(
     steps: list[tuple[str, str]], at_once: int
 ) -> None:
     async with workspace(mods(), "ann", "bot") as (network, ann, bot):
         last = await post(ann, "@bot begin", "desk")
         for kind, text in steps:
-            last = await step(kind, text or "-", ann, bot, last)
-        header, *lines = await lines_of(await network.join("operator", "service"))
+            last = await run_step(kind, text or "-", ann, bot, last)
+        header, *lines = await export_lines(await network.join("operator", "service"))
     async with workspace(mods()) as (network,):
         operator = await network.join("operator", "service")
         for start in range(0, len(lines), at_once):
             part = lines[start : start + at_once]
-            told = await import_(operator, part, header)
-            assert told == {"imported": len(part), "before": 0, "skipped": 0}
-        _, *again = await lines_of(operator)
-        assert list(map(alike, again)) == list(map(alike, lines))
-        assert (await import_(operator, lines[:200], header))["imported"] == 0
+            answer = await import_lines(operator, part, header)
+            assert answer == {"imported": len(part), "before": 0, "skipped": 0}
+        _, *again = await export_lines(operator)
+        assert list(map(without_import_marks, again)) == list(map(without_import_marks, lines))
+        assert (await import_lines(operator, lines[:200], header))["imported"] == 0
 
 
-async def step(kind: str, text: str, ann: Peer, bot: Peer, last: str) -> str:
+async def run_step(kind: str, text: str, ann: Peer, bot: Peer, last: str) -> str:
     match kind:
         case "post":
             return await post(ann, text)
@@ -230,18 +230,18 @@ async def step(kind: str, text: str, ann: Peer, bot: Peer, last: str) -> str:
         case "quote":
             await post(ann, text, quote={"message_id": last, "text": text})
         case "edit":
-            said = await post(ann, "first")
-            await ann.call("edit_message", message_id=said, text=f"then {text}")
+            id = await post(ann, "first")
+            await ann.call("edit_message", message_id=id, text=f"then {text}")
     return last
 
 
 @pytest.mark.behaviour("M-219")
-async def test_imported_lines_are_there_for_their_readers_and_wake_nobody() -> None:
+async def test_imported_lines_are_readable_and_wake_no_agent() -> None:
     async with workspace(mods(), "ann", "bot", turns=True) as (network, ann, bot):
         direct = {"thread_id": "dm.ann.bot", "type": "direct", "recipients": ["bot"]}
         lines = [line(7, thread_id=DESK, mentions=["bot"], content="@bot"), line(9, **direct)]
         operator = await network.join("operator", "service")
-        assert (await import_(operator, lines))["imported"] == 2
+        assert (await import_lines(operator, lines))["imported"] == 2
         events = await bot.sync()
         assert [each.get("wake") for each in events] == [None, None]
         assert all(each["message"]["imported"] for each in events)
@@ -255,7 +255,7 @@ async def test_imported_lines_are_there_for_their_readers_and_wake_nobody() -> N
 
 
 class Parrot(Agent):
-    """Says what it overhears."""
+    """Repeats the messages that it observes."""
 
     async def on_channel_message(self, message: Message) -> str:
         return f"heard {message.text}"
@@ -265,25 +265,25 @@ class Parrot(Agent):
 
 
 @pytest.mark.behaviour("M-219")
-async def test_an_agent_that_overhears_channels_leaves_history_alone() -> None:
+async def test_an_agent_that_observes_channels_ignores_imports() -> None:
     async with workspace(mods(), "ann") as (network, ann):
         net, there = Harness(network), {"thread_id": DESK}
         try:
             await net.python("bot", Parrot())
             operator = await network.join("operator", "service")
             lines = [line(1, **there), line(2, content="@bot", mentions=["bot"], **there)]
-            await import_(operator, lines)
+            await import_lines(operator, lines)
             await post(ann, "@bot there?")
             await ann.take(3)
             page = await ann.call("read_thread", thread="channel_desk")
-            said = [message["content"] for message in page["messages"]]
-            assert said == ["no 1", "@bot", "@bot there?", "yes?"]
+            contents = [message["content"] for message in page["messages"]]
+            assert contents == ["no 1", "@bot", "@bot there?", "yes?"]
         finally:
             await net.stop()
 
 
 @pytest.mark.behaviour("M-219")
-async def test_ids_are_translated_what_is_not_there_is_left_out_and_an_import_goes_on() -> None:
+async def test_an_import_translates_ids_drops_unknown_ones_and_resumes() -> None:
     async with workspace(mods()) as (network,):
         operator = await network.join("operator", "service")
         lines = [
@@ -297,12 +297,12 @@ async def test_ids_are_translated_what_is_not_there_is_left_out_and_an_import_go
             line(53, thread_id="mod.tasks", type="mod", sender_id="hub", sender_kind="system"),
             line(54, reply_to="m40"),
         ]  # fmt: skip
-        told = await import_(operator, lines[:3])
-        assert told == {"imported": 3, "before": 0, "skipped": 0}
-        told = await import_(operator, lines)
-        assert told == {"imported": 2, "before": 3, "skipped": 2}
-        found = [json.loads(each) for each in (await lines_of(operator))[1:]]
-        one, two, three, four, five = found
+        answer = await import_lines(operator, lines[:3])
+        assert answer == {"imported": 3, "before": 0, "skipped": 0}
+        answer = await import_lines(operator, lines)
+        assert answer == {"imported": 2, "before": 3, "skipped": 2}
+        exported = [json.loads(each) for each in (await export_lines(operator))[1:]]
+        one, two, three, four, five = exported
         assert (one["id"], one["interaction_id"]) == ("m1", "i1")
         assert (two["thread_id"], two["cause_id"], two["hop"]) == (f"{OLD}.t1", "bot-m1", 1)
         assert two["interaction_id"] == "i1"
@@ -313,23 +313,23 @@ async def test_ids_are_translated_what_is_not_there_is_left_out_and_an_import_go
 
 
 @pytest.mark.behaviour("M-220")
-async def test_a_thread_with_messages_of_its_own_takes_no_import() -> None:
+async def test_a_thread_with_its_own_messages_accepts_no_import() -> None:
     async with workspace(mods(), "olga", "ann") as (_, olga, ann):
         there = {"thread_id": DESK}
-        await import_(olga, [line(1, **there)])
+        await import_lines(olga, [line(1, **there)])
         await post(ann, "what is this?")
         lines = [line(1, **there), line(2, **there)]
-        assert (await import_(olga, lines))["imported"] == 1  # begun by an import
+        assert (await import_lines(olga, lines))["imported"] == 1  # the thread began with an import
         other = json.dumps({"transcript": 1, "network": "x", "epoch": EPOCH[:-1] + "Z"})
         code = await refused(olga, "import_transcript", header=other, lines=lines)
         assert code == "conflict"
         await ann.call("broadcast_text_message", text="hello")
         args: Any = {"lines": [line(3), line(4, thread_id="broadcast", type="broadcast")]}
-        error = await refusing(olga, "import_transcript", header=HEADER, first=10, **args)
+        error = await refusal(olga, "import_transcript", header=HEADER, first=10, **args)
         assert error.code == "conflict"
         assert error.message.startswith("line 11: broadcast already has messages in this network")
-        own = (await lines_of(olga, thread="channel_desk"))[0]
-        error = await refusing(olga, "import_transcript", header=own, lines=[])
+        own = (await export_lines(olga, thread="channel_desk"))[0]
+        error = await refusal(olga, "import_transcript", header=own, lines=[])
         assert "this network itself" in error.message
 
 
@@ -369,21 +369,21 @@ NO_HEADERS = (
 
 
 @pytest.mark.behaviour("M-221")
-async def test_a_wrong_line_is_told_by_its_number_and_nothing_is_imported() -> None:
+async def test_an_invalid_line_is_reported_by_number_and_nothing_imported() -> None:
     async with workspace(mods(), "olga") as (_, olga):
         for wrong, why in WRONG:
             args: Any = {"header": HEADER, "lines": [line(100), wrong], "first": 7}
-            error = await refusing(olga, "import_transcript", **args)
+            error = await refusal(olga, "import_transcript", **args)
             assert error.code == "bad_request"
             assert re.match(rf"line 8: .*{re.escape(why)}", error.message), error.message
         for header in NO_HEADERS:
-            error = await refusing(olga, "import_transcript", header=header, lines=[line()])
+            error = await refusal(olga, "import_transcript", header=header, lines=[line()])
             assert error.message.startswith("line 1: a transcript starts with")
-        assert len(await lines_of(olga)) == 1
+        assert len(await export_lines(olga)) == 1
 
 
 class Gate(Mod):
-    """Lets nothing pass that is forbidden."""
+    """Rejects forbidden messages."""
 
     name = "gate"
 
@@ -392,21 +392,21 @@ class Gate(Mod):
 
 
 @pytest.mark.behaviour("M-221")
-async def test_what_a_mod_rejects_is_told_by_its_line_and_what_stands_before_it_stays() -> None:
+async def test_a_rejected_line_is_reported_and_earlier_lines_stay() -> None:
     async with workspace([*mods(), Gate(ModConfig())], "olga") as (_, olga):
         lines = [line(1), line(2, content="bad"), line(3)]
-        error = await refusing(olga, "import_transcript", header=HEADER, lines=lines)
+        error = await refusal(olga, "import_transcript", header=HEADER, lines=lines)
         assert (error.code, error.message) == ("rejected", "line 3: gate: no")
         big = [line(1), line(2, content="x" * 70_000)]
         assert await refused(olga, "import_transcript", header=HEADER, lines=big) == "too_large"
-        told = await import_(olga, [line(1), line(3)])
-        assert told == {"imported": 2, "before": 0, "skipped": 0}
-        found = [json.loads(each)["content"] for each in (await lines_of(olga))[1:]]
-        assert found == ["no 1", "no 3"]
+        answer = await import_lines(olga, [line(1), line(3)])
+        assert answer == {"imported": 2, "before": 0, "skipped": 0}
+        contents = [json.loads(each)["content"] for each in (await export_lines(olga))[1:]]
+        assert contents == ["no 1", "no 3"]
 
 
 @pytest.mark.behaviour("M-222")
-async def test_a_hostile_line_forges_nothing_that_others_rely_on() -> None:
+async def test_a_hostile_line_cannot_forge_requests_files_or_approvals() -> None:
     people = ("olga", "bot", "ann", "calc")
     async with workspace(mods(), *people, turns=True) as (_, olga, bot, _ann, _calc):
         asked = await bot.call("delegate", to="calc", task="count")
@@ -418,11 +418,11 @@ async def test_a_hostile_line_forges_nothing_that_others_rely_on() -> None:
             line(4, **direct, sender_id="hub", sender_kind="system",
                  content={"notice": "approval", "id": "a1"}),
         ]  # fmt: skip
-        await import_(olga, lines)
-        found = [json.loads(each) for each in (await lines_of(olga, thread="ann"))[1:]]
-        assert all(each["imported"] and each["untrusted"] for each in found)
-        assert not any({"request", "mode"} & each.keys() for each in found)
-        assert found[1]["attachments"][0]["uri"] == "imported:f1"
-        open_ = await bot.call("list_requests")
-        assert [each["state"] for each in open_["requests"]] == ["open"]
+        await import_lines(olga, lines)
+        exported = [json.loads(each) for each in (await export_lines(olga, thread="ann"))[1:]]
+        assert all(each["imported"] and each["untrusted"] for each in exported)
+        assert not any({"request", "mode"} & each.keys() for each in exported)
+        assert exported[1]["attachments"][0]["uri"] == "imported:f1"
+        requests = (await bot.call("list_requests"))["requests"]
+        assert [each["state"] for each in requests] == ["open"]
         assert (await olga.call("list_approvals"))["approvals"] == []

@@ -1,4 +1,4 @@
-"""Webhooks that go out of a running network, over real HTTP."""
+"""Outgoing webhooks of a running network, over real HTTP."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from hubbub.mods.webhooks.mod import WebhooksMod
 from hubbub.mods.webhooks.settings import WebhooksConfig
-from tests.interaction.mods.workspace import later, post, refused, refusing, workspace
+from tests.interaction.mods.workspace import advance, post, refusal, refused, workspace
 from tests.interaction.peers import Frame, Peer, eventually, soon
 from tests.interaction.receiver import Receiver, receiving
 from tests.interaction.stop_harness import HandClock, begin, let_in
@@ -29,14 +29,14 @@ def settings(url: str, **more: Any) -> WebhooksConfig:
 
 
 def mod(url: str, **more: Any) -> WebhooksMod:
-    made = WebhooksMod(settings(url, **more))
-    made.random = lambda: 1.0
-    return made
+    webhooks = WebhooksMod(settings(url, **more))
+    webhooks.random = lambda: 1.0
+    return webhooks
 
 
 @asynccontextmanager
-async def hooked(*who: str, store: Any = "sqlite::memory:", **more: Any) -> AsyncIterator[Any]:
-    """A receiver, the network, its clock, and the peers of these participants."""
+async def with_hook(*who: str, store: Any = "sqlite::memory:", **more: Any) -> AsyncIterator[Any]:
+    """A receiver, a network with a hook to it, its clock, and the peers of these participants."""
     clock = HandClock()
     async with (
         receiving() as there,
@@ -46,19 +46,19 @@ async def hooked(*who: str, store: Any = "sqlite::memory:", **more: Any) -> Asyn
 
 
 async def deliveries(peer: Peer, **args: Any) -> list[Frame]:
-    found: list[Frame] = (await peer.call("webhook_deliveries", hook="audit", **args))["deliveries"]
-    return found
+    answer = await peer.call("webhook_deliveries", hook="audit", **args)
+    return list(answer["deliveries"])
 
 
 async def until_state(peer: Peer, state: str, count: int = 1) -> list[Frame]:
     async with soon():
-        while len(found := await deliveries(peer, state=state)) < count:
+        while len(listed := await deliveries(peer, state=state)) < count:
             pass
-    return found
+    return listed
 
 
 async def until_attempts(peer: Peer, attempts: int) -> Frame:
-    """The hook as it is listed after so many attempts at its first event."""
+    """The hook after this many attempts to deliver its first event."""
     async with soon():
         while (await deliveries(peer, limit=200))[-1]["attempts"] < attempts:
             pass
@@ -66,34 +66,34 @@ async def until_attempts(peer: Peer, attempts: int) -> Frame:
     return dict(hook)
 
 
-def said(there: Receiver) -> list[Any]:
+def received_contents(there: Receiver) -> list[Any]:
     return [request.json()["data"].get("content") for request in there.requests]
 
 
 @pytest.mark.behaviour("M-250")
-async def test_a_message_is_told_with_a_signature_over_id_time_and_body() -> None:
-    async with hooked("olga") as (there, _, clock, olga):
+async def test_an_event_is_signed_over_id_time_and_body() -> None:
+    async with with_hook("olga") as (there, _, clock, olga):
         id = await post(olga, "hello")
         [request] = await there.got(1)
-        told, headers = request.json(), request.headers
-        assert (told["type"], told["data"]["id"]) == ("message", id)
-        assert told["data"]["thread_id"] == "channel.desk"
-        assert "hello" not in request.body.decode(), "only ids, unless the settings say otherwise"
+        event, headers = request.json(), request.headers
+        assert (event["type"], event["data"]["id"]) == ("message", id)
+        assert event["data"]["thread_id"] == "channel.desk"
+        assert "hello" not in request.body.decode(), "only ids by default"
         assert (request.path, headers["content-type"]) == ("/hook", "application/json")
-        assert headers["webhook-id"] == told["id"]
+        assert headers["webhook-id"] == event["id"]
         assert headers["webhook-timestamp"] == str(int(clock.now()))
-        signed = f"{told['id']}.{headers['webhook-timestamp']}.".encode() + request.body
+        signed = f"{event['id']}.{headers['webhook-timestamp']}.".encode() + request.body
         digest = hmac.new(SECRET.encode(), signed, hashlib.sha256).digest()
         assert headers["webhook-signature"] == "v1," + base64.b64encode(digest).decode()
-        [found] = await until_state(olga, "sent")
-        assert (found["id"], found["message_id"]) == (told["id"], id)
-        assert (found["attempts"], found["outcome"]) == (1, "200")
+        [delivery] = await until_state(olga, "sent")
+        assert (delivery["id"], delivery["message_id"]) == (event["id"], id)
+        assert (delivery["attempts"], delivery["outcome"]) == (1, "200")
 
 
 @pytest.mark.behaviour("M-251")
-async def test_a_hook_hears_only_what_it_asked_for() -> None:
+async def test_a_hook_receives_only_the_events_it_selects() -> None:
     only: Any = {"threads": ["channel_desk"], "content": True, "exempt": ["bot"]}
-    async with hooked("olga", "cat", "bot", hook=only) as (there, _, _clock, olga, cat, bot):
+    async with with_hook("olga", "cat", "bot", hook=only) as (there, _, _clock, olga, cat, bot):
         await post(cat, "not here", "attic")
         await olga.say("bot", "between us")
         await post(bot, "not by it")
@@ -101,20 +101,20 @@ async def test_a_hook_hears_only_what_it_asked_for() -> None:
         top = await post(olga, "here")
         await olga.call("reply", message_id=top, text="and below")
         await until_state(olga, "sent", 2)
-        assert said(there) == ["here", "and below"]
+        assert received_contents(there) == ["here", "and below"]
     for direct in (False, True):
         hook = {"direct": direct, "content": True}
-        async with hooked("olga", "ann", hook=hook) as (there, _, _clock, olga, _ann):
+        async with with_hook("olga", "ann", hook=hook) as (there, _, _clock, olga, _ann):
             await olga.say("ann", "between us")
             await post(olga, "to all")
             await until_state(olga, "sent", 1 + direct)
-            assert said(there) == (["between us", "to all"] if direct else ["to all"])
+            assert received_contents(there) == (["between us", "to all"] if direct else ["to all"])
 
 
 @pytest.mark.behaviour("M-251")
-async def test_who_comes_and_goes_and_turns_that_end_are_told() -> None:
+async def test_joins_leaves_and_ended_turns_are_delivered() -> None:
     own: Any = {"events": ["join", "leave", "turn"], "direct": True}
-    async with hooked("olga", hook=own) as (there, network, _, olga):
+    async with with_hook("olga", hook=own) as (there, network, _, olga):
         calc = await network.join("calc", "agent", turns=True)
         await olga.say("calc", "2+2?")
         turn = await begin(calc)
@@ -133,20 +133,20 @@ async def test_who_comes_and_goes_and_turns_that_end_are_told() -> None:
 
 
 @pytest.mark.behaviour("M-252")
-async def test_what_fails_is_sent_again_later_each_time_and_in_order() -> None:
-    waits = {"first_retry": 10, "longest_retry": 25}
-    async with hooked("olga", **waits) as (there, network, clock, olga):
+async def test_failed_deliveries_are_retried_with_backoff_in_order() -> None:
+    delays = {"first_retry": 10, "longest_retry": 25}
+    async with with_hook("olga", **delays) as (there, network, clock, olga):
         there.status, there.answer = 500, b"I am\nbroken"
         first, second = await post(olga, "1"), await post(olga, "2")
         for attempt, wait in enumerate((10.0, 20.0, 25.0), 1):
             await there.got(attempt)
             hook = await until_attempts(olga, attempt)
             assert (hook["waiting"], hook["outcome"]) == (2, "500 I am broken")
-            later(network, clock, wait - 0.5)
+            advance(network, clock, wait - 0.5)
             await network.quiet()
-            assert len(there.requests) == attempt, "not before its time"
+            assert len(there.requests) == attempt, "no early retry"
             there.status = 200 if attempt == 3 else 500
-            later(network, clock, 0.5)
+            advance(network, clock, 0.5)
         requests = await there.got(5)
         await until_state(olga, "sent", 2)
         assert [r.json()["data"]["id"] for r in requests] == [first] * 4 + [second]
@@ -155,9 +155,10 @@ async def test_what_fails_is_sent_again_later_each_time_and_in_order() -> None:
 
 
 @pytest.mark.behaviour("M-252", "M-391")
-async def test_the_receiver_may_say_when_and_that_it_wants_no_more() -> None:
-    async with hooked("olga") as (there, network, clock, olga):
-        for n, wait in enumerate(  # those that make no sense are not waited for
+async def test_the_receiver_can_delay_or_end_deliveries() -> None:
+    async with with_hook("olga") as (there, network, clock, olga):
+        courier = network.hub.services.mods.pipeline.mods[0]._courier
+        for n, wait in enumerate(  # invalid values are ignored
             (
                 "Mon, 01 Jan 2024 00:00:00 +99999999999999999999",
                 "Mon, 99999999999999999999 Jan 2024 00:00:00 GMT",
@@ -168,32 +169,30 @@ async def test_the_receiver_may_say_when_and_that_it_wants_no_more() -> None:
             there.status, there.headers = 503, {"retry-after": wait}
             await post(olga, "1")
             await there.got(2 * n + 1)
-            await eventually(
-                lambda: not network.hub.services.mods.pipeline.mods[0]._courier.running
-            )
+            await eventually(lambda: not courier.running)
             there.status = 200
-            later(network, clock, 100)
+            advance(network, clock, 100)
             await until_state(olga, "sent", n + 1)
         there.status, there.headers = 429, {"retry-after": "300"}
         await post(olga, "2")
         await there.got(9)
-        await eventually(lambda: not network.hub.services.mods.pipeline.mods[0]._courier.running)
-        later(network, clock, 299)
+        await eventually(lambda: not courier.running)
+        advance(network, clock, 299)
         await network.quiet()
         assert len(there.requests) == 9
         there.status, there.headers = 410, {}
-        later(network, clock, 1)
+        advance(network, clock, 1)
         [failed] = await until_state(olga, "failed")
         assert failed["attempts"] == 2
 
 
 @pytest.mark.behaviour("M-253")
-async def test_what_is_given_up_is_told_to_owners_and_can_be_sent_again() -> None:
-    async with hooked("olga", attempts=2, first_retry=1) as (there, network, clock, olga):
+async def test_an_abandoned_delivery_is_reported_and_can_be_retried() -> None:
+    async with with_hook("olga", attempts=2, first_retry=1) as (there, network, clock, olga):
         there.status = 503
         await olga.call("broadcast_text_message", text="1")
         await until_attempts(olga, 1)
-        later(network, clock, 1)
+        advance(network, clock, 1)
         [failed] = await until_state(olga, "failed")
         async with soon():
             notice = await olga.event()
@@ -209,9 +208,7 @@ async def test_what_is_given_up_is_told_to_owners_and_can_be_sent_again() -> Non
 
 
 @pytest.mark.behaviour("M-254")
-async def test_what_waits_is_sent_after_a_restart_and_what_the_disk_refused_is_not(
-    tmp_path: Path,
-) -> None:
+async def test_waiting_events_survive_a_restart_and_unstored_ones_do_not(tmp_path: Path) -> None:
     store = MoodyStore(f"sqlite:{tmp_path / 'x.db'}")
     async with receiving() as there:
         there.status = None
@@ -225,15 +222,14 @@ async def test_what_waits_is_sent_after_a_restart_and_what_the_disk_refused_is_n
         again = f"sqlite:{tmp_path / 'x.db'}"
         async with workspace([mod(there.url)], "olga", store=again) as (_, olga):
             await until_state(olga, "sent", 3)
-        told = [r.json()["data"]["id"] for r in there.requests]
-        assert told == [sent[0], *sent]
+        assert [r.json()["data"]["id"] for r in there.requests] == [sent[0], *sent]
         assert there.requests[0].headers["webhook-id"] == there.requests[1].headers["webhook-id"]
 
 
 @pytest.mark.behaviour("M-255")
-async def test_a_dead_receiver_holds_nobody_up_and_its_queue_has_an_end() -> None:
+async def test_a_dead_receiver_delays_no_one_and_its_queue_is_bounded() -> None:
     async with receiving() as gone:
-        pass  # nobody listens there any more
+        pass  # its address no longer has a listener
     dead = mod(gone.url, most_waiting=3)
     async with workspace([dead], "olga", clock=HandClock()) as (_, olga):
         for n in range(8):
@@ -248,24 +244,24 @@ async def test_a_dead_receiver_holds_nobody_up_and_its_queue_has_an_end() -> Non
 
 
 @pytest.mark.behaviour("M-255")
-async def test_a_receiver_that_is_silent_never_stops_or_leads_elsewhere_is_not_followed() -> None:
-    async with hooked("olga", timeout=0.05) as (there, _, _clock, olga):
+async def test_silent_endless_or_redirecting_receivers_are_contained() -> None:
+    async with with_hook("olga", timeout=0.05) as (there, _, _clock, olga):
         there.status = None
         await post(olga, "1")
         assert (await until_attempts(olga, 1))["outcome"] == "no answer within 0.05 s"
-    async with receiving() as other, hooked("olga") as (there, network, clock, olga):
+    async with receiving() as other, with_hook("olga") as (there, network, clock, olga):
         there.status, there.headers = 302, {"location": other.url, "set-cookie": "a=b"}
         await post(olga, "1")
         await until_attempts(olga, 1)
         there.status, there.answer = 200, b"x" * 3_000_000
-        later(network, clock, 100)
+        advance(network, clock, 100)
         await until_state(olga, "sent")
         assert not other.requests
         assert "cookie" not in there.requests[1].headers
 
 
 @pytest.mark.behaviour("M-256")
-async def test_only_owners_see_webhooks_and_no_secret_is_shown() -> None:
+async def test_only_owners_see_webhooks_and_never_their_secrets() -> None:
     async with receiving() as there:
         url = there.url.replace("http://", "http://ann:pw@") + "?key=abc"
         async with workspace([mod(url)], auth="tokens") as (network,):
@@ -274,13 +270,13 @@ async def test_only_owners_see_webhooks_and_no_secret_is_shown() -> None:
             assert hook["url"].endswith("/hook?…")
             assert not any(secret in str(hook) for secret in ("pw", "abc", SECRET))
             assert not any("webhook" in each["name"] for each in bot.ready["operations"])
-            error = await refusing(olga, "webhook_deliveries", hook="x")
+            error = await refusal(olga, "webhook_deliveries", hook="x")
             assert "there is no webhook 'x'; available: audit" in error.message
 
 
 @pytest.mark.behaviour("M-256")
-async def test_other_settings_hold_at_once_and_old_events_are_forgotten() -> None:
-    async with receiving() as new, hooked("olga", kept=5) as (there, network, _, olga):
+async def test_new_settings_apply_at_once_and_old_events_are_dropped() -> None:
+    async with receiving() as new, with_hook("olga", kept=5) as (there, network, _, olga):
         there.status = 500
         await post(olga, "0")
         await until_attempts(olga, 1)

@@ -1,4 +1,4 @@
-"""Webhooks that come in: real requests to a process's server, and a real network behind it."""
+"""Incoming webhooks: real requests to the server of a process, and a real network behind it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SECRET = "correct horse battery"
 
 
 @dataclass
-class Door:
-    """Where webhooks come in, as a program elsewhere sees it."""
+class Sender:
+    """A program that sends webhooks, and the network that receives them."""
 
     port: int
     clock: HandClock
@@ -51,8 +51,8 @@ class Door:
     def url(self, name: str = "ci") -> str:
         return f"http://127.0.0.1:{self.port}/hooks/{name}"
 
-    async def said(self) -> list[Frame]:
-        """Everything in the channel."""
+    async def messages(self) -> list[Frame]:
+        """All messages in the channel."""
         page = await self.ann.call("read_thread", thread=DESK, limit=100)
         return list(page["messages"])
 
@@ -70,7 +70,9 @@ class Door:
 
 
 @asynccontextmanager
-async def door(*endpoints: dict[str, Any], mods: Any = (), **settings: Any) -> AsyncIterator[Door]:
+async def sender(
+    *endpoints: dict[str, Any], mods: Any = (), **settings: Any
+) -> AsyncIterator[Sender]:
     clock = HandClock()
     ci = {"name": "ci", "secret": SECRET, "to": "channel_desk"}
     given = InboundConfig.model_validate(
@@ -79,11 +81,11 @@ async def door(*endpoints: dict[str, Any], mods: Any = (), **settings: Any) -> A
     async with workspace(mods, "ann", clock=clock) as (network, ann):
         inside = inbound(given, network.local.transport(), host="127.0.0.1", port=0, clock=clock)
         async with inside as port, httpx2.AsyncClient(trust_env=False, timeout=20) as http:
-            yield Door(port, clock, network, ann, http)
+            yield Sender(port, clock, network, ann, http)
 
 
 @pytest.mark.behaviour("M-257")
-async def test_what_is_signed_is_posted_by_a_service_and_a_template_makes_the_text() -> None:
+async def test_a_signed_event_is_posted_with_the_text_of_its_template() -> None:
     cases: list[tuple[str | None, object, str]] = [
         (None, {"text": "the build is red"}, "the build is red"),
         (None, {"a": ["é"]}, '{\n  "a": [\n    "é"\n  ]\n}'),
@@ -94,26 +96,26 @@ async def test_what_is_signed_is_posted_by_a_service_and_a_template_makes_the_te
     sometimes = "{% if body.state == 'red' %}{{ 1 // body.n }}{% endif %}"
     templates = [*(template for template, _, _ in cases), sometimes]
     doors = [{"name": f"e{n}", "template": each} for n, each in enumerate(templates)]
-    async with door(*doors) as there:
+    async with sender(*doors) as there:
         await there.network.join("bob")
         for n, (_, body, text) in enumerate(cases):
             answer = await there.send(body, f"e{n}", f"e{n}")
             assert answer.status_code == 200
-            message = (await there.said())[-1]
+            message = (await there.messages())[-1]
             assert answer.json() == {"posted": True, "message_id": message["id"]}
             assert (message["sender_id"], message["sender_kind"]) == ("webhook", "service")
             assert (message["content"], message["untrusted"]) == (text, True)
             assert message.get("mentions", []) == (["bob"] if "@bob" in text else [])
-        # One may say nothing, and one that fails harms nobody.
+        # A template can render nothing, and a failing one affects only its event.
         assert (await there.send({"state": "green"}, name="e5")).json() == {"posted": False}
         assert (await there.send({"state": "red", "n": 0}, "f2", "e5")).status_code == 422
         assert (await there.send({"state": "red", "n": 1}, "f3", "e5")).json()["posted"]
-        assert len(await there.said()) == len(cases) + 1
+        assert len(await there.messages()) == len(cases) + 1
 
 
 @pytest.mark.behaviour("M-258")
-async def test_what_is_proved_is_posted_once_and_what_is_not_proved_refused() -> None:
-    async with door({"tolerance": "60s"}) as there:
+async def test_a_signed_event_is_posted_once_and_an_unsigned_one_refused() -> None:
+    async with sender({"tolerance": "60s"}) as there:
         now = there.clock.now()
         changes: list[Any] = [
             *({"webhook_signature": wrong} for wrong in ("v1,AAAA", "v2,x", "é", "")),
@@ -124,8 +126,8 @@ async def test_what_is_proved_is_posted_once_and_what_is_not_proved_refused() ->
             assert (await there.send({}, **changed)).status_code == 401, changed
         for at in (now - 61, now + 61):
             assert (await there.send({}, at=at)).status_code == 401
-        assert not await there.said()
-        right = sign(SECRET, "e0", now, b"{}")["webhook-signature"]  # one of several is enough
+        assert not await there.messages()
+        right = sign(SECRET, "e0", now, b"{}")["webhook-signature"]  # one of several suffices
         assert (await there.send({}, "e0", webhook_signature=f"v1,AAAA {right}")).status_code == 200
         first = await there.send({"text": "red"}, at=now - 59)
         there.clock.wall += 100
@@ -133,7 +135,7 @@ async def test_what_is_proved_is_posted_once_and_what_is_not_proved_refused() ->
         assert again.json() == first.json()
         both = await asyncio.gather(*(there.send({"text": "green"}, "e2") for _ in range(5)))
         assert len({each.json()["message_id"] for each in both}) == 1
-        assert len(await there.said()) == 3
+        assert len(await there.messages()) == 3
         other = await there.send({"text": "blue"}, "e2")
         assert (other.status_code, other.json()["error"]) == (
             409, "another event with this id was already posted",
@@ -141,9 +143,9 @@ async def test_what_is_proved_is_posted_once_and_what_is_not_proved_refused() ->
 
 
 @pytest.mark.behaviour("M-259")
-async def test_other_requests_are_turned_away_and_so_is_what_the_hub_refuses() -> None:
+async def test_other_requests_and_rejected_messages_are_refused() -> None:
     rules = Moderation(ModerationConfig(words=("darn",)))
-    async with door(mods=(rules,), max_size=1000) as there:
+    async with sender(mods=(rules,), max_size=1000) as there:
         assert (await there.send({}, name="other")).status_code == 404
         got = await there.http.get(there.url())
         assert (got.status_code, got.headers["allow"]) == (405, "POST")
@@ -164,18 +166,18 @@ async def test_other_requests_are_turned_away_and_so_is_what_the_hub_refuses() -
         refused = await there.send({"text": "darn"}, "e2")
         assert refused.status_code == 422
         assert refused.json()["error"].startswith("rejected: moderation: ")
-        assert not await there.said()
+        assert not await there.messages()
         assert (await there.send({"text": "fine"}, "e3")).status_code == 200
     with pytest.raises(OperationError) as caught:
-        async with door({"to": "channel_attic"}):
-            raise AssertionError("it listens all the same")
+        async with sender({"to": "channel_attic"}):
+            raise AssertionError("the server must not start")
     assert caught.value.code == "forbidden"
 
 
 @pytest.mark.behaviour("M-259")
-async def test_what_is_no_http_is_answered_and_forgotten() -> None:
+async def test_malformed_http_is_answered_and_closed() -> None:
     post = b"POST /hooks/ci HTTP/1.1\r\nhost: x\r\n"
-    async with door() as there:
+    async with sender() as there:
         for part, statuses in (
             (b"hello\r\n\r\n", (b"400",)),
             (b"\x16\x03\x01" * 10 + b"\r\n\r\n", (b"400",)),
@@ -188,21 +190,21 @@ async def test_what_is_no_http_is_answered_and_forgotten() -> None:
             assert answer[9:12] in statuses, part
         assert (await there.send({"text": "fine"})).status_code == 200
     slow = post + b"content-length: 10\r\n\r\n"
-    async with door(timeout=0.1, max_connections=2) as there:
+    async with sender(timeout=0.1, max_connections=2) as there:
         for parts in ([slow, b"x"], [b"POST"]):
             assert (await there.raw(*parts))[9:12] == b"408"
         expecting = post + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n"
         assert (await there.raw(expecting))[9:12] == b"100"
-    async with door(timeout=1, max_connections=2) as there:
+    async with sender(timeout=1, max_connections=2) as there:
         many = await asyncio.gather(*(there.raw(slow) for _ in range(5)))
         assert sorted(answer[9:12] for answer in many) == [b"408"] * 2 + [b"503"] * 3
 
 
 @pytest.mark.behaviour("M-390")
-async def test_an_answer_without_a_body_and_an_end_in_the_middle_are_no_failures() -> None:
-    told: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-    async with door() as there:
+async def test_head_requests_and_aborted_uploads_raise_no_error() -> None:
+    errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    async with sender() as there:
         for path, status in ((b"/hooks/ci", b"405"), (b"/nope", b"404")):
             answer = await there.raw(b"HEAD " + path + b" HTTP/1.1\r\nhost: x\r\n\r\n")
             head, _, body = answer.partition(b"\r\n\r\n")
@@ -215,4 +217,4 @@ async def test_an_answer_without_a_body_and_an_end_in_the_middle_are_no_failures
     async with soon():
         await reader.read()
     writer.close()
-    assert not told
+    assert not errors

@@ -1,5 +1,5 @@
-"""A desk at which ann (a person) and the agents bot and dot work; olga owns the network, and cat
-does not sit there."""
+"""A channel `desk` with ann (a person) and the agents bot and dot. olga owns the network; cat is
+not a member."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tests.interaction.peers import Network, Networks, Peer, config, soon
 from tests.interaction.stop_harness import HandClock
 
 __all__ = [
-    "DESK", "QUICK", "at_time", "later", "post", "refused", "refusing", "said_by_hub", "workspace",
+    "DESK", "QUICK", "advance", "at_time", "hub_messages", "post", "refusal", "refused",
+    "workspace",
 ]  # fmt: skip
 
 DESK = "channel.desk"
@@ -45,8 +46,8 @@ async def workspace(
     models: dict[str, Any] | None = None,
     **network: Any,
 ) -> AsyncIterator[tuple[Any, ...]]:
-    """The network and the peers of these participants; the agents `bot`, `dot` and `calc` say that
-    they take turns if `turns` is set. The rest changes parts of the YAML."""
+    """A network and the peers of these participants. `turns` is for the agents `bot`, `dot` and
+    `calc`; the other arguments change sections of the config."""
     limits = {"limits": {**QUICK["limits"], **network.pop("limits", {})}}
     own = config(network={**limits, **network}, agents=agents or {}, models=models or {})
     parts = {"network": own.network, "agents": own.agents, "models": own.models}
@@ -65,34 +66,34 @@ async def post(peer: Peer, text: str, channel: str = "desk", **more: Any) -> str
     return str((await peer.call("post_to_channel", **args))["id"])
 
 
-async def refusing(peer: Peer, name: str, /, **args: Any) -> OperationError:
-    """The error that the call is answered with."""
+async def refusal(peer: Peer, name: str, /, **args: Any) -> OperationError:
+    """The error of a refused call."""
     with pytest.raises(OperationError) as caught:
         await peer.call(name, **args)
     return caught.value
 
 
 async def refused(peer: Peer, name: str, /, **args: Any) -> str:
-    """Its code."""
-    return (await refusing(peer, name, **args)).code
+    """The code of a refused call."""
+    return (await refusal(peer, name, **args)).code
 
 
-async def said_by_hub(network: Network, peer: Peer, count: int = 0) -> list[Any]:
-    """What mods have said at the desk by now: as soon as there is so much, and no more comes."""
+async def hub_messages(network: Network, peer: Peer, count: int = 0) -> list[Any]:
+    """Messages of the hub and its mods at the desk, once there are `count`."""
     async with soon():
         while True:
             await network.quiet()
             page = await peer.call("read_thread", thread=DESK, limit=100)
-            told = [each for each in page["messages"] if each["sender_id"] == "hub"]
-            if len(told) >= count:
-                return told
+            messages = [each for each in page["messages"] if each["sender_id"] == "hub"]
+            if len(messages) >= count:
+                return messages
 
 
 def at_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def later(network: Network, clock: HandClock, seconds: float) -> None:
-    """Time passes."""
+def advance(network: Network, clock: HandClock, seconds: float) -> None:
+    """Let time pass."""
     clock.wall += seconds
     network.hub.look()
