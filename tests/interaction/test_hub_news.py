@@ -187,8 +187,7 @@ class Silent(Mod):
 
 @pytest.mark.behaviour("Y-9")
 @pytest.mark.parametrize(
-    ("mods", "partials"),
-    [([Silent(ModConfig())], 2), ([Moderation(ModerationConfig())], 0)],
+    ("mods", "partials"), [([Silent(ModConfig())], 2), ([Moderation(ModerationConfig())], 0)]
 )
 async def test_partial_text_is_withheld_while_a_mod_checks_messages(
     in_memory: Networks, mods: list[Mod], partials: int

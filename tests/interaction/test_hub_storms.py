@@ -44,7 +44,7 @@ async def test_unprompted_answers_count_as_wakes_up_to_the_limit(in_memory: Netw
         await one.call("post_to_channel", **{**post, "cause": again["id"]})
 
 
-async def test_an_agent_can_answer_the_message_that_woke_it_freely(in_memory: Networks) -> None:
+async def test_an_agent_can_answer_its_waking_message_without_limit(in_memory: Networks) -> None:
     async with in_memory.start(limited(wakes=1)) as network:
         ann = await network.join("ann")
         await join_agents(network, "cy")

@@ -70,16 +70,9 @@ async def test_every_wake_decision_can_be_explained(in_memory: Networks) -> None
         await add(await bob.say("ann", "x"))
         await add(await scribe.say("calc", "x", cause=root["id"]))
         assert explanations.keys() == {
-            "direct",
-            "mention",
-            "not_mentioned",
-            "broadcast",
-            "own",
-            "last_speaker",
-            "broadcast_policy",
-            "not_received",
-            "hop_limit",
-        }
+            "direct", "mention", "not_mentioned", "broadcast", "own", "last_speaker",
+            "broadcast_policy", "not_received", "hop_limit",
+        }  # fmt: skip
         for reason, answer in explanations.items():
             assert answer["explanation"] == SENTENCES[Reason(reason)]
             woke = reason in ("direct", "mention", "broadcast", "last_speaker")

@@ -56,9 +56,8 @@ async def test_a_host_receives_answers_and_acknowledges_messages(in_memory: Netw
                 "what is new?",
                 "required",
             )
-            assert (await wait(client))["messages"] == received["messages"], (
-                "repeated until acknowledged"
-            )
+            again = await wait(client)
+            assert again["messages"] == received["messages"], "repeated until acknowledged"
             sent = await run_tool(client, "send_text_message", text="nothing")
             event = await ann.event()
             assert event["message"]["content"] == "nothing"

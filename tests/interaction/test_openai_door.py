@@ -51,6 +51,15 @@ def chat(*texts: str) -> list[ChatCompletionMessageParam]:
     return [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]  # type: ignore[misc]  # alternating
 
 
+async def ask(client: openai.AsyncOpenAI, *texts: str, **more: Any) -> str:
+    """The answer of `echo` to a conversation."""
+    answer = await client.chat.completions.create(model="echo", messages=chat(*texts), **more)
+    return answer.choices[0].message.content or ""
+
+
+KEY: Any = {"extra_headers": {"Idempotency-Key": "k1"}}
+
+
 async def next_outcome(person: Client) -> str:
     """The outcome of the next `turn_ended` signal."""
     async with soon():
@@ -102,19 +111,13 @@ async def test_agents_are_models_and_answer_in_the_continued_conversation() -> N
         first = await ann.chat.completions.create(model="echo", messages=chat("hello"))
         choice = first.choices[0]
         assert (choice.message.content, choice.finish_reason) == ("you said: hello", "stop")
-        both = chat("hello", "you said: hello", "and now?")
-        second = await ann.chat.completions.create(model="echo", messages=both)
-        assert second.choices[0].message.content == "you said: and now?"
-        other = await ann.chat.completions.create(model="echo", messages=chat("hello"))
-        assert other.choices[0].message.content == "you said: hello"
+        assert await ask(ann, "hello", "you said: hello", "and now?") == "you said: and now?"
+        assert await ask(ann, "hello") == "you said: hello"
         assert await there.threads() == [
             ["hello", "you said: hello", "and now?", "you said: and now?"],
             ["hello", "you said: hello"],
         ]
-        elsewhere = chat("hi", "ho", "what now?")
-        third = await ann.chat.completions.create(model="echo", messages=elsewhere)
-        text = third.choices[0].message.content
-        assert text is not None
+        text = await ask(ann, "hi", "ho", "what now?")
         assert text.startswith("you said: Earlier in this conversation, elsewhere:\n\nasker: hi")
         assert text.endswith("what now?")
 
@@ -123,7 +126,7 @@ async def test_agents_are_models_and_answer_in_the_continued_conversation() -> N
 async def test_a_user_header_or_earlier_response_selects_the_conversation() -> None:
     async with door(Echo()) as there, there.client() as ann:
         for text in ("one", "two"):
-            await ann.chat.completions.create(model="echo", messages=chat(text), user="desk-7")
+            await ask(ann, text, user="desk-7")
         response = await ann.responses.create(model="echo", input="three", instructions="Be kind.")
         assert response.output_text.endswith("Be kind.\n\nthree")
         again = await ann.responses.create(
@@ -141,11 +144,7 @@ async def test_a_user_header_or_earlier_response_selects_the_conversation() -> N
             ["Instructions for this conversation:\n\nBe kind.\n\nthree", "four"],
         ]
         with pytest.raises(openai.NotFoundError):
-            await ann.chat.completions.create(
-                model="echo",
-                messages=chat("x"),
-                extra_headers={"X-Hubbub-Thread": "broadcast"},
-            )
+            await ask(ann, "x", extra_headers={"X-Hubbub-Thread": "broadcast"})
 
 
 @pytest.mark.behaviour("I-17")
@@ -156,10 +155,7 @@ async def test_text_streams_as_the_model_writes_it_and_ends_with_usage_and_cost(
     )  # fmt: skip
     async with playing(slow) as model, door(model=model) as there, there.client() as ann:
         stream = await ann.chat.completions.create(
-            model="bot",
-            messages=chat("tell"),
-            stream=True,
-            stream_options={"include_usage": True},
+            model="bot", messages=chat("tell"), stream=True, stream_options={"include_usage": True}
         )
         text, chunks = "", []
         async with soon():
@@ -244,9 +240,7 @@ async def test_images_and_files_are_attached(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 'files.db'}"
     async with door(Echo(), mods=["files"], store=store) as there, there.client() as ann:
         for _ in range(2):
-            await ann.chat.completions.create(
-                model="echo", messages=messages, extra_headers={"Idempotency-Key": "k1"}
-            )
+            await ann.chat.completions.create(model="echo", messages=messages, **KEY)
         person = await there.net.join("ann")
         page = await person.call("list_threads", limit=2)
         (thread,) = (t for t in ThreadList.model_validate(page).threads if ".t" in t.id)
@@ -271,9 +265,9 @@ async def test_invalid_requests_fail_with_errors_of_the_openai_api() -> None:
         there.client(max_retries=0) as ann,
         httpx2.AsyncClient(base_url=there.url) as http,
     ):
-        ask = ann.chat.completions.create
+        create = ann.chat.completions.create
         with pytest.raises(openai.NotFoundError, match="did you mean echo") as missing:
-            await ask(model="ecco", messages=chat("x"))
+            await create(model="ecco", messages=chat("x"))
         assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
         invalid: list[Any] = [
             {"n": 2},
@@ -284,10 +278,10 @@ async def test_invalid_requests_fail_with_errors_of_the_openai_api() -> None:
         ]
         for wrong in invalid:
             with pytest.raises(openai.BadRequestError):
-                await ask(**{"model": "echo", "messages": chat("x"), **wrong})
+                await create(**{"model": "echo", "messages": chat("x"), **wrong})
         large: Any = chat("x" * 1_000_000)
         with pytest.raises(openai.APIStatusError) as too_large:
-            await ask(model="echo", messages=large)
+            await create(model="echo", messages=large)
         assert (too_large.value.status_code, too_large.value.code) == (413, "too_large")
         key = {"Authorization": "Bearer ann"}
         for method, path, status in (
@@ -302,7 +296,7 @@ async def test_invalid_requests_fail_with_errors_of_the_openai_api() -> None:
         assert garbage.status_code == 400
         foreign = {**key, "Origin": "https://evil.example"}
         assert (await http.get("/v1/models", headers=foreign)).status_code == 403
-        assert (await ask(model="echo", messages=chat("still there?"))).choices
+        assert (await create(model="echo", messages=chat("still there?"))).choices
 
 
 @pytest.mark.behaviour("I-20")
@@ -312,7 +306,7 @@ async def test_a_key_is_the_token_of_a_person() -> None:
         admission.add_token("ann", "hub_right")
         admission.add_token("echo", "hub_agent")
         async with there.client("hub_right") as ann:
-            assert (await ann.chat.completions.create(model="echo", messages=chat("hi"))).choices
+            assert await ask(ann, "hi") == "you said: hi"
         for wrong in ("hub_wrong", "ann", "sk-1"):
             async with there.client(wrong, max_retries=0) as stranger:
                 with pytest.raises(openai.AuthenticationError) as refused:
@@ -336,8 +330,7 @@ async def test_disconnecting_stops_the_turn_unless_another_request_waits() -> No
         await held(model, "slow")
         alone.cancel()
         assert await next_outcome(person) == "cancelled"
-        same = {"extra_headers": {"Idempotency-Key": "k1"}}
-        first, second = start(**same), start(**same)
+        first, second = start(**KEY), start(**KEY)
         async with soon():
             await model.held("slow", 2)
         first.cancel()
@@ -351,32 +344,19 @@ async def test_disconnecting_stops_the_turn_unless_another_request_waits() -> No
 @pytest.mark.behaviour("I-21")
 async def test_an_idempotency_key_asks_once_and_fits_only_one_request() -> None:
     async with door(Echo()) as there, there.client(max_retries=0) as ann:
-        same = {"Idempotency-Key": "k1"}
         for _ in range(2):
-            answer = await ann.chat.completions.create(
-                model="echo", messages=chat("once"), extra_headers=same
-            )
-            assert answer.choices[0].message.content == "you said: once"
+            assert await ask(ann, "once", **KEY) == "you said: once"
         with pytest.raises(openai.ConflictError):
-            await ann.chat.completions.create(
-                model="echo", messages=chat("other"), extra_headers=same
-            )
+            await ask(ann, "other", **KEY)
         assert await there.threads() == [["once", "you said: once"]]
 
 
 @pytest.mark.behaviour("I-21")
 async def test_an_idempotency_key_of_a_refused_request_can_be_reused() -> None:
     async with door(Echo()) as there, there.client(max_retries=0) as ann:
-        same = {"Idempotency-Key": "k1"}
-        for text in ("x" * 70_000, "short"):
-            request = ann.chat.completions.create(
-                model="echo", messages=chat(text), extra_headers=same
-            )
-            if text == "short":
-                assert (await request).choices[0].message.content == "you said: short"
-            else:
-                with pytest.raises(openai.APIStatusError, match="at most 65536 bytes"):
-                    await request
+        with pytest.raises(openai.APIStatusError, match="at most 65536 bytes"):
+            await ask(ann, "x" * 70_000, **KEY)
+        assert await ask(ann, "short", **KEY) == "you said: short"
 
 
 @pytest.mark.behaviour("I-20")
@@ -407,14 +387,8 @@ async def test_malformed_headers_are_refused_or_echoed(caplog: pytest.LogCapture
 async def test_requests_of_one_conversation_are_answered_in_sequence() -> None:
     async with door(Echo()) as there, there.client() as ann:
         texts = [f"number {n}" for n in range(5)]
-        answers = await asyncio.gather(
-            *(
-                ann.chat.completions.create(model="echo", messages=chat(text), user="queue")
-                for text in texts
-            )
-        )
-        replies = [answer.choices[0].message.content for answer in answers]
-        assert replies == [f"you said: {text}" for text in texts]
+        answers = await asyncio.gather(*(ask(ann, text, user="queue") for text in texts))
+        assert answers == [f"you said: {text}" for text in texts]
         (thread,) = await there.threads()
         assert sorted(thread[::2]) == texts, "questions and answers alternate"
 
@@ -459,20 +433,20 @@ async def test_failures_and_exhausted_budgets_are_reported_with_the_reason() -> 
         door(Echo(), model=model, daily={"network": {"wakes": 2}}) as there,
         there.client() as ann,
     ):
-        ask = ann.chat.completions.create
+        create = ann.chat.completions.create
         with pytest.raises(openai.InternalServerError, match="the model is broken") as failed:
-            await ask(model="bot", messages=chat("work"))
+            await create(model="bot", messages=chat("work"))
         assert (failed.value.status_code, failed.value.code) == (502, "model_error")
         with pytest.raises(openai.APIError, match="the model is broken"):
-            async for _ in await ask(model="bot", messages=chat("work"), stream=True):
+            async for _ in await create(model="bot", messages=chat("work"), stream=True):
                 pass
         with pytest.raises(openai.RateLimitError) as spent:
-            await ask(model="bot", messages=chat("more work"))
+            await create(model="bot", messages=chat("more work"))
         assert spent.value.code == "daily_network"
         assert len(model.requests) == 2, "a client does not retry these errors"
         await (await there.net.join("olga")).call("stop", scope="agent", target="echo")
         with pytest.raises(openai.APIStatusError, match="stopped"):
-            await ask(model="echo", messages=chat("still there?"))
+            await create(model="echo", messages=chat("still there?"))
 
 
 @pytest.mark.behaviour("I-20")
@@ -491,8 +465,7 @@ async def test_a_client_that_stops_reading_is_disconnected_and_others_answered(
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
         await writer.drain()
         assert b"200" in await reader.readline()
-        answer = await ann.chat.completions.create(model="echo", messages=chat("and I?"))
-        assert answer.choices[0].message.content == "you said: and I?"
+        assert await ask(ann, "and I?") == "you said: and I?"
         received = 0
         async with soon():
             while data := await reader.read(65_536):
@@ -523,22 +496,18 @@ async def test_wrong_keys_wait_without_delaying_the_right_one() -> None:
 
 @pytest.mark.behaviour("I-16", "I-21")
 async def test_conversations_and_idempotency_keys_survive_a_restart(tmp_path: Path) -> None:
-    store, key = f"sqlite:{tmp_path / 'net.db'}", {"Idempotency-Key": "k1"}
-    both = ("hello", "you said: hello", "and now?")
+    store, talk = f"sqlite:{tmp_path / 'net.db'}", ("hello", "you said: hello", "and now?")
     for run in (1, 2):
         async with door(Echo(), store=store) as there, there.client() as ann:
-            ask = ann.chat.completions.create
-            once = await ask(model="echo", messages=chat("once"), extra_headers=key)
-            assert once.choices[0].message.content == "you said: once"
-            await ask(model="echo", messages=chat(f"number {run}"), user="desk")
+            assert await ask(ann, "once", **KEY) == "you said: once"
+            await ask(ann, f"number {run}", user="desk")
             if run == 1:
-                await ask(model="echo", messages=chat("hello"))
+                await ask(ann, "hello")
             else:
-                again = await ask(model="echo", messages=chat(*both))
-                assert again.choices[0].message.content == "you said: and now?"
-                longer = chat(*both, "you said: and now?", "bye")
-                await ask(model="echo", messages=longer, extra_headers={"Idempotency-Key": "k2"})
+                assert await ask(ann, *talk) == "you said: and now?"
+                other_key = {"Idempotency-Key": "k2"}
+                await ask(ann, *talk, "you said: and now?", "bye", extra_headers=other_key)
             questions = [[t for t in texts if "said" not in t] for texts in await there.threads()]
             numbers = [f"number {n}" for n in range(1, run + 1)]
-            talk = ["hello", "and now?", "bye"][: 1 if run == 1 else 3]
-            assert questions == [["once"], numbers, talk]
+            asked = ["hello"] if run == 1 else ["hello", "and now?", "bye"]
+            assert questions == [["once"], numbers, asked]

@@ -214,9 +214,7 @@ class TestRouter:
 
 @pytest.mark.behaviour("O-6")
 class TestOneRole:
-    async def test_a_planner_posts_its_plan_a_reflector_its_verdict(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_planner_and_reflector_post_their_results(self, in_memory: Networks) -> None:
         posts = {
             "planner": "1. price of the lamp (price_of)\n"
             "2. price of the clock (price_of)\n"

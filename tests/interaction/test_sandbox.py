@@ -129,7 +129,7 @@ class TestWork:
             "flags": 0,
         }
 
-    async def test_a_file_can_import_neighbours_that_shadow_no_library(
+    async def test_neighbours_of_a_file_can_be_imported_but_shadow_no_library(
         self, tmp_path: Path
     ) -> None:
         for name in ("calendar", "email", "random", "secrets", "tempfile", "types", "openai"):
