@@ -60,16 +60,16 @@ async def test_a_channel_with_listed_members_is_closed_to_others(in_memory: Netw
 async def test_an_owner_can_inspect_agents_conversations_invisibly(network: Network) -> None:
     owner = await network.join("ann")
     one, two = await network.join("one", "agent"), await network.join("two", "agent")
-    said = (await one.say("two", "do you know?"))["id"]
-    below = (await two.call("reply", message_id=said, text="no"))["id"]
+    sent = (await one.say("two", "do you know?"))["id"]
+    below = (await two.call("reply", message_id=sent, text="no"))["id"]
     assert (await owner.call("read_message", id=below))["content"] == "no"
-    for thread, content in ((THREAD, "do you know?"), (f"{THREAD}.t{said[1:]}", "no")):
+    for thread, content in ((THREAD, "do you know?"), (f"{THREAD}.t{sent[1:]}", "no")):
         page = await owner.call("read_thread", thread=thread)
         assert [message["content"] for message in page["messages"]] == [content]
-    receipts = (await owner.call("read_receipts", id=said))["receipts"]
+    receipts = (await owner.call("read_receipts", id=sent))["receipts"]
     assert [(each["participant"], each["woken"]) for each in receipts] == [("two", True)]
-    page = await owner.call("read_interaction", id="i" + said[1:])
-    assert ([message["id"] for message in page["messages"]], page["hidden"]) == ([said], 0)
+    page = await owner.call("read_interaction", id="i" + sent[1:])
+    assert ([message["id"] for message in page["messages"]], page["hidden"]) == ([sent], 0)
     await one.say("two", "still there?")
     assert await owner.sync() == []
     assert (await owner.call("list_threads"))["threads"] == []
@@ -77,9 +77,9 @@ async def test_an_owner_can_inspect_agents_conversations_invisibly(network: Netw
     for call, args, code in (
         ("mark_read", {"thread": THREAD, "upto": 1}, "unknown_thread"),
         ("mark_unread", {"thread": THREAD, "since": 1}, "unknown_thread"),
-        ("reply", {"message_id": said, "text": "oh"}, "unknown_message"),
+        ("reply", {"message_id": sent, "text": "oh"}, "unknown_message"),
         ("send_text_message", {"to": THREAD, "text": "oh"}, "unknown_thread"),
-        ("send_text_message", {"to": "one", "text": "oh", "cause": said}, "unknown_message"),
+        ("send_text_message", {"to": "one", "text": "oh", "cause": sent}, "unknown_message"),
     ):
         assert (await owner.ask(call, **args))["code"] == code, call
     await owner.send(op="signal", type="typing", thread_id=THREAD, data=True)
@@ -96,11 +96,11 @@ async def test_owners_cannot_read_a_conversation_that_has_a_person(in_memory: Ne
         for name, kind in (("two", "agent"), ("bob", "human"), ("web", "service")):
             await network.join(name, kind)
         for others in (["bob"], ["two", "bob"], ["two", "web", "bob"]):
-            said = await one.say(others, "between us")
-            await one.call("reply", message_id=said["id"], text="and below")
-            await assert_hidden(owner, said)
-        said = await one.say("web", "a service is not a person")
-        assert (await owner.call("read_message", id=said["id"]))["content"]
+            sent = await one.say(others, "between us")
+            await one.call("reply", message_id=sent["id"], text="and below")
+            await assert_hidden(owner, sent)
+        sent = await one.say("web", "a service is not a person")
+        assert (await owner.call("read_message", id=sent["id"]))["content"]
         posted = await one.call("post_to_channel", channel="desk", text="in a channel")
         assert (await owner.ask("read_message", id=posted["id"]))["code"] == "unknown_message"
         assert (await owner.ask("read_thread", thread="channel_desk"))["code"] == "unknown_thread"
@@ -116,8 +116,8 @@ async def test_only_owners_can_inspect_agents_conversations(in_memory: Networks)
             network.hub.gateway.admission.add_token(name, token)
             kind = "human" if name in ("ann", "bob") else "agent"
             peers[name] = await network.join(name, kind, token=token)
-        said = await peers["one"].say("two", "do you know?")
+        sent = await peers["one"].say("two", "do you know?")
         for name in ("bob", "spy"):
-            await assert_hidden(peers[name], said)
+            await assert_hidden(peers[name], sent)
         page = await peers["ann"].call("read_thread", thread=THREAD)
         assert [message["content"] for message in page["messages"]] == ["do you know?"]

@@ -52,12 +52,12 @@ async def test_a_question_keeps_the_request_open_until_the_turn_of_its_reply(
         assert (await read_request(boss, request))["question"] == question
         assert await list_requests(boss) == [request]
 
-        said = await boss.say("worker", "the blue one", cause=f"boss-{question}")
+        sent = await boss.say("worker", "the blue one", cause=f"boss-{question}")
         reply = await worker.event()
         assert request_mark(reply) == ("reply", request)
-        assert (await read_request(boss, request))["reply"] == said["id"]
+        assert (await read_request(boss, request))["reply"] == sent["id"]
         turn = reply["wake"]["turn"]
-        await begin(worker, turn, said["id"])
+        await begin(worker, turn, sent["id"])
         if reports:
             args = {"request": request, "status": "result", "text": "42"}
             await worker.call("report", cause=turn, **args)
@@ -98,9 +98,9 @@ async def test_the_requester_can_stop_a_request_before_and_after_replying(
         turn = (await worker.event())["wake"]["turn"]
         await ask_back(worker, turn, request)
         if replied:
-            said = await ann.say("worker", "the blue one")
+            sent = await ann.say("worker", "the blue one")
             turn = (await worker.event())["wake"]["turn"]
-            await begin(worker, turn, said["id"])
+            await begin(worker, turn, sent["id"])
         await ann.call("stop", scope="turn", target=turn, reason="enough")
         await network.quiet()
         events = await ann.sync()  # after the reply, a notice of the stopped turn comes as well

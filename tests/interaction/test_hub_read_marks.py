@@ -62,7 +62,7 @@ async def test_marks_are_listed_with_threads_and_signalled_to_the_readers_other_
         assert [s for s in peer.signals if s["type"] == "read"] == []
 
 
-async def test_the_own_message_of_an_up_to_date_reader_counts_as_read(
+async def test_an_up_to_date_readers_own_message_counts_as_read(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path / 'town.db'}"
@@ -188,7 +188,7 @@ async def test_an_uncommitted_message_can_be_neither_read_nor_marked(
     ann, bob = await talk(network, 1)
     await ann.call("broadcast_text_message", text="before")
     moody.gate.clear()
-    said = await ann.post("send_text_message", to="bob", text="2")
+    sent = await ann.post("send_text_message", to="bob", text="2")
     more = await ann.post("broadcast_text_message", text="meanwhile")
     async with soon():
         await moody.waiting.wait()
@@ -196,7 +196,7 @@ async def test_an_uncommitted_message_can_be_neither_read_nor_marked(
     carol = asyncio.create_task(network.join("carol"))
     await eventually(lambda: network.hub.kernel.state.knows("carol"))
     moody.gate.set()
-    await ann.answer(said)
+    await ann.answer(sent)
     await ann.answer(more)
     async with soon():
         assert await unread(await carol) == {"broadcast": 1}, "it arrived after she joined"

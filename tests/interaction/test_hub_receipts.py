@@ -120,14 +120,14 @@ async def test_receipts_agree_with_the_explanations_of_wakes(network: Network) -
     ann, _bob = await network.join("ann"), await network.join("bob")
     for name in ("one", "two"):
         await network.join(name, "agent")
-    said = [
+    messages = [
         await ann.say("one", "a"),
         await ann.say(["one", "bob"], "b"),
         await ann.call("broadcast_text_message", text="c"),
         await ann.call("post_to_channel", channel="desk", text="d @two"),
     ]
     compared = 0
-    for message in said:
+    for message in messages:
         for name, receipt in (await receipts(ann, message)).items():
             if receipt["kind"] == "agent":
                 why = await ann.call("explain_wake", agent=name, message_id=message["id"])

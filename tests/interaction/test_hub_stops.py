@@ -74,7 +74,7 @@ async def test_a_stopped_turn_stays_ended_whatever_its_agent_sends(networks: Net
 
 
 @pytest.mark.behaviour("H-20")
-async def test_a_turn_stopped_before_it_begins_is_only_recorded(in_memory: Networks) -> None:
+async def test_a_turn_can_be_stopped_before_it_begins(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann, calc = await network.join("ann"), await network.join("calc", "agent", turns=True)
         sent = await ann.say("calc", "2+2?")

@@ -106,7 +106,7 @@ async def test_a_message_on_behalf_of_an_agent_wakes_like_a_persons(in_memory: N
 
 
 @pytest.mark.behaviour("H-28")
-async def test_only_the_holder_can_send_where_the_agent_could(in_memory: Networks) -> None:
+async def test_only_the_holder_can_send_and_only_where_the_agent_could(in_memory: Networks) -> None:
     file = config(channels={"desk": {"members": "all"}, "den": {"members": ["ann", "bob"]}})
     async with in_memory.start(file) as network:
         ann, calc, bob = await take_over_calc(network)

@@ -198,7 +198,7 @@ async def test_a_waiting_person_is_notified_once_of_a_missing_answer(in_memory: 
             assert notice["content"]["code"] == outcome
             assert notice["content"]["messages"] == [each["id"] for each in sent]
             (seen,) = await calc.sync()
-            assert seen.get("wake") is None  # a notice wakes nobody
+            assert seen.get("wake") is None  # a notice wakes no agent
             why = await ann.call("explain_wake", agent="calc", message_id=notice["id"])
             assert (why["woken"], why["reason"]) == (False, "system")
         # A notice truncates a long reason; the record has all of it.
@@ -316,7 +316,7 @@ async def test_a_turn_is_ended_after_three_processes_died_in_it(in_memory: Netwo
 
 
 @pytest.mark.behaviour("R-8")
-async def test_a_turn_with_messages_or_left_survives_many_restarts(in_memory: Networks) -> None:
+async def test_a_turn_that_posts_or_is_left_survives_many_restarts(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         _ann, calc, sent, turn = await ask_agent(network)
         for n in range(5):

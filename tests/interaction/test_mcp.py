@@ -130,7 +130,7 @@ async def until_pid(folder: Path) -> None:
 
 class TestTools:
     @pytest.mark.behaviour("K-12")
-    async def test_tools_of_a_program_get_a_prefix_hints_and_text(self, tmp_path: Path) -> None:
+    async def test_tools_of_a_program_have_a_prefix_and_hints(self, tmp_path: Path) -> None:
         async with started(tmp_path, shop=program_server()) as servers:
             assert names(servers) == {f"shop_{name}" for name in ALL}
             assert servers.absences() == {}
@@ -272,7 +272,7 @@ class TestFailures:
 
 class TestEnding:
     @pytest.mark.behaviour("K-14")
-    async def test_no_process_is_left_after_the_agent_ends_in_a_call(self, tmp_path: Path) -> None:
+    async def test_no_process_is_left_after_the_agent_ends_mid_call(self, tmp_path: Path) -> None:
         async with started(tmp_path, shop=program_server("--pid", "pid.txt")) as servers:
             pid = pid_in(tmp_path)
             assert is_running(pid)

@@ -134,7 +134,9 @@ def script_filling_in(planned: ScriptedAnswer) -> Script:
     return Script(rules=rules)
 
 
-async def test_roles_can_have_models_and_executors_fill_in_arguments(in_memory: Networks) -> None:
+async def test_each_role_can_have_its_model_and_executors_fill_in_arguments(
+    in_memory: Networks,
+) -> None:
     models: JsonValue = {"router": "small", "planner": "large"}
     async with at_work(in_memory, script=script_filling_in(plan(TWO)), models=models) as s:
         turn = await s.turn("both, please")

@@ -70,7 +70,7 @@ async def test_an_edit_reaches_the_recipients_and_wakes_no_agent() -> None:
 
 
 @pytest.mark.behaviour("M-82")
-async def test_only_the_author_can_edit_or_the_person_acting_for_it() -> None:
+async def test_only_the_author_or_the_person_acting_for_it_can_edit() -> None:
     async with workspace([mod()], "olga", *PEOPLE, turns=True) as (_, olga, ann, bot, calc):
         of_bot, of_ann = await post(bot, "mine"), await post(ann, "hers")
         for who, id in ((calc, of_bot), (olga, of_bot)):

@@ -70,7 +70,7 @@ async def test_a_mod_can_call_only_reads_that_its_caller_could_make() -> None:
         assert not network.hub.services.mods.failures
 
 
-async def test_a_mod_can_read_mods_models_load_and_read_marks() -> None:
+async def test_a_mod_can_see_mods_models_load_and_read_marks() -> None:
     model = ModelConfig(model="x")
     async with workspace(mods(), "ann", "bot", models={"small": model}) as (network, ann, bot):
         clerk, plain = network.hub.services.mods.pipeline.mods

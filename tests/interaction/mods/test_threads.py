@@ -276,7 +276,7 @@ async def test_only_text_of_a_readable_message_can_be_quoted() -> None:
 
 
 @pytest.mark.behaviour("M-100")
-async def test_an_edited_message_is_quoted_as_it_is_and_a_deleted_one_not() -> None:
+async def test_an_edited_message_is_quoted_as_edited_and_a_deleted_one_not() -> None:
     async with workspace(mods(), *PEOPLE, turns=True) as (_, ann, bot, _calc):
         id = await post(ann, "old words")
         change = (await ann.call("edit_message", message_id=id, text="new words"))["id"]
