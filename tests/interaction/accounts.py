@@ -1,4 +1,4 @@
-"""Networks with small budgets, and agents that record what they spend."""
+"""Networks with small budgets, and agents that record their spending."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def limited(
     sections: Section | None = None,
     **budgets: Any,
 ) -> NetworkFile:
-    """A network with these budgets, whose loop limit holds nobody unless told to."""
+    """A network with these budgets, and by default a loop limit that is out of reach."""
     network: Section = {
         "budgets": {"hops": 1000, **budgets},
         "daily": daily or {},
@@ -40,7 +40,7 @@ class Worker:
 
     @classmethod
     async def woken(cls, network: Network, name: str, person: Peer) -> Worker:
-        """A new agent, and the turn that a person's message to it starts."""
+        """Join an agent and begin the turn that a person's message to it starts."""
         peer = await network.join(name, "agent", turns=True)
         worker = cls(peer, name, await person.say(name, "go"))
         await worker.begin()
@@ -58,7 +58,7 @@ class Worker:
     async def step(
         self, n: int, tokens: int, usd: float = 0.0, settles: tuple[str, ...] = ()
     ) -> Any:
-        """Record a step; half of the tokens are read."""
+        """Record a step; half of the tokens are input."""
         step = {
             "n": n,
             "tokens_in": tokens // 2,

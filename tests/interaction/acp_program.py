@@ -1,7 +1,7 @@
-"""A small coding agent that speaks ACP by itself: what it does stands in the message that it gets.
+"""A small coding agent that speaks ACP; the first word of a message chooses what it does.
 
-It uses no library, so that it can do what none would let it do. `sessions.json` in its workspace is
-what it remembers beyond its own end; `log.jsonl` is what it was asked.
+It uses no library, so that it can break the protocol. In its workspace, `sessions.json` holds its
+sessions across restarts, and `log.jsonl` the requests that it received.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ OPTIONS = [
 
 
 class Program:
-    """Everything that runs in one process."""
+    """The state of one process."""
 
     def __init__(self) -> None:
         self.lock, self.answers = threading.Lock(), dict[int, Any]()
         self.answered = threading.Condition()
         self.cancelled: dict[str, threading.Event] = {}
         self.servers: dict[str, list[Json]] = {}
-        self.asked = 0
-        self.stranger = "shy" in sys.argv
+        self.requests = 0
+        self.logged_out = "shy" in sys.argv
 
     def write(self, text: str) -> None:
         with self.lock:
@@ -42,22 +42,22 @@ class Program:
         while data:
             data = data[os.write(1, data) :]
 
-    def tell(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         self.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
 
-    def update(self, session: str, sort: str, /, **more: Any) -> None:
-        told = {"sessionUpdate": sort, **more}
-        self.tell(method="session/update", params={"sessionId": session, "update": told})
+    def update(self, session: str, kind: str, /, **more: Any) -> None:
+        update = {"sessionUpdate": kind, **more}
+        self.send(method="session/update", params={"sessionId": session, "update": update})
 
-    def says(self, session: str, text: str) -> None:
+    def say(self, session: str, text: str) -> None:
         self.update(session, "agent_message_chunk", content={"type": "text", "text": text})
 
     def begin(self, method: str, params: Json) -> int:
-        """Ask the client; `wait` gives the answer."""
+        """Send the client a request, whose answer `wait` returns."""
         with self.answered:
-            self.asked += 1
-            id = self.asked
-        self.tell(id=id, method=method, params=params)
+            self.requests += 1
+            id = self.requests
+        self.send(id=id, method=method, params=params)
         return id
 
     def wait(self, id: int) -> Any:
@@ -65,7 +65,7 @@ class Program:
             self.answered.wait_for(lambda: id in self.answers)
             return self.answers.pop(id)
 
-    # What it is asked ---------------------------------------------------------------------------
+    # Requests of the client ---------------------------------------------------------------------
 
     def run(self) -> None:
         for line in sys.stdin:
@@ -75,35 +75,35 @@ class Program:
                     self.answers[message["id"]] = message.get("result", message.get("error"))
                     self.answered.notify_all()
             else:
-                note(message)
-                threading.Thread(target=self.take, args=(message,), daemon=True).start()
+                log(message)
+                threading.Thread(target=self.handle, args=(message,), daemon=True).start()
 
-    def take(self, message: Json) -> None:
+    def handle(self, message: Json) -> None:
         params = message.get("params") or {}
         match message["method"]:
             case "initialize":
                 capabilities = {"loadSession": "forgetful" not in sys.argv}
-                ways = [{"id": "key", "name": "A key", "description": "Set THE_KEY."}]
+                methods = [{"id": "key", "name": "A key", "description": "Set THE_KEY."}]
                 result: Any = {"protocolVersion": 1, "agentCapabilities": capabilities}
-                result["authMethods"] = ways
+                result["authMethods"] = methods
             case "authenticate":
-                self.stranger = params["methodId"] != "key" or "THE_KEY" not in os.environ
+                self.logged_out = params["methodId"] != "key" or "THE_KEY" not in os.environ
                 result = {}
-            case "session/new" if self.stranger:
+            case "session/new" if self.logged_out:
                 error = {"code": -32000, "message": "Authentication required"}
-                return self.tell(id=message["id"], error=error)
+                return self.send(id=message["id"], error=error)
             case "session/new":
-                id = f"s{len(remembered()) + 1}"
-                remember(id, [])
+                id = f"s{len(load_sessions()) + 1}"
+                save_session(id, [])
                 self.servers[id] = params["mcpServers"]
                 result = {"sessionId": id}
             case "session/load":
                 id = params["sessionId"]
                 self.servers[id] = params["mcpServers"]
-                if id not in remembered():
+                if id not in load_sessions():
                     error = {"code": -32002, "message": "Resource not found"}
-                    return self.tell(id=message["id"], error=error)
-                self.says(id, "what was said before")
+                    return self.send(id=message["id"], error=error)
+                self.say(id, "what was said before")
                 result = {}
             case "session/prompt":
                 result = self.prompt(params["sessionId"], params["prompt"])
@@ -111,31 +111,31 @@ class Program:
                 return self.cancelled[params["sessionId"]].set()
             case _:
                 return None
-        return self.tell(id=message["id"], result=result)
+        return self.send(id=message["id"], result=result)
 
     def prompt(self, session: str, blocks: list[Json]) -> Json:
         self.cancelled[session] = threading.Event()
         text = blocks[-1]["text"]
-        said = re.findall(r"<incoming_message [^>]*> <content>(.*?)</content>", text, re.DOTALL)[-1]
-        word, _, rest = said.partition(" ")
-        remember(session, [*remembered()[session], said])
-        ended = getattr(self, f"do_{word}")(session, rest)
-        return {"stopReason": "end_turn", **(ended or {})}
+        last = re.findall(r"<incoming_message [^>]*> <content>(.*?)</content>", text, re.DOTALL)[-1]
+        command, _, rest = last.partition(" ")
+        save_session(session, [*load_sessions()[session], last])
+        result = getattr(self, f"do_{command}")(session, rest)
+        return {"stopReason": "end_turn", **(result or {})}
 
-    # What it does -------------------------------------------------------------------------------
+    # Commands -----------------------------------------------------------------------------------
 
     def do_say(self, session: str, text: str) -> None:
         for piece in re.findall(r".{1,3}", text, re.DOTALL):
-            self.says(session, piece)
+            self.say(session, piece)
 
     def do_recall(self, session: str, text: str) -> None:
-        self.says(session, f"{session}: {', '.join(remembered()[session])}")
+        self.say(session, f"{session}: {', '.join(load_sessions()[session])}")
 
     def do_work(self, session: str, path: str) -> Json:
         """A plan, a thought, a call that reads, and one that changes a file, without asking."""
         thought = {"type": "text", "text": "It is about a file."}
         self.update(session, "agent_thought_chunk", content=thought)
-        self.says(session, "I look first.")
+        self.say(session, "I look first.")
         entries = [
             {"content": "look", "priority": "high", "status": "completed"},
             {"content": "write", "priority": "low", "status": "pending"},
@@ -147,19 +147,19 @@ class Program:
         self.update(
             session, "tool_call_update", toolCallId="t1", status="completed", content=[text]
         )
-        self.says(session, "Now I write.")
+        self.say(session, "Now I write.")
         self.write_file(session, "t2", path)
-        self.says(session, f"{path} is written.")
+        self.say(session, f"{path} is written.")
         cost = {"amount": 0.25, "currency": "USD"}
         self.update(session, "usage_update", used=900, size=1000, cost=cost)
         return {"usage": {"inputTokens": 800, "outputTokens": 90, "totalTokens": 900}}
 
     def write_file(self, session: str, id: str, path: str) -> None:
-        place = os.path.join(os.getcwd(), path)
-        change = {"type": "diff", "path": place, "oldText": None, "newText": "print('hello')\n"}
-        told = {"title": "write", "kind": "edit", "rawInput": {"path": path}}
-        self.update(session, "tool_call", toolCallId=id, status="in_progress", **told)
-        with open(place, "w") as file:
+        full = os.path.join(os.getcwd(), path)
+        change = {"type": "diff", "path": full, "oldText": None, "newText": "print('hello')\n"}
+        call = {"title": "write", "kind": "edit", "rawInput": {"path": path}}
+        self.update(session, "tool_call", toolCallId=id, status="in_progress", **call)
+        with open(full, "w") as file:
             file.write("print('hello')\n")
         self.update(
             session, "tool_call_update", toolCallId=id, status="completed", content=[change]
@@ -169,8 +169,8 @@ class Program:
         change = {"type": "diff", "path": path, "oldText": "", "newText": "print('hello')\n"}
         call: Json = {"toolCallId": id, "title": "write", "kind": "edit"}
         call |= {"rawInput": {"path": path}, "content": [change]}
-        asked = {"sessionId": session, "toolCall": call, "options": OPTIONS}
-        return self.begin("session/request_permission", asked)
+        request = {"sessionId": session, "toolCall": call, "options": OPTIONS}
+        return self.begin("session/request_permission", request)
 
     def do_edit(self, session: str, path: str) -> Json | None:
         outcome = self.wait(self.permission(session, "e1", path))["outcome"]
@@ -178,41 +178,41 @@ class Program:
             return {"stopReason": "cancelled"}
         if outcome["optionId"] == "yes":
             self.write_file(session, "e1", path)
-            self.says(session, "written")
+            self.say(session, "written")
         else:
-            self.says(session, "not written")
+            self.say(session, "not written")
         return None
 
     def do_twice(self, session: str, path: str) -> None:
-        """Ask for permission for one call twice at the same time."""
+        """Ask twice at the same time for permission for one call."""
         both = [self.permission(session, "e1", path) for _ in range(2)]
-        self.says(session, ", ".join(self.wait(id)["outcome"].get("optionId") for id in both))
+        self.say(session, ", ".join(self.wait(id)["outcome"].get("optionId") for id in both))
 
     def do_send(self, session: str, text: str) -> None:
-        """Send by the network's MCP server: `send NAME TEXT`."""
-        to, _, words = text.partition(" ")
+        """Send through the network's MCP server: `send NAME TEXT`."""
+        to, _, body = text.partition(" ")
         with self.mcp(session) as server:
-            called = server.call(
-                "tools/call", name="send_text_message", arguments={"to": to, "text": words}
+            result = server.call(
+                "tools/call", name="send_text_message", arguments={"to": to, "text": body}
             )
-        self.says(session, "sent" if not called.get("isError") else called["content"][0]["text"])
+        self.say(session, "sent" if not result.get("isError") else result["content"][0]["text"])
 
     def do_tools(self, session: str, text: str) -> None:
         with self.mcp(session) as server:
             tools = server.call("tools/list")["tools"]
-        self.says(session, ", ".join(tool["name"] for tool in tools))
+        self.say(session, ", ".join(tool["name"] for tool in tools))
 
     def mcp(self, session: str) -> McpClient:
         (server,) = (s for s in self.servers[session] if s["name"] == "hubbub")
         return McpClient([server["command"], *server["args"]])
 
     def do_hold(self, session: str, text: str) -> Json:
-        self.says(session, "I wait.")
+        self.say(session, "I wait.")
         self.cancelled[session].wait()
         return {"stopReason": "cancelled"}
 
     def do_spend(self, session: str, dollars: str) -> Json:
-        """Work on and on, at this price."""
+        """Work in many steps, each at this price."""
         for n in range(1, 50):
             cost = {"amount": n * float(dollars), "currency": "USD"}
             self.update(session, "usage_update", used=100, size=1000, cost=cost)
@@ -222,15 +222,15 @@ class Program:
                 return {"stopReason": "cancelled"}
         return {}
 
-    # What none should do ------------------------------------------------------------------------
+    # Misbehaviour -------------------------------------------------------------------------------
 
     def do_never(self, session: str, text: str) -> None:
-        """Hear of no cancellation, and of no end of stdin."""
+        """Ignore cancellation and the end of stdin."""
         threading.Event().wait()
 
     def do_flood(self, session: str, text: str) -> Json:
         while not self.cancelled[session].is_set():
-            self.says(session, "x" * 16_000)
+            self.say(session, "x" * 16_000)
         return {"stopReason": "cancelled"}
 
     def do_garbage(self, session: str, text: str) -> None:
@@ -246,8 +246,8 @@ class Program:
         os._exit(3)
 
     def do_nonsense(self, session: str, text: str) -> Json:
-        """Updates and an answer that are JSON, and none of the protocol's."""
-        self.tell(method="session/update", params=[session])
+        """Send updates and an answer that are JSON but violate the protocol."""
+        self.send(method="session/update", params=[session])
         self.update(session, "of_a_later_version", new=True)
         self.update(session, "tool_call", title=7)
         self.update("another", "agent_message_chunk", content={"type": "text", "text": "lost"})
@@ -255,16 +255,15 @@ class Program:
 
 
 class McpClient:
-    """As much of an MCP client as it takes."""
+    """A minimal MCP client."""
 
     def __init__(self, command: list[str]):
         self.command, self.n = command, 0
 
     def __enter__(self) -> McpClient:
         self.process = subprocess.Popen(self.command, stdin=-1, stdout=-1, text=True)
-        about = {"name": "small", "version": "1"}
-        told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about}
-        self.call("initialize", **told)
+        client = {"name": "small", "version": "1"}
+        self.call("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
         self.write(method="notifications/initialized")
         return self
 
@@ -292,7 +291,7 @@ class McpClient:
 _LOCK = threading.Lock()
 
 
-def remembered() -> dict[str, list[str]]:
+def load_sessions() -> dict[str, list[str]]:
     try:
         with open("sessions.json") as file:
             return dict(json.load(file))
@@ -300,21 +299,21 @@ def remembered() -> dict[str, list[str]]:
         return {}
 
 
-def remember(session: str, said: list[str]) -> None:
+def save_session(session: str, messages: list[str]) -> None:
     with _LOCK:
-        known = {**remembered(), session: said}
+        sessions = {**load_sessions(), session: messages}
         with open("sessions.new", "w") as file:
-            json.dump(known, file)
+            json.dump(sessions, file)
         os.replace("sessions.new", "sessions.json")
 
 
-def note(message: Json) -> None:
+def log(message: Json) -> None:
     with _LOCK, open("log.jsonl", "a") as file:
         file.write(json.dumps(message) + "\n")
 
 
-def notes(folder: Any) -> Iterator[Json]:
-    """What programs in a workspace were asked."""
+def logged(folder: Any) -> Iterator[Json]:
+    """All requests to programs in a workspace."""
     for line in (folder / "log.jsonl").read_text().splitlines():
         yield json.loads(line)
 

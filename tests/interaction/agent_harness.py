@@ -1,4 +1,4 @@
-"""Agents on a running network: started, killed and started again, and people who talk to them."""
+"""Agents on a running network, which tests start, kill and restart, and people who talk to them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 from pydantic import JsonValue
 
@@ -33,6 +35,7 @@ __all__ = [
     "harness",
     "heard",
     "held",
+    "incoming_message",
     "notice",
     "playing",
     "said_to",
@@ -43,7 +46,7 @@ __all__ = [
 
 
 class Gate:
-    """Where a handler waits until the test has seen it there."""
+    """A point where a handler waits until the test lets it pass."""
 
     def __init__(self) -> None:
         self.reached, self.open = asyncio.Event(), asyncio.Event()
@@ -68,18 +71,18 @@ class Harness:
         self._commits, self._ends = asyncio.Event(), asyncio.Event()
         append = network.hub.store.append
 
-        async def noted(batch: Batch) -> None:
+        async def append_and_signal(batch: Batch) -> None:
             await append(batch)
             self._commits.set()
             if any(isinstance(record, TurnEnded) for record in batch.records):
                 self._ends.set()
 
-        network.hub.store.append = noted  # type: ignore[method-assign]  # the store is the harness's
+        network.hub.store.append = append_and_signal  # type: ignore[method-assign]  # its own store
 
     # People and agents --------------------------------------------------------------------------
 
     async def person(self, name: str = "ann") -> Peer:
-        """A human, who sees frames as they come."""
+        """Join a person, who sees raw frames."""
         return await self.network.join(name, "human")
 
     async def python(self, name: str, agent: Agent, **config: JsonValue) -> None:
@@ -92,7 +95,7 @@ class Harness:
         await self._start(name, run_with=run, card=settings.card)
 
     async def llm(self, name: str, server: ModelServer, **config: JsonValue) -> None:
-        """Start an agent that is a model."""
+        """Start an agent with a model."""
         model: dict[str, JsonValue] = {"model": "m", "base_url": server.base_url, "retries": 0}
         override = config.pop("endpoint", {})
         assert isinstance(override, dict)
@@ -109,7 +112,7 @@ class Harness:
         approver: Approver | None = None,
         mcp_servers: Mapping[str, McpServerConfig] | None = None,
     ) -> None:
-        """Start an agent as a network file says."""
+        """Start an agent from its section of a network file."""
 
         async def run(client: Client) -> None:
             await run_agent(
@@ -144,9 +147,8 @@ class Harness:
 
         async def life() -> None:
             options = ClientOptions(card=card or Card())
-            way = self.network.local.transport()
-            client = Client(way, name, "agent", turns=True, options=options)
-            async with client:
+            transport = self.network.local.transport()
+            async with Client(transport, name, "agent", turns=True, options=options) as client:
                 self.clients[name] = client
                 joined.set()
                 await run_with(client)  # type: ignore[operator]  # one of the functions above
@@ -160,58 +162,68 @@ class Harness:
             await task
 
     async def kill(self, name: str) -> None:
-        """End the agent's process in the middle of whatever it does."""
+        """Kill the agent's process."""
         task = self._tasks.pop(name)
         task.cancel()
         await asyncio.wait({task})
 
+    async def crash(self, name: str) -> None:
+        """Kill the agent's process and wait until the hub notices."""
+        await self.kill(name)
+        await self.network.gone(name)
+
     async def cut(self, name: str) -> None:
-        """Cut the agent's connection: it comes back by itself."""
+        """Cut the agent's connection, which it opens again by itself."""
         for session in self.network.hub.kernel.fanout.of(name):
             session.close(CloseCode.SLOW, "cut by the test")
         await self.network.gone(name)
 
     async def death(self, name: str) -> BaseException | None:
-        """Wait until an agent ends by itself; what it raised."""
+        """Wait until an agent ends by itself. Returns what it raised."""
         task = self._tasks.pop(name)
         async with soon():
             await asyncio.wait({task})
         return task.exception()
 
     async def stop(self) -> None:
-        """End all agents. What one of them raised is raised."""
+        """Kill all agents. Raises what one of them raised."""
         for name in list(self._tasks):
             task = self._tasks[name]
             if task.done():
                 await task
             await self.kill(name)
 
-    # What happened ------------------------------------------------------------------------------
+    # Turns --------------------------------------------------------------------------------------
+
+    async def ask(self, person: Peer, text: str, agent: str = "bot", **more: Any) -> str:
+        """Send an agent a message. Returns the id of the turn that it would start."""
+        sent = await person.say(agent, text, **more)
+        return f"{agent}-{sent['id']}"
 
     async def turn(self, id: str) -> Turn:
-        """The record of a turn, when it has ended."""
+        """Wait for the end of a turn. Returns its record."""
         return await self._record(id, lambda turn: turn.end is not None, self._ends)
 
     async def begun(self, id: str) -> Turn:
-        """The record of a turn, as soon as there is one: its agent does not wait for it."""
+        """Wait for the record of a turn, for which its agent does not wait."""
         return await self._record(id, lambda turn: True, self._commits)
 
     async def _record(self, id: str, wanted: Callable[[Turn], bool], sign: asyncio.Event) -> Turn:
         operator = self._operator = self._operator or await self.network.join("operator", "service")
-        found: list[Turn] = []
+        records: list[Turn] = []
 
         async def holds() -> bool:
             answer = await operator.ask("read_turn", id=id)  # an error, if it has not begun
-            found[:] = [Turn.model_validate(answer["value"])] if answer["op"] == "result" else []
-            return bool(found) and wanted(found[0])
+            records[:] = [Turn.model_validate(answer["value"])] if answer["op"] == "result" else []
+            return bool(records) and wanted(records[0])
 
         await self.until(holds, sign)
-        return found[0]
+        return records[0]
 
     async def until(
         self, holds: Callable[[], Awaitable[bool]], sign: asyncio.Event | None = None
     ) -> None:
-        """Wait until a thing holds that only a commit changes, or one after which `sign` is set."""
+        """Wait for a condition that only a commit changes, or one that sets `sign`."""
         sign = sign or self._commits
         async with soon():
             while True:
@@ -230,24 +242,23 @@ async def harness(
     store: str = "sqlite::memory:",
     mods: Sequence[Mod] = (),
 ) -> AsyncIterator[Harness]:
-    """A network for the length of a test; its agents are ended with it."""
+    """A network with agents for the length of a test."""
     async with networks.start(file, store=store, mods=mods) as network:
-        made = Harness(network)
+        net = Harness(network)
         try:
-            yield made
+            yield net
         finally:
-            await made.stop()
+            await net.stop()
 
 
 async def notice(who: Peer, code: str) -> Frame:
-    """The next notice of the hub with this code, as soon as it is there: it comes a moment after
-    what it is about. Other events stay where they are."""
+    """Wait for the next notice of the hub with this code. Other events stay in `events`."""
 
-    def found() -> list[Frame]:
+    def notices() -> list[Frame]:
         return [event for event in who.events if _code(event["message"]) == code]
 
-    await who.until(lambda: bool(found()))
-    event = found()[0]
+    await who.until(lambda: bool(notices()))
+    event = notices()[0]
     who.events.remove(event)
     message: Frame = event["message"]
     return message
@@ -259,39 +270,38 @@ def _code(message: Frame) -> str | None:
 
 
 async def said_to(person: Peer) -> str:
-    """The next that an agent says to a person."""
+    """The next message of an agent to a person."""
     while (event := await person.event())["message"]["sender_kind"] != "agent":
         pass
     return str(event["message"]["content"])
 
 
 async def heard(net: Harness, person: Peer) -> list[str]:
-    """What agents have said to a person by now."""
+    """All messages of agents to a person so far."""
     await net.network.quiet()
     events = await person.sync()
-    if events:  # the hub keeps back what comes after too many that are not acknowledged
+    if events:  # after too many unacknowledged events, the hub sends no more
         await person.ack(events[-1]["seq"])
     return [e["message"]["content"] for e in events if e["message"]["sender_kind"] == "agent"]
 
 
 async def arrived(net: Harness, seq: int, agent: str = "bot") -> None:
-    """The agent has a message in its hands."""
+    """Wait until the agent has received a message."""
     client = net.clients[agent]
     await eventually(lambda: client.cursor is not None and client.cursor.seq >= seq)
 
 
 def ended(turn: Turn) -> TurnEnd:
-    """The end of a turn that has one."""
     assert turn.end is not None
     return turn.end
 
 
 def wakes_of(turn: Turn) -> list[str]:
-    """The messages that a turn is about: those it began with, and those that came in it."""
+    """The messages that started a turn, and those that steered it."""
     return [*turn.start.messages, *(s.message for step in turn.steps for s in step.steered)]
 
 
-# What a scripted model says --------------------------------------------------------------------
+# Scripted models -------------------------------------------------------------------------------
 
 
 def playing(*answers: AnyAnswer) -> ModelServer:
@@ -299,8 +309,15 @@ def playing(*answers: AnyAnswer) -> ModelServer:
     return ModelServer(Script(answers=list(answers)))
 
 
+def incoming_message(model: ModelServer, request: int) -> ElementTree.Element:
+    """The last incoming message in the prompt of a request."""
+    prompt = model.requests[request].body.messages[1].text
+    conversation = prompt[prompt.index("<conversation>") : prompt.rindex("\n\n")]
+    return ElementTree.fromstring(conversation).findall(".//incoming_message")[-1]
+
+
 async def held(model: ModelServer, name: str) -> None:
-    """The model has come to the answer that waits under this name."""
+    """Wait until the model is at the answer held under this name."""
     async with soon():
         await model.held(name)
 

@@ -1,21 +1,23 @@
-"""Agents whose tools ask people first, and the people whom they ask."""
+"""Agents whose tools need approval, and the people who decide."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import JsonValue
 
-from hubbub.config.models import AgentConfig, ModelConfig
+from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
-from tests.interaction.agent_harness import Harness, finish, says, send
-from tests.interaction.peers import Peer, soon
+from tests.interaction.agent_harness import Harness, finish, harness, says, send
+from tests.interaction.peers import Networks, Peer, soon
 
-__all__ = ["Shop", "asked", "noted", "parked", "replies", "script", "the_call"]
+__all__ = ["Shop", "asked", "at_shop", "noted", "parked", "replies", "script", "the_call"]
 
 TOOLS = '''
 import asyncio
@@ -31,7 +33,7 @@ def note(line: str) -> None:
 
 @tool(permission="write", confirm=True)
 def pay(amount: int, to: str = "bob") -> str:
-    """Pay an amount to somebody. It cannot be taken back."""
+    """Pay an amount. It cannot be taken back."""
     note(f"paid {amount} to {to}")
     return f"paid {amount} to {to}"
 
@@ -76,7 +78,7 @@ _shops: dict[Path, Shop] = {}
 
 
 def noted(folder: Path, line: str) -> None:
-    """A tool of this folder's has done something, in whatever thread."""
+    """Record what a tool of this folder did, from any thread."""
     _shops[folder].note(line)
 
 
@@ -87,19 +89,19 @@ class Shop:
         self.net, self.model, self.folder, self.name = net, model, folder, name
         self.dialect: str | None = None
         self.done: list[str] = []
-        """What its tools have done, in order."""
-        self._news, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        """What its tools did, in order."""
+        self._changed, self._loop = asyncio.Event(), asyncio.get_running_loop()
         _shops[folder] = self
         (folder / "tools.py").write_text(TOOLS)
 
     def note(self, line: str) -> None:
         self.done.append(line)
-        self._loop.call_soon_threadsafe(self._news.set)
+        self._loop.call_soon_threadsafe(self._changed.set)
 
     async def start(self, *hub_tools: str, **config: JsonValue) -> None:
-        """(Re)start it. Besides its own it has these tools of the hub, and `send_text_message`."""
-        named: list[JsonValue] = [f"tools.py:{name}" for name in NAMES]
-        tools = [*named, "send_text_message", *hub_tools]
+        """(Re)start the agent with its tools, `send_text_message` and these tools of the hub."""
+        own: list[JsonValue] = [f"tools.py:{name}" for name in NAMES]
+        tools = [*own, "send_text_message", *hub_tools]
         agent = AgentConfig.model_validate({"tools": tools, **config})
         endpoint = {"model": "m", "base_url": self.model.base_url, "retries": 0}
         models = {"default": ModelConfig.model_validate({**endpoint, "dialect": self.dialect})}
@@ -108,12 +110,30 @@ class Shop:
     async def until_done(self, count: int) -> None:
         async with soon():
             while len(self.done) < count:
-                self._news.clear()
-                await self._news.wait()
+                self._changed.clear()
+                await self._changed.wait()
+
+
+@asynccontextmanager
+async def at_shop(
+    networks: Networks,
+    folder: Path,
+    played: Script,
+    *tools: str,
+    file: NetworkFile | None = None,
+    dialect: str | None = None,
+    **config: Any,
+) -> AsyncIterator[tuple[Harness, Peer, Shop]]:
+    """The network, Ann, and an agent with the tools of a shop whose model plays the script."""
+    async with ModelServer(played) as model, harness(networks, file) as net:
+        ann, shop = await net.person(), Shop(net, model, folder)
+        shop.dialect = dialect
+        await shop.start(*tools, **config)
+        yield net, ann, shop
 
 
 def script(*answers: ScriptedAnswer, **rules: ScriptedAnswer) -> Script:
-    """These answers in a row; a message with one of the words has the answers of its rule."""
+    """These answers in a row; a message with one of the keywords gets the answer of its rule."""
     return Script(
         answers=list(answers),
         rules=[
@@ -131,40 +151,40 @@ def script(*answers: ScriptedAnswer, **rules: ScriptedAnswer) -> Script:
 
 
 def replies(text: str) -> ScriptedAnswer:
-    """The model answers ann, and is done."""
+    """An answer that sends Ann a message and ends the turn."""
     return says(send("ann", text), finish())
 
 
 async def asked(person: Peer, count: int = 1) -> list[dict[str, Any]]:
-    """The approvals that wait for the person, oldest first, when there are so many."""
+    """Wait for `count` pending approvals. Returns them, oldest first."""
     while True:
-        heard = len(person.signals)
-        found: list[dict[str, Any]] = (await person.call("list_approvals"))["approvals"]
-        if len(found) >= count:
-            assert len(found) == count
-            return found[::-1]
-        await person.until(partial(_has_news, person, heard))
+        seen = len(person.signals)
+        pending: list[dict[str, Any]] = (await person.call("list_approvals"))["approvals"]
+        if len(pending) >= count:
+            assert len(pending) == count
+            return pending[::-1]
+        await person.until(partial(_has_approval_signal, person, seen))
 
 
 async def parked(net: Harness, person: Peer, turn: str = "bot-m1", calls: int = 1) -> list[Any]:
-    """The approvals of a turn that has stopped to wait: its agent shows that it waits for them."""
-    found = await asked(person, calls)
+    """Wait until the agent signals that a turn waits for approvals. Returns these approvals."""
+    pending = await asked(person, calls)
     await person.until(lambda: any(_waits(s, turn) for s in person.signals))
     person.signals[:] = [s for s in person.signals if not _waits(s, turn)]
-    return found
+    return pending
 
 
-def _has_news(person: Peer, heard: int) -> bool:
-    return any(signal["type"] == "approval" for signal in person.signals[heard:])
+def _has_approval_signal(person: Peer, seen: int) -> bool:
+    return any(signal["type"] == "approval" for signal in person.signals[seen:])
 
 
 def _waits(signal: dict[str, Any], turn: str) -> bool:
     data = signal.get("data") or {}
-    told = signal["type"] == "activity" and data.get("state") == "waiting"
-    return bool(told and data.get("for") == "approval" and data.get("turn") == turn)
+    waiting = signal["type"] == "activity" and data.get("state") == "waiting"
+    return bool(waiting and data.get("for") == "approval" and data.get("turn") == turn)
 
 
 def the_call(turn: Turn, tool: str) -> Any:
-    """The record of the call of a tool."""
-    (found,) = [c for step in turn.steps for c in step.calls if c.name == tool]
-    return found
+    """The record of the only call of a tool."""
+    (record,) = [c for step in turn.steps for c in step.calls if c.name == tool]
+    return record

@@ -1,4 +1,4 @@
-"""Empty databases of a Postgres that begins with the first and ends with the process."""
+"""Empty databases of a Postgres that starts with the first of them and stops with the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["empty_database"]
 
 _FREE: list[str] = []
-"""URLs of those that nobody uses at present."""
+"""URLs of databases that no test uses at the moment."""
 _NUMBERS = count(1)
 
 

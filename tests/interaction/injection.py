@@ -1,19 +1,19 @@
-"""Something happens at the nth await of a turn: in any of its tasks, wherever it stands by then.
+"""Injects a fault at the nth await of a turn, counted over all of its tasks.
 
     points = Points()
     with points.watching():
         points.strike_at(7, lambda turn: turn.cancel())
         ...
 
-Every task of a turn, and every task that those start, runs inside a driver that counts how often it
-is suspended. At the chosen count `strike` is called, while the task is on its way to sleep.
+Every task of a turn, and every task that those start, runs inside a driver that counts its
+suspensions. At the chosen count it calls `strike`, while the task is being suspended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,9 @@ from unittest import mock
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.runner import AgentRunner
+from hubbub.protocol.turns import Turn
+from tests.interaction.agent_harness import Harness
+from tests.interaction.peers import soon
 
 __all__ = ["Points", "RunningTurn"]
 
@@ -35,7 +38,7 @@ class RunningTurn:
     plan: TurnPlan
 
     def cancel(self) -> None:
-        """As a person does who stops it."""
+        """Cancel the turn, like a person who stops it."""
         self.runner.cancel(self.plan.id, "struck")
 
 
@@ -46,9 +49,9 @@ class Points:
         self._agent = agent
         self.count = 0
         self.tasks: list[asyncio.Task[Any]] = []
-        """All that the turns have started, and they themselves."""
+        """The tasks of the turns, and all tasks that they started."""
         self.where = ""
-        """The place that was struck, for the message of a test that fails."""
+        """The place of the strike, for the message of a failing test."""
         self._at = 0
         self._strike: Callable[[RunningTurn], None] | None = None
         self._turn: RunningTurn | None = None
@@ -59,18 +62,51 @@ class Points:
         return self._strike is None
 
     def strike_at(self, point: int, strike: Callable[[RunningTurn], None]) -> None:
-        """Call `strike` once, at the suspension of this number (from 1); 0: before the turn's task
-        has begun to run.
-        """
+        """Call `strike` once, at the suspension with this number, from 1; at 0, before the turn's
+        task starts to run."""
         self.count, self.tasks, self.where = 0, [], ""
         self._at, self._strike = point, strike
 
+    async def ended(self, net: Harness, turn_id: str) -> Turn:
+        """Wait for the end of a turn and of all its tasks."""
+        turn = await net.turn(turn_id)
+        async with soon():
+            await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.check_no_task_is_left()
+        return turn
+
+    async def crashed(
+        self,
+        net: Harness,
+        point: int,
+        ask: Callable[[], Awaitable[str]],
+        restart: Callable[[], Awaitable[None]],
+    ) -> Turn:
+        """Start a turn, kill its agent at this point and restart it. Returns the finished turn."""
+        reached = asyncio.Event()
+        self.strike_at(point, lambda turn: reached.set())
+        recorded = asyncio.create_task(net.turn(await ask()))
+        reaching = asyncio.create_task(reached.wait())
+        async with soon():
+            await asyncio.wait({recorded, reaching}, return_when=asyncio.FIRST_COMPLETED)
+        reaching.cancel()
+        await net.kill(self._agent)
+        self.check_no_task_is_left()
+        if self.struck:
+            await net.network.gone(self._agent)
+            await restart()
+        return await recorded
+
+    def check_no_task_is_left(self) -> None:
+        left = [task for task in self.tasks if not task.done()]
+        assert not left, f"struck at {self.where}, but these still run: {left}"
+
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Within, turns are counted."""
+        """Count the suspensions of turns within the block."""
         loop, run = asyncio.get_running_loop(), AgentRunner._turn
 
-        def noted(runner: AgentRunner, plan: TurnPlan) -> Coroutine[Any, Any, None]:
+        def watched(runner: AgentRunner, plan: TurnPlan) -> Coroutine[Any, Any, None]:
             turn = run(runner, plan)
             if plan.id.startswith(f"{self._agent}-"):
                 self._turn, self._beginning = RunningTurn(runner, plan), turn
@@ -79,7 +115,7 @@ class Points:
         before = loop.get_task_factory()
         loop.set_task_factory(self._make)  # type: ignore[arg-type]  # typeshed wants a Future back
         try:
-            with mock.patch.object(AgentRunner, "_turn", noted):
+            with mock.patch.object(AgentRunner, "_turn", watched):
                 yield
         finally:
             loop.set_task_factory(before)
@@ -114,7 +150,7 @@ class Points:
 
 
 class _Driver(Coroutine[Any, Any, Any]):
-    """Runs a coroutine, and tells `points` of each suspension."""
+    """Runs a coroutine, and reports each suspension to `points`."""
 
     def __init__(self, inner: Coroutine[Any, Any, Any], points: Points):
         self._inner, self._points = inner, points
@@ -132,6 +168,6 @@ class _Driver(Coroutine[Any, Any, Any]):
         return self._inner.__await__()
 
     def _passed(self, waits_for: Any) -> Any:
-        # By name: looking at the frame of a coroutine that sleeps has crashed the interpreter.
+        # By name, as inspecting the frame of a suspended coroutine has crashed the interpreter.
         self._points.suspended(getattr(self._inner, "__qualname__", ""))
         return waits_for

@@ -1,4 +1,4 @@
-"""An MCP server for tests, over stdio when run as a program. What it does stands in the arguments.
+"""An MCP server for tests, over stdio when run as a program.
 
 python mcp_server.py [--refuse FILE] [--mute] [--pid FILE]
 """
@@ -52,8 +52,8 @@ def die() -> str:
 
 
 async def hang() -> str:
-    """Never answer, and hold up everything."""
-    time.sleep(3600)  # noqa: ASYNC251 - that is what is wrong with it
+    """Never answer, and block the server."""
+    time.sleep(3600)  # noqa: ASYNC251 - blocking is its fault
     return "never"
 
 
@@ -82,9 +82,9 @@ def nothing() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--refuse", type=Path, help="end at once as long as this file exists")
-    parser.add_argument("--mute", action="store_true", help="never say a word")
-    parser.add_argument("--pid", type=Path, help="write the process's id there")
+    parser.add_argument("--refuse", type=Path, help="exit at once while this file exists")
+    parser.add_argument("--mute", action="store_true", help="never write anything")
+    parser.add_argument("--pid", type=Path, help="write the process's id to this file")
     options = parser.parse_args()
     logging.disable()
     if options.pid:

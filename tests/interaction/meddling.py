@@ -1,4 +1,4 @@
-"""Functions that try to reach out of a sandbox to other processes, and one that just works."""
+"""Functions that try to reach other processes from a sandbox, and one that does ordinary work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CALLS = {
 
 
 def _by_hand(name: str, *arguments: int | bytes | None) -> None:
-    """Call the C library, past what Python itself would refuse."""
+    """Call the C library, without Python's own checks."""
     if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments) < 0:
         raise OSError(ctypes.get_errno(), name)
 
@@ -41,7 +41,7 @@ def _by_number(name: str, *arguments: int | bytes) -> None:
 
 
 def _own(command: int, argument: int | bytes) -> None:
-    """Name somebody who gets a signal when something arrives in a pipe."""
+    """Set the process that gets a signal when something arrives in a pipe."""
     reader, _ = os.pipe()
     _by_hand("fcntl", reader, command, argument)
 
@@ -51,8 +51,7 @@ def _pair() -> socket.socket:
 
 
 def _name_owner(agent: int) -> None:
-    one = _pair()
-    _by_hand("ioctl", one.fileno(), _SIOCSPGRP, agent.to_bytes(4, "little"))
+    _by_hand("ioctl", _pair().fileno(), _SIOCSPGRP, agent.to_bytes(4, "little"))
 
 
 def _address(path: str) -> bytes:
@@ -74,7 +73,7 @@ def _lease(path: str) -> None:
         _by_hand("fcntl", file.fileno(), _F_SETLEASE, fcntl.F_RDLCK)
 
 
-_WAYS: dict[str, Callable[[int, str], object]] = {
+_ATTEMPTS: dict[str, Callable[[int, str], object]] = {
     "own": lambda agent, _: _own(fcntl.F_SETOWN, agent),
     "own_more": lambda agent, _: _own(_F_SETOWN_EX, array.array("i", [1, agent]).tobytes()),
     "own_socket": lambda agent, _: _name_owner(agent),
@@ -94,19 +93,19 @@ _WAYS: dict[str, Callable[[int, str], object]] = {
 
 @tool(sandbox="process")
 def meddle(agent: int, path: str, file: str) -> dict[str, int]:
-    """Try all ways. Returns the numbers of the errors with which the system refuses them."""
-    refused = {}
-    for name, way in _WAYS.items():
+    """Try all of them. Returns their error numbers from the system."""
+    errors = {}
+    for name, attempt in _ATTEMPTS.items():
         try:
-            way(agent, file if name == "lease" else path)
-            refused[name] = 0
+            attempt(agent, file if name == "lease" else path)
+            errors[name] = 0
         except OSError as exc:
-            refused[name] = exc.errno or -1
-    return refused
+            errors[name] = exc.errno or -1
+    return errors
 
 
 async def _wake() -> str:
-    """Have another thread wake the loop, which it does through a pair of sockets."""
+    """Wake the loop from another thread, which uses a pair of sockets."""
     return await asyncio.to_thread(lambda: "awake")
 
 
@@ -153,7 +152,7 @@ def dig(depth: int) -> str:
 
 @tool(sandbox="process")
 def lock_up() -> str:
-    """Make a folder that nobody may look into, with something in it."""
+    """Make an unreadable folder with a file in it."""
     top = os.getcwd()
     Path("shut/inner").mkdir(parents=True)
     Path("shut/inner/file").write_text("x")

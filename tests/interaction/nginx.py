@@ -1,7 +1,7 @@
-"""The nginx that tests put before a hub: the machine's own, or Debian's unpacked into `.venv`.
+"""An nginx in front of a hub: the machine's own, or Debian's, unpacked into `.venv`.
 
-`python -m tests.interaction.nginx` unpacks it, where that may be done without asking, and otherwise
-says in one line how to get it. It installs nothing: a package that is installed starts a server.
+`python -m tests.interaction.nginx` unpacks it, or prints a line about how to install it. It
+installs no package, as an installed nginx starts a server.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _TIMEOUT_S = 60
 
 
 def find() -> str | None:
-    """Path of an nginx that runs here, None if there is none."""
-    places = f"{os.environ.get('PATH', '')}:/usr/sbin:{_UNPACKED / 'usr/sbin'}"
-    nginx = shutil.which("nginx", path=places)
+    """The path of an nginx that runs on this machine, or None."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:{_UNPACKED / 'usr/sbin'}"
+    nginx = shutil.which("nginx", path=path)
     works = nginx and not subprocess.run([nginx, "-v"], capture_output=True, check=False).returncode
     return nginx if works and shutil.which("openssl") else None
 
 
 def install() -> None:
-    """See to it that there is an nginx, if that can be done quietly."""
+    """Unpack an nginx if there is none."""
     if find() is None and shutil.which("apt-get") and shutil.which("dpkg-deb"):
         _UNPACKED.mkdir(exist_ok=True)
         if os.geteuid() == 0:
@@ -51,13 +51,13 @@ def install() -> None:
 
 
 class Proxy:
-    """A running nginx with TLS for one name, on a socket in the file system: no port is taken."""
+    """A running nginx with TLS for one name, on a Unix socket instead of a port."""
 
     def __init__(self, socket: Path, name: str, trust: ssl.SSLContext):
         self.socket, self.name, self.trust = socket, name, trust
 
     async def get(self, path: str) -> tuple[int, str]:
-        """Status and body of a plain request as a browser sends it."""
+        """Send a plain request like a browser's. Returns the status and the body."""
         reader, writer = await asyncio.open_unix_connection(
             self.socket, ssl=self.trust, server_hostname=self.name
         )
@@ -70,12 +70,12 @@ class Proxy:
 
 @asynccontextmanager
 async def running(nginx: str, server: str, name: str, folder: Path) -> AsyncIterator[Proxy]:
-    """nginx with the `server` block for `name`, in which `{socket}`, `{certificate}` and `{key}`
-    stand for what it has to use."""
+    """nginx with this `server` block, in which `{socket}`, `{certificate}` and `{key}` are
+    replaced by paths."""
     socket, certificate, key = folder / "https.sock", folder / "cert.pem", folder / "key.pem"
     _certify(name, certificate, key)
-    for place, path in (("socket", socket), ("certificate", certificate), ("key", key)):
-        server = server.replace(f"{{{place}}}", str(path))
+    for field, path in (("socket", socket), ("certificate", certificate), ("key", key)):
+        server = server.replace(f"{{{field}}}", str(path))
     temporary = "".join(
         f"{kind}_temp_path {folder}/{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -91,11 +91,11 @@ async def running(nginx: str, server: str, name: str, folder: Path) -> AsyncIter
     assert process.stderr is not None
     try:
         async with asyncio.timeout(_TIMEOUT_S):
-            said = b""
-            while b" event method" not in said:  # the first that it says when it listens
+            output = b""
+            while b" event method" not in output:  # its first message once it listens
                 line = await process.stderr.readline()
-                assert line, f"nginx did not start: {said.decode()}"
-                said += line
+                assert line, f"nginx did not start: {output.decode()}"
+                output += line
         yield Proxy(socket, name, ssl.create_default_context(cafile=str(certificate)))
     finally:
         if process.returncode is None:

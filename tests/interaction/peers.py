@@ -1,7 +1,7 @@
-"""A participant that speaks raw frames, and networks to try it on.
+"""A participant that sends and receives raw frames, and networks for it.
 
-Tests of the hub must see what the client library hides: every frame, in its order, with `prev`,
-`ref` and all. A `Peer` is a socket with a memory and nothing else.
+Tests of the hub must see what the client library hides: every frame, in order, with `prev`, `ref`
+and all. A `Peer` is a socket that stores what it receives, and nothing else.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ __all__ = ["DEADLINE_S", "Frame", "Network", "Networks", "Peer", "config", "even
 
 T = TypeVar("T")
 
-# Frames are written and read as plain JSON, wrong ones too, and tests pick from them what they know
-# to be there: a precise type would be a model, and the models are what is being tested.
+# Tests write and read frames, valid or not, as plain JSON. A precise type would be one of the
+# models that are under test.
 Frame = dict[str, Any]
 DEADLINE_S = 100.0
 GATEWAY = os.environ.get("HUBBUB_TEST_GATEWAY") == "1"
-"""Whether all clients come through a gateway in front of the hub."""
+"""Whether all clients connect through a gateway in front of the hub."""
 POSTGRES = os.environ.get("HUBBUB_TEST_POSTGRES") == "1"
-"""Whether networks whose test names no store are in Postgres."""
+"""Whether networks without an explicit store use Postgres."""
 
 
 def soon() -> asyncio.Timeout:
-    """What happens inside takes no longer than the deadline: a failed test, never a hanging one."""
+    """Limit a block to the deadline, so that a test fails instead of hanging."""
     return asyncio.timeout(DEADLINE_S)
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """Let the loop go round until the condition holds."""
+    """Yield to the loop until a condition holds that no event announces."""
     async with soon():
-        while not condition():  # noqa: ASYNC110  # what is waited for has no event
+        while not condition():  # noqa: ASYNC110  # there is no event for it
             await asyncio.sleep(0)
 
 
@@ -115,7 +115,7 @@ class Network:
         self.hub.listen(announce)
 
     async def attach(self) -> Peer:
-        """A new socket that has seen `hello` and said nothing."""
+        """A new socket that has received `hello` and sent nothing."""
         async with soon():
             peer = Peer(await self.local.transport().open())
             self.peers.append(peer)
@@ -123,23 +123,23 @@ class Network:
         return peer
 
     async def join(self, participant: str, kind: str = "human", **identify: Any) -> Peer:
-        """A socket that has identified itself and read `ready`."""
+        """A socket that has identified itself and received `ready`."""
         peer = await self.attach()
         await peer.identify(participant, kind, **identify)
         return peer
 
     async def gone(self, participant: str) -> None:
-        """The hub has noticed that the participant has no socket any more."""
+        """Wait until the hub notices that the participant has no socket left."""
         await eventually(lambda: participant not in self.hub.kernel.state.presence)
 
     @property
     def bad_frames(self) -> int:
-        """How many were refused, by the hub and by the gateway in front of it."""
+        """The number of frames refused by the hub and the gateway in front of it."""
         uplink, refused = self.local.uplink, self.hub.kernel.metrics.bad_frames
         return refused if uplink is None else refused + uplink.holder.metrics.bad_frames
 
     def fresh(self, *names: str) -> list[str]:
-        """Names that no other test of this network has: `ann7`."""
+        """Names that are new to this network, such as `ann7`."""
         self._names += 1
         return [f"{name}{self._names}" for name in names]
 
@@ -150,23 +150,24 @@ class Network:
         self.peers.clear()
 
     async def recorded(self, find: Callable[[], Awaitable[T | None]]) -> T:
-        """What `find` finds, asked at once and again after each commit: for what only the log
+        """Call `find` now and after each commit until it returns a value, for what only the log
         shows."""
         async with soon():
             while True:
                 commit = self._commit
-                if (found := await find()) is not None:
-                    return found
+                if (value := await find()) is not None:
+                    return value
                 await commit.wait()
 
     async def quiet(self) -> None:
-        """All that was handed to the log is committed."""
+        """Wait until the log has committed everything in its queue."""
         async with soon():
             await self.hub.kernel.log.settle()
 
 
 class Peer:
-    """One socket. Frames that a test does not ask for gather in `events`, `signals`, `strays`."""
+    """One socket. Frames that a test does not wait for are stored in `events`, `signals` and
+    `strays`."""
 
     hello: Frame
     ready: Frame
@@ -179,9 +180,9 @@ class Peer:
         self.events: list[Frame] = []
         self.signals: list[Frame] = []
         self.strays: list[Frame] = []
-        """Errors that belong to no call, `reconnect`, and what else may come."""
+        """Errors that belong to no call, `reconnect`, and everything else."""
         self.why = ""
-        """What the hub said as it closed."""
+        """The reason with which the hub closed the socket."""
 
     # Frames -----------------------------------------------------------------------------------
 
@@ -192,7 +193,7 @@ class Peer:
         await self._wire.send(frame)
 
     async def receive(self) -> Frame:
-        """The next frame, whatever it is. Raises `ConnectionLost`."""
+        """The next frame of any kind. Raises `ConnectionLost`."""
         async with soon():
             return await self._next()
 
@@ -204,12 +205,12 @@ class Peer:
         """The next frame besides signals, which must be an `op`."""
         frame = await self.receive()
         while frame["op"] == "signal" != op:
-            self._keep(frame)
+            self._store(frame)
             frame = await self.receive()
-        assert frame["op"] == op, f"{op} expected, not {str(frame)[:200]}"
+        assert frame["op"] == op, f"expected {op}, not {str(frame)[:200]}"
         return frame
 
-    def _keep(self, frame: Frame) -> None:
+    def _store(self, frame: Frame) -> None:
         if frame["op"] in ("result", "error") and frame.get("ref"):
             self._answers[frame["ref"]] = frame
         elif frame["op"] == "event":
@@ -220,22 +221,22 @@ class Peer:
             self.strays.append(frame)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Read on until the condition holds. Of several who wait for something one reads at a time:
-        the frame may be what another waits for."""
+        """Read frames until the condition holds. One caller reads at a time, as its frame can be
+        the one that another waits for."""
         async with soon():
             while not condition():
                 async with self._reading:
                     if not condition():
-                        self._keep(await self._next())
+                        self._store(await self._next())
 
     async def close(self) -> None:
         await self._wire.close()
 
     async def closed(self) -> int:
-        """Read until the hub closes; the close code. What came before it is kept."""
+        """Read until the hub closes the socket. Returns the close code; stores earlier frames."""
         try:
             while True:
-                self._keep(await self.receive())
+                self._store(await self.receive())
         except ConnectionLost as lost:
             self.why = lost.reason
             return lost.code
@@ -249,7 +250,7 @@ class Peer:
         return self.ready
 
     async def refused(self, **identify: Any) -> tuple[Frame, int]:
-        """Identify and be turned away: the error frame and the close code."""
+        """Identify and be refused. Returns the error frame and the close code."""
         frame = {"op": "identify", "version": "hubbub.v1", "participant": "ann", "kind": "human"}
         await self.send(**{**frame, **identify})
         return await self.expect("error"), await self.closed()
@@ -257,7 +258,7 @@ class Peer:
     # Calls ------------------------------------------------------------------------------------
 
     async def post(self, name: str, /, *, cid: str | None = None, **args: Any) -> str:
-        """Send a call and return its ref at once."""
+        """Send a call. Returns its ref at once."""
         self._refs += 1
         ref = f"r{self._refs}"
         more = {} if cid is None else {"cid": cid}
@@ -270,11 +271,11 @@ class Peer:
         return self._answers.pop(ref)
 
     async def ask(self, name: str, /, *, cid: str | None = None, **args: Any) -> Frame:
-        """Call and return the answer frame, `result` or `error`."""
+        """Call. Returns the answer frame, `result` or `error`."""
         return await self.answer(await self.post(name, cid=cid, **args))
 
     async def call(self, name: str, /, *, cid: str | None = None, **args: Any) -> Any:
-        """Call and return the result's value. Raises `OperationError` for an `error` frame."""
+        """Call. Returns the value of the result; raises `OperationError` for an `error` frame."""
         frame = await self.ask(name, cid=cid, **args)
         if frame["op"] == "error":
             more = {k: frame[k] for k in ("temporary", "retry_after_s", "details") if k in frame}
@@ -295,7 +296,7 @@ class Peer:
     async def take(self, count: int) -> list[Frame]:
         """The next `count` events, after which there must be no more.
 
-        For a socket that catches up: what it reads from the store arrives when it arrives.
+        For a socket that catches up, whose events are read from the store in their own time.
         """
         await self.until(lambda: len(self.events) >= count)
         events = await self.sync()
@@ -306,16 +307,16 @@ class Peer:
         return [event["message"]["content"] for event in await self.take(count)]
 
     async def sync(self) -> list[Frame]:
-        """All events that the hub had for this socket by now, in order.
+        """All events that the hub has sent to this socket so far, in order.
 
-        Frames keep their order, so whatever was pushed before the answer to this call is here.
+        Frames arrive in order, so everything pushed before the answer to a call arrives before it.
         """
         await self.call("list_channels")
         events, self.events = self.events, []
         return events
 
     async def texts(self) -> list[str]:
-        """The contents of all events by now."""
+        """The contents of all events so far."""
         return [event["message"]["content"] for event in await self.sync()]
 
     async def ack(self, seq: int) -> None:
@@ -324,6 +325,6 @@ class Peer:
     async def signal(self, type: str) -> Frame:
         """The next signal of a type."""
         await self.until(lambda: any(s["type"] == type for s in self.signals))
-        found = next(s for s in self.signals if s["type"] == type)
-        self.signals.remove(found)
-        return found
+        signal = next(s for s in self.signals if s["type"] == type)
+        self.signals.remove(signal)
+        return signal

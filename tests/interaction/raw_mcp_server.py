@@ -1,7 +1,7 @@
-"""An MCP server for tests that says what it is told to, however wrong, over stdio.
+"""An MCP server for tests, over stdio, that sends whatever it is given, valid or not.
 
-python raw_mcp_server.py JSON, with {"tools": [...], "error": {...}}: what it lists, and what it
-answers to every call; without an error the call's own name.
+python raw_mcp_server.py JSON, with {"tools": [...], "error": {...}}: the tools that it lists, and
+its answer to every call; without an error, it answers with the name of the tool.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def main() -> None:
     sys.setrecursionlimit(10_000)
     script: Mapping[str, JsonValue] = json.loads(sys.argv[1])
     for line in sys.stdin:
-        said = json.loads(line)
-        if "id" in said:
-            answer = _answer(said["method"], said.get("params") or {}, script)
-            print(json.dumps({"jsonrpc": "2.0", "id": said["id"], **answer}), flush=True)
+        request = json.loads(line)
+        if "id" in request:
+            answer = _answer(request["method"], request.get("params") or {}, script)
+            print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
 
 
 def _answer(
@@ -30,14 +30,12 @@ def _answer(
 ) -> Mapping[str, JsonValue]:
     match method:
         case "initialize":
-            info: JsonValue = {"name": "raw", "version": "1"}
-            version = params["protocolVersion"]
-            known: JsonValue = {
-                "protocolVersion": version,
+            result: JsonValue = {
+                "protocolVersion": params["protocolVersion"],
                 "capabilities": {"tools": {}},
-                "serverInfo": info,
+                "serverInfo": {"name": "raw", "version": "1"},
             }
-            return {"result": known}
+            return {"result": result}
         case "tools/list":
             return {"result": {"tools": script["tools"]}}
         case "tools/call" if "error" in script:

@@ -1,4 +1,4 @@
-"""A program elsewhere that takes webhooks, over real HTTP on the loopback interface."""
+"""A program that receives webhooks, over real HTTP on the loopback interface."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ class Request:
     headers: Mapping[str, str]
     body: bytes
 
-    def json(self) -> Any:  # what a program elsewhere sees, whatever it is
+    def json(self) -> Any:  # any JSON, as a receiver sees it
         return json.loads(self.body)
 
 
 @dataclass
 class Receiver:
-    """Answers with `status` (and `headers`), or, while it is None, not at all."""
+    """Answers with `status` and `headers`, or not at all while `status` is None."""
 
     url: str = ""
     status: int | None = 200
     headers: dict[str, str] = field(default_factory=dict)
     answer: bytes = b"thanks"
     requests: list[Request] = field(default_factory=list)
-    _news: asyncio.Condition = field(default_factory=asyncio.Condition)
+    _arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def got(self, count: int) -> list[Request]:
-        """The requests, once there are so many."""
-        async with soon(), self._news:
-            await self._news.wait_for(lambda: len(self.requests) >= count)
+        """Wait for at least `count` requests. Returns all of them."""
+        async with soon(), self._arrived:
+            await self._arrived.wait_for(lambda: len(self.requests) >= count)
         return self.requests
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -49,7 +49,7 @@ class Receiver:
             while await self._one(wire, reader, writer):
                 wire.start_next_cycle()
         except (OSError, h11.RemoteProtocolError):
-            pass  # the sender has gone: that is its own affair
+            pass  # the sender may disconnect
         finally:
             writer.close()
 
@@ -71,11 +71,11 @@ class Receiver:
                 return False
         assert head is not None
         headers = {name.decode(): value.decode() for name, value in head.headers}
-        async with self._news:
+        async with self._arrived:
             self.requests.append(Request(head.target.decode(), headers, body))
-            self._news.notify_all()
+            self._arrived.notify_all()
         if self.status is None:
-            await reader.read()  # until the sender gives up
+            await reader.read()  # until the sender disconnects
             return False
         more = {"content-length": str(len(self.answer)), **self.headers}
         writer.write(wire.send(h11.Response(status_code=self.status, headers=list(more.items()))))
@@ -88,14 +88,16 @@ class Receiver:
 @asynccontextmanager
 async def receiving(port: int = 0) -> AsyncIterator[Receiver]:
     receiver = Receiver()
-    connections: set[asyncio.StreamWriter] = set()
+    connections: dict[asyncio.Future[None], asyncio.StreamWriter] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.add(writer)
+        served = asyncio.get_running_loop().create_future()
+        connections[served] = writer
         try:
             await receiver.serve(reader, writer)
         finally:
-            connections.discard(writer)
+            del connections[served]
+            served.set_result(None)
 
     server = await asyncio.start_server(serve, "127.0.0.1", port)
     receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
@@ -103,8 +105,7 @@ async def receiving(port: int = 0) -> AsyncIterator[Receiver]:
         yield receiver
     finally:
         server.close()
-        for writer in list(connections):
+        for writer in connections.values():
             writer.close()
         async with soon():
-            while connections:  # noqa: ASYNC110  # what is waited for has no event
-                await asyncio.sleep(0)
+            await asyncio.gather(*connections)

@@ -1,4 +1,4 @@
-"""Functions that try what a sandbox must not let them do; a module that another process finds."""
+"""Functions that try what a sandbox must prevent, in a module that another process can import."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def mirror(
 
 @tool(sandbox="process")
 async def later(text: str) -> str:
-    """Say it a little later."""
+    """Return the text a little later."""
     await asyncio.sleep(0)
     return text
 
 
 def plain(word: str) -> str:
-    """Say a word twice."""
+    """Repeat a word."""
     return word * 2
 
 
@@ -80,13 +80,13 @@ def eat_memory() -> str:
 
 @tool(sandbox="process")
 def eat_memory_in_pieces() -> str:
-    """Eat memory a little at a time, whatever anybody says."""
-    kept: list[object] = []
+    """Eat memory a little at a time."""
+    blocks: list[object] = []
     while True:
         try:
-            kept.append(bytearray(1024**2))
+            blocks.append(bytearray(1024**2))
         except MemoryError:
-            return f"{len(kept)} MiB"
+            return f"{len(blocks)} MiB"
 
 
 @tool(sandbox=SandboxLimits(cpu=1))
@@ -105,8 +105,7 @@ def write_much() -> str:
 @tool(sandbox=SMALL)
 def open_many() -> str:
     """Open many files."""
-    kept = [os.dup(0) for _ in range(1000)]
-    return str(len(kept))
+    return str(len([os.dup(0) for _ in range(1000)]))
 
 
 @tool(sandbox=SMALL)
@@ -126,7 +125,7 @@ def print_much() -> str:
 
 @tool(sandbox="process")
 def where() -> dict[str, object]:
-    """Tell what is around."""
+    """Describe the process and its folder."""
     Path("mine.txt").write_text("mine")
     return {
         "folder": str(Path.cwd()),
@@ -149,11 +148,11 @@ def dial(port: int) -> str:
 def dial_by_hand(port: int) -> list[int]:
     """Connect without Python's socket module: socket(2), through the C library."""
     libc = ctypes.CDLL(None, use_errno=True)
-    made = libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
-    if made < 0:
-        return [made, ctypes.get_errno()]
+    descriptor = libc.socket(socket.AF_INET, socket.SOCK_STREAM, 0)
+    if descriptor < 0:
+        return [descriptor, ctypes.get_errno()]
     address = socket.AF_INET.to_bytes(2, sys.byteorder) + port.to_bytes(2) + bytes([127, 0, 0, 1])
-    return [libc.connect(made, address + bytes(8), 16), ctypes.get_errno()]
+    return [libc.connect(descriptor, address + bytes(8), 16), ctypes.get_errno()]
 
 
 @tool(sandbox="process")
@@ -211,8 +210,7 @@ def use_threads() -> int:
 
 def read(path: str) -> str:
     """Read a file, or list a folder."""
-    place = Path(path)
-    return str(os.listdir(place)) if place.is_dir() else place.read_text()
+    return str(os.listdir(path)) if Path(path).is_dir() else Path(path).read_text()
 
 
 @tool(sandbox="process")
@@ -231,7 +229,7 @@ def remove(path: str) -> str:
 
 @tool(sandbox="process")
 def use_folder() -> list[str]:
-    """Make, rename and remove files where it is."""
+    """Make, rename and remove files in the current folder."""
     Path("a").mkdir()
     Path("a/b").write_text("1")
     Path("a/b").rename("c")
@@ -248,5 +246,5 @@ def hang() -> str:
 
 
 def wants_token(stop: CancelToken) -> str:
-    """Nothing to run in a sandbox."""
+    """Cannot run in a sandbox."""
     return str(stop.cancelled)

@@ -1,4 +1,4 @@
-"""What the models of roles answer, and what their turns tell."""
+"""Answers of the models of roles, and the roles of recorded turns."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def judge(verdict: str, score: int = 4, why: str = "because", **more: JsonValue)
 
 
 def scores(score: int) -> dict[str, JsonValue]:
-    """The same for each criterion."""
+    """The same score for each criterion."""
     return dict.fromkeys(("completeness", "correctness", "format"), score)
 
 
 def roles(turn: Turn) -> list[str]:
-    """Who took each step: a role, or what the runtime did."""
+    """The role of each step, or the runtime's own action."""
     return [step.role or str(step.made) for step in turn.steps]

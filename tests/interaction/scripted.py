@@ -1,4 +1,4 @@
-"""An agent `bot` that is a scripted model, on a real hub with a person, Ann, who talks to it."""
+"""An agent `bot` with a scripted model, on a real hub with a person, Ann, who talks to it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, Netw
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
-from tests.interaction.agent_harness import Harness, arrived, harness, held
+from tests.interaction.agent_harness import Harness, arrived, ended, harness, held
 from tests.interaction.peers import Networks, Peer
 
 __all__ = ["TALK", "Config", "Scene", "ending", "one_turn", "scene"]
 
-Config = dict[str, Any]  # of an agent, as YAML has it: its model checks it
+Config = dict[str, Any]  # an agent's YAML, validated by `AgentConfig`
 TALK = ScriptedAnswer(text="Hello there!", ignore_tool_choice=True)
-"""A model that says something instead of calling a tool."""
+"""An answer that is text instead of a tool call."""
 
 
 @dataclass
 class Scene:
-    """The network, the person, and the model with all that it was asked."""
+    """The network, the person, and the model with its requests."""
 
     net: Harness
     ann: Peer
@@ -38,7 +38,7 @@ class Scene:
     servers: dict[str, McpServerConfig] = field(default_factory=dict)
 
     async def start(self, **config: JsonValue) -> None:
-        """Start the agent, as the scene says and as `config` adds."""
+        """Start the agent with the scene's config, overridden by `config`."""
         config = {**self.config, **config}
         override = config.pop("endpoint", None) or {}
         assert isinstance(override, dict)
@@ -53,44 +53,43 @@ class Scene:
         )
 
     async def restart(self, **config: JsonValue) -> None:
-        """The agent's process dies and comes back."""
+        """Kill the agent's process and start another."""
         await self.net.network.quiet()
-        await self.net.kill("bot")
-        await self.net.network.gone("bot")
+        await self.net.crash("bot")
         await self.start(**config)
 
-    async def say(self, text: str = "go", **more: JsonValue) -> str:
-        """Ann tells the agent something. The id of the turn that it would start."""
-        return f"bot-{(await self.ann.say('bot', text, **more))['id']}"
+    async def say(self, text: str = "go", **more: Any) -> str:
+        """Send the agent a message from Ann. Returns the id of the turn that it would start."""
+        return await self.net.ask(self.ann, text, **more)
 
-    async def turn(self, text: str = "go", **more: JsonValue) -> Turn:
-        """The turn that Ann's words start, when it has ended."""
+    async def turn(self, text: str = "go", **more: Any) -> Turn:
+        """The finished turn that a message from Ann starts."""
         return await self.net.turn(await self.say(text, **more))
 
     async def heard(self) -> str:
-        """The text of the next message that Ann gets."""
+        """The text of the next message to Ann."""
         message = (await self.ann.event())["message"]
         return str(message.get("text_representation") or message["content"])
 
     async def silence(self) -> None:
-        """Ann gets nothing more."""
+        """Assert that Ann gets nothing more."""
         await self.net.network.quiet()
         assert await self.ann.sync() == []
 
     async def held(self, name: str) -> None:
-        """The model has been asked what is answered when the test releases it."""
+        """Wait until the model is at the answer held under this name."""
         await held(self.model, name)
 
     async def arrived(self, seq: int) -> None:
-        """The agent has the message in its hands."""
+        """Wait until the agent has received a message."""
         await arrived(self.net, seq)
 
     async def steer(self, text: str, to: str | list[str] = "bot", **more: Any) -> None:
-        """Ann says it while the agent is at work."""
+        """Send a message from Ann into the running turn, and wait until it has arrived."""
         await self.arrived((await self.ann.say(to, text, **more))["seq"])
 
     def told(self, request: int = -1) -> str:
-        """The last message of a request: what the model was told of its last step."""
+        """The last message of a request: what the model sees of its last step."""
         return self.model.requests[request].body.messages[-1].text
 
 
@@ -104,24 +103,24 @@ async def scene(
     started: bool = True,
     **config: Any,
 ) -> AsyncIterator[Scene]:
-    """An agent as `config` says, whose model gives these answers or plays the script."""
+    """An agent with this config, whose model gives these answers or plays the script."""
     script = script or Script(answers=list(answers))
     async with ModelServer(script) as model, harness(networks, file) as net:
-        made = Scene(net, await net.person(), model, base or Path(), config)
+        scene = Scene(net, await net.person(), model, base or Path(), config)
         if started:
-            await made.start()
-        yield made
+            await scene.start()
+        yield scene
 
 
 async def one_turn(
     networks: Networks, *answers: AnyAnswer, base: Path | None = None, **config: Any
 ) -> tuple[Turn, ModelServer]:
-    """What becomes of a person's message, and what the model was asked."""
+    """The turn that one message starts, and the model with its requests."""
     async with scene(networks, *answers, base=base, **config) as s:
         return await s.turn(), s.model
 
 
 def ending(turn: Turn) -> tuple[str, str]:
-    """The outcome of a turn, and why."""
-    assert turn.end is not None
-    return turn.end.outcome, turn.end.reason
+    """The outcome of a turn, and its reason."""
+    end = ended(turn)
+    return end.outcome, end.reason

@@ -1,4 +1,4 @@
-"""Agents at work, as raw peers, for tests of what people may do about it."""
+"""Agents at work, as raw peers, for tests of stops and other interventions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class HandClock:
-    """Moved by hand: `wall` is what `now` tells."""
+    """A clock that tests move by hand: `now` returns `wall`."""
 
     def __init__(self) -> None:
         self.wall = 1_800_000_000.0
@@ -36,7 +36,7 @@ class HandClock:
         return self.wall - self._stepped
 
     def set(self, by: float) -> None:
-        """Somebody sets the clock: no time passes by that."""
+        """Set the wall clock, without letting time pass."""
         self.wall += by
         self._stepped += by
 
@@ -52,16 +52,16 @@ async def at_work(network: Network) -> tuple[Peer, Peer, str]:
 
 
 async def let_in(network: Network, name: str, kind: str = "human", **more: Any) -> Peer:
-    """Somebody who has come in with a token."""
+    """Join a participant with a token."""
     token = new_token()
     network.hub.gateway.admission.add_token(name, token)
     return await network.join(name, kind, token=token, **more)
 
 
 async def settled(network: Network) -> None:
-    """All is committed, and nothing is being stopped any more."""
+    """Wait until everything is committed and no stop is under way."""
     await network.quiet()
-    await asyncio.sleep(0)  # what the hub has just begun waits for its turn to stop things now
+    await asyncio.sleep(0)  # a stop that has just begun now waits for the lock
     async with network.hub.services.ending.exclusive():
         pass
 
@@ -75,7 +75,7 @@ async def woken(agent: Peer) -> Frame:
 
 
 def beginning(event: Frame) -> dict[str, Any]:
-    """The start of the turn that an event asks for."""
+    """The start of the turn that an event demands."""
     message = event["message"]
     return {
         "id": event["wake"]["turn"],
@@ -85,14 +85,14 @@ def beginning(event: Frame) -> dict[str, Any]:
 
 
 async def begin(agent: Peer) -> str:
-    """Begin the turn that the next wake asks for; its id."""
+    """Begin the turn of the next wake. Returns its id."""
     start = beginning(await woken(agent))
     await agent.call("begin_turn", start=start)
     return str(start["id"])
 
 
 async def notices(network: Network, peer: Peer) -> list[Frame]:
-    """The notices of the hub that have reached the peer by now."""
+    """The notices of the hub that have reached the peer so far."""
     await network.quiet()
     messages = [event["message"] for event in await peer.sync()]
     return [message for message in messages if message["sender_kind"] == "system"]

@@ -1,4 +1,4 @@
-"""A real store that fails or waits when a test says so."""
+"""A real store that fails or waits on demand."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["MoodyStore"]
 
 
 class MoodyStore(SqliteStore):
-    """SQLite, unless told to fail or to wait.
+    """SQLite that fails or waits on demand.
 
-    failing    the next so many commits are refused as by a full disk
+    failing    how many of the next commits fail, as with a full disk
     deaf       reads fail while it is set
     gate       commits wait until it is set
     reads      reads wait until it is set
-    waiting    is set when somebody has come to a closed gate
-    batches    what was committed
-    asked      how often something was read
+    waiting    set when a commit or a read reaches a closed gate
+    batches    the committed batches
+    asked      the number of reads
     """
 
     def __init__(self, url: str = "sqlite::memory:"):
@@ -51,7 +51,7 @@ class MoodyStore(SqliteStore):
 
 
 class _Reading:
-    """The connection that reads, as the mood of its store is."""
+    """The connection for reads, which obeys its store."""
 
     def __init__(self, store: MoodyStore, connection: DatabaseConnection):
         self._store, self._connection = store, connection

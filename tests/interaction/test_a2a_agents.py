@@ -1,4 +1,4 @@
-"""Agents elsewhere as agents of a network: at a door of ours, and peers that misbehave."""
+"""Remote A2A agents as agents of a network: behind our own A2A server, and misbehaving ones."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from hubbub.config.agents import AgentConfig
 from hubbub.config.models import A2aConfig
 from hubbub.errors import OperationError
 from hubbub.interop.a2a.remote import MEMORY_KEY, run_a2a_agent
-from hubbub.protocol.control import Requests
+from hubbub.protocol.control import Request, Requests
 from hubbub.protocol.frames import Event
-from hubbub.protocol.operations import Turns
+from hubbub.protocol.operations import Turns, TurnSummary
 from tests.interaction.peers import soon
 
 Answers = Callable[[str, Mapping[str, Any]], Any]
 
 
 class Clerk(Agent):
-    """At the other end: answers, waits until it may go on, or fails."""
+    """The remote agent: answers, waits until the test releases it, asks back or fails."""
 
     def __init__(self) -> None:
-        self.asked, self.may_end, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.asked, self.release, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def on_request(self, message: Message) -> str:
         if message.text == "wait":
             self.asked.set()
             try:
-                await self.may_end.wait()
+                await self.release.wait()
             except asyncio.CancelledError:
                 self.stopped.set()
                 raise
@@ -46,8 +46,8 @@ class Clerk(Agent):
         return f"done: {message.text}"
 
 
-class Here:
-    """A network with an agent that is elsewhere, and a person."""
+class LocalSide:
+    """A network with a person and the remote agent."""
 
     def __init__(self, net: Network, ann: Client, url: str, config: AgentConfig):
         self.net, self.ann, self._url, self._config = net, ann, url, config
@@ -67,174 +67,180 @@ class Here:
                 with suppress(asyncio.CancelledError):
                     await running
 
-    async def said(self, text: str, *, to: str = "far") -> None:
-        await self.ann.call("send_text_message", to=to, text=text)
-
-    async def kind(self) -> tuple[str, str]:
-        """What the next message to the person means for a request, and its text."""
-        answer = await self.answer()
-        return (answer.request.kind if answer.request is not None else ""), answer.text
+    async def say(self, text: str) -> None:
+        await self.ann.call("send_text_message", to="far", text=text)
 
     async def answer(self) -> Message:
-        """What is said to the person next."""
+        """The next message to the person."""
         async for item in self.ann.events():
             if isinstance(item, Event):
                 await self.ann.ack(item.seq)
                 if item.message.sender_id != "ann":
                     return item.message
-        raise AssertionError("the network goes on")
+        raise AssertionError("the network keeps running")
+
+    async def report(self) -> tuple[str, str]:
+        """The request kind and the text of the next message to the person."""
+        answer = await self.answer()
+        return (answer.request.kind if answer.request is not None else ""), answer.text
+
+    async def turns(self) -> tuple[TurnSummary, ...]:
+        """The turns of the remote agent, newest first."""
+        return Turns.model_validate(await self.ann.call("list_turns", agent="far")).turns
+
+    async def remembered(self, agent: Client) -> None:
+        """Wait until the agent has stored the id of its task."""
+        committed = asyncio.Event()
+        self.net.hub.listen(lambda entries: None, lambda records: committed.set())
+        while True:
+            committed.clear()
+            with suppress(OperationError):
+                await agent.call("recall", key=MEMORY_KEY)
+                return
+            await committed.wait()
 
 
 @asynccontextmanager
-async def here(url: str, **more: Any) -> AsyncIterator[Here]:
+async def local(url: str, **more: Any) -> AsyncIterator[LocalSide]:
     section = {"kind": "a2a", "a2a": {"url": url, "token": "partner"}, **more}
     config = AgentConfig.model_validate(section)
-    async with Network(people=["ann", "bob"], name="here") as net:
+    async with Network(people=["ann", "bob"], name="local") as net:
         ann = await net.join("ann")
-        yield Here(net, ann, await net.serve(page=False), config)
+        yield LocalSide(net, ann, await net.serve(page=False), config)
 
 
 @asynccontextmanager
-async def elsewhere(clerk: Clerk) -> AsyncIterator[tuple[Network, str]]:
+async def remote(clerk: Clerk) -> AsyncIterator[tuple[Network, str]]:
     settings = A2aConfig(agents=["clerk"])
     clerk.name = "clerk"
-    async with Network(clerk, people=["partner"], a2a=settings, name="elsewhere") as net:
+    async with Network(clerk, people=["partner"], a2a=settings, name="remote") as net:
         url = (await net.serve(page=False)).replace("ws:", "http:")
         yield net, f"{url.rstrip('/')}/a2a/clerk"
 
 
-async def requests(net: Network) -> Requests:
+async def requests(net: Network) -> tuple[Request, ...]:
     partner = await net.join("partner")
-    return Requests.model_validate(await partner.call("list_requests", state="all"))
+    return Requests.model_validate(await partner.call("list_requests", state="all")).requests
+
+
+def reply(text: str) -> dict[str, Any]:
+    """A message of the remote agent."""
+    return {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": text}]}
 
 
 @pytest.mark.behaviour("I-40")
-async def test_an_agent_elsewhere_answers_and_what_it_says_is_marked_as_from_outside() -> None:
-    async with soon(), elsewhere(Clerk()) as (far, url), here(url) as net, net.process():
-        await net.said("sum")
+async def test_the_answers_of_a_remote_agent_are_marked_untrusted() -> None:
+    async with soon(), remote(Clerk()) as (far, url), local(url) as net, net.process():
+        await net.say("sum")
         answer = await net.answer()
         assert (answer.sender_id, answer.text, answer.untrusted) == ("far", "done: sum", True)
-        await net.said("more")
+        await net.say("more")
         assert (await net.answer()).text == "done: more"
-        there = (await requests(far)).requests
-        assert [each.task for each in there] == ["more", "sum"]
-        assert len({each.thread_id for each in there}) == 1  # one context
-        turns = Turns.model_validate(await net.ann.call("list_turns", agent="far")).turns
-        assert (turns[1].outcome, turns[1].calls) == (
-            "finished",
-            2,
-        )  # what was sent, and the answer
+        received = await requests(far)
+        assert [each.task for each in received] == ["more", "sum"]
+        assert len({each.thread_id for each in received}) == 1, "one context"
+        first = (await net.turns())[1]
+        assert (first.outcome, first.calls) == ("finished", 2), "the task and the answer"
 
 
 @pytest.mark.behaviour("I-40")
-async def test_it_is_sent_what_it_is_to_answer_and_no_other_thread() -> None:
-    heard = list[str]()
+async def test_a_remote_agent_receives_no_messages_of_other_threads() -> None:
+    received = list[str]()
 
     def answers(method: str, params: Mapping[str, Any]) -> Any:
-        heard.append(json.dumps(params))
-        return {"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "yes"}]}}
+        received.append(json.dumps(params))
+        return {"message": reply("yes")}
 
-    async with soon(), peer(answers) as url, here(url) as net, net.process():
+    async with soon(), peer(answers) as url, local(url) as net, net.process():
         await net.ann.call("send_text_message", to="bob", text="a secret of ann")
-        await net.ann.call("broadcast_text_message", text="nobody elsewhere needs this")
-        await net.said("only this")
+        await net.ann.call("broadcast_text_message", text="not for the remote agent")
+        await net.say("only this")
         while (await net.answer()).text != "yes":
             pass
-        assert "only this" in heard[-1]
-        assert not any("secret" in each for each in heard)
+        assert "only this" in received[-1]
+        assert not any("secret" in each for each in received)
 
 
 @pytest.mark.behaviour("I-40")
-async def test_a_process_that_is_started_anew_goes_on_with_the_task() -> None:
+async def test_a_restarted_process_resumes_the_remote_task() -> None:
     clerk = Clerk()
-    async with soon(), elsewhere(clerk) as (far, url), here(url) as net:
+    async with soon(), remote(clerk) as (far, url), local(url) as net:
         async with net.process() as agent:
-            await net.said("wait")
+            await net.say("wait")
             await clerk.asked.wait()
-            await _remembered(agent)
+            await net.remembered(agent)
         async with net.process():
-            clerk.may_end.set()
+            clerk.release.set()
             assert (await net.answer()).text == "done: wait"
-        assert len((await requests(far)).requests) == 1
+        assert len(await requests(far)) == 1
         assert not clerk.stopped.is_set()
 
 
 @pytest.mark.behaviour("I-40")
-async def test_a_stop_stops_the_task_elsewhere() -> None:
+async def test_a_stop_cancels_the_remote_task() -> None:
     clerk = Clerk()
-    async with soon(), elsewhere(clerk) as (_, url), here(url) as net, net.process() as agent:
-        await net.said("wait")
+    async with soon(), remote(clerk) as (_, url), local(url) as net, net.process() as agent:
+        await net.say("wait")
         await clerk.asked.wait()
-        await _remembered(agent)
+        await net.remembered(agent)
         await net.ann.call("stop", scope="agent", target="far", reason="enough")
         await clerk.stopped.wait()
 
 
 @pytest.mark.behaviour("I-40")
-async def test_a_turn_that_runs_out_of_time_stops_the_task_elsewhere() -> None:
+async def test_a_turn_timeout_cancels_the_remote_task() -> None:
     clerk = Clerk()
-    far = elsewhere(clerk)
-    async with soon(), far as (_, url), here(url, turn_timeout=1) as net, net.process():
-        await net.said("wait")
+    far = remote(clerk)
+    async with soon(), far as (_, url), local(url, turn_timeout=1) as net, net.process():
+        await net.say("wait")
         await clerk.stopped.wait()
-        await net.answer()  # the hub's word that there will be none
-        turns = Turns.model_validate(await net.ann.call("list_turns", agent="far")).turns
-        assert turns[0].outcome == "timeout"
+        await net.answer()  # the hub's notice
+        assert (await net.turns())[0].outcome == "timeout"
 
 
 @pytest.mark.behaviour("I-40")
-async def test_a_question_of_it_is_the_answer_and_what_is_said_next_goes_on_with_the_task() -> None:
-    heard = list[Mapping[str, Any]]()
+async def test_a_question_of_a_remote_agent_is_forwarded_and_the_reply_continues_its_task() -> None:
+    received, link = list[Mapping[str, Any]](), "https://files.example.org/a.pdf"
 
     def answers(method: str, params: Mapping[str, Any]) -> Any:
-        heard.append(params["message"])
-        said = {"messageId": "q", "role": "ROLE_AGENT", "parts": [{"text": "Which city?"}]}
-        status: dict[str, Any] = {"state": "TASK_STATE_INPUT_REQUIRED", "message": said}
-        task: dict[str, Any] = {"id": "t1", "contextId": "c1", "status": status}
-        if len(heard) == 2:
-            task["status"] = {"state": "TASK_STATE_COMPLETED"}
-            link: Any = {"url": "https://files.example.org/a.pdf", "filename": "a.pdf"}
-            parts: list[Any] = [{"text": "Rain."}, link]
-            task["artifacts"] = [{"artifactId": "r", "parts": parts}]
-        return {"task": task}
+        received.append(params["message"])
+        if len(received) == 1:
+            return task("TASK_STATE_INPUT_REQUIRED", message=reply("Which city?"))
+        parts = [{"text": "Rain."}, {"url": link, "filename": "a.pdf"}]
+        done = task("TASK_STATE_COMPLETED")
+        done["task"]["artifacts"] = [{"artifactId": "r", "parts": parts}]
+        return done
 
-    async with soon(), peer(answers) as url, here(url) as net, net.process():
-        await net.said("weather?")
+    async with soon(), peer(answers) as url, local(url) as net, net.process():
+        await net.say("weather?")
         assert (await net.answer()).text == "Which city?"
-        await net.said("Rome")
+        await net.say("Rome")
         answer = await net.answer()
-        assert (answer.text, answer.attachments[0].uri) == (
-            "Rain.",
-            "https://files.example.org/a.pdf",
-        )
-        assert (heard[1]["taskId"], heard[1]["contextId"]) == ("t1", "c1")
+        assert (answer.text, answer.attachments[0].uri) == ("Rain.", link)
+        assert (received[1]["taskId"], received[1]["contextId"]) == ("t1", "c1")
 
 
 @pytest.mark.behaviour("I-43")
-async def test_a_question_of_it_keeps_a_request_of_this_network_open_until_the_reply() -> None:
-    async with soon(), elsewhere(Clerk()) as (far, url), here(url) as net, net.process():
+async def test_a_question_of_a_remote_agent_keeps_the_local_request_open_until_the_reply() -> None:
+    async with soon(), remote(Clerk()) as (far, url), local(url) as net, net.process():
         await net.ann.call("delegate", to="far", task="paint")
-        assert await net.kind() == ("question", "Which colour?")
-        await net.said("red")
-        assert await net.kind() == ("result", "painted red")
-        there = (await requests(far)).requests
-        assert [each.state for each in there] == ["result"]
+        assert await net.report() == ("question", "Which colour?")
+        await net.say("red")
+        assert await net.report() == ("result", "painted red")
+        assert [each.state for each in await requests(far)] == ["result"]
 
 
 def failing(method: str, params: Mapping[str, Any]) -> Any:
-    said = {"messageId": "q", "role": "ROLE_AGENT", "parts": [{"text": "I cannot read that."}]}
-    status = {"state": "TASK_STATE_FAILED", "message": said}
-    return {"task": {"id": "t1", "contextId": "c1", "status": status}}
+    return task("TASK_STATE_FAILED", message=reply("I cannot read that."))
 
 
 def flooding(method: str, params: Mapping[str, Any]) -> Any:
-    parts = [{"text": "x" * (9 * 1024 * 1024)}]
-    return {"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": parts}}
+    return {"message": reply("x" * (9 * 1024 * 1024))}
 
 
 @pytest.mark.behaviour("I-40")
 @pytest.mark.parametrize(
-    ("answers", "how", "words"),
+    ("answers", "location", "reason"),
     [
         (failing, {}, "I cannot read that."),
         (flooding, {}, "more than 8388608 bytes"),
@@ -242,31 +248,27 @@ def flooding(method: str, params: Mapping[str, Any]) -> Any:
         (lambda *_: ["neither"], {}, ""),
         (lambda *_: {}, {}, ""),
         (failing, {"redirect": "http://127.0.0.1:1/"}, "which is not followed"),
-        (failing, {"asked_at": "http://localhost:1/"}, "a2a.hosts"),
+        (failing, {"interface": "http://localhost:1/"}, "a2a.hosts"),
     ],
-    ids=["fails", "floods", "garbage", "a list", "nothing", "redirects", "elsewhere"],
+    ids=["fails", "floods", "garbage", "a list", "nothing", "redirects", "another host"],
 )
-async def test_what_goes_wrong_elsewhere_has_one_clear_outcome(
-    answers: Answers, how: dict[str, str], words: str
+async def test_a_failing_remote_agent_ends_the_turn_with_model_error(
+    answers: Answers, location: dict[str, str], reason: str
 ) -> None:
-    async with soon(), peer(answers, **how) as url, here(url) as net, net.process():
-        await net.said("do it")
-        await net.answer()  # the hub's word that there will be none
-        turns = Turns.model_validate(await net.ann.call("list_turns", agent="far")).turns
-        assert (turns[0].outcome, words in turns[0].reason) == ("model_error", True), turns[0]
+    async with soon(), peer(answers, **location) as url, local(url) as net, net.process():
+        await net.say("do it")
+        await net.answer()  # the hub's notice
+        turn = (await net.turns())[0]
+        assert (turn.outcome, reason in turn.reason) == ("model_error", True), turn
 
 
-async def _remembered(agent: Client) -> None:
-    """The agent has noted which task is that of its turn."""
-    while True:
-        with suppress(OperationError):
-            await agent.call("recall", key=MEMORY_KEY)
-            return
+def task(state: str, **more: Any) -> dict[str, Any]:
+    return {"task": {"id": "t1", "contextId": "c1", "status": {"state": state, **more}}}
 
 
 @asynccontextmanager
-async def peer(answers: Answers, *, redirect: str = "", asked_at: str = "") -> AsyncIterator[str]:
-    """An agent elsewhere that answers each message as `answers` says: bytes are its whole body."""
+async def peer(answers: Answers, *, redirect: str = "", interface: str = "") -> AsyncIterator[str]:
+    """A remote agent that answers with the result of `answers`; bytes are the whole body."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -276,32 +278,30 @@ async def peer(answers: Answers, *, redirect: str = "", asked_at: str = "") -> A
                 body = await reader.readexactly(int(lines.get("content-length", "0")))
                 first = "200 OK"
                 if head[0].startswith("GET"):
-                    told = json.dumps(card).encode()
+                    content = json.dumps(card).encode()
                 elif redirect:
-                    told, first = b"", f"307 Temporary Redirect\r\nLocation: {redirect}"
+                    content, first = b"", f"307 Temporary Redirect\r\nLocation: {redirect}"
                 else:
-                    asked = json.loads(body)
-                    result = answers(asked["method"], asked["params"])
-                    told = (
-                        result
-                        if isinstance(result, bytes)
-                        else json.dumps(
-                            {"jsonrpc": "2.0", "id": asked["id"], "result": result}
-                        ).encode()
-                    )
-                more = f"Content-Type: application/json\r\nContent-Length: {len(told)}"
-                writer.write(f"HTTP/1.1 {first}\r\n{more}\r\n\r\n".encode() + told)
+                    content = answered(json.loads(body))
+                more = f"Content-Type: application/json\r\nContent-Length: {len(content)}"
+                writer.write(f"HTTP/1.1 {first}\r\n{more}\r\n\r\n".encode() + content)
                 await writer.drain()
         writer.close()
 
+    def answered(request: Mapping[str, Any]) -> bytes:
+        result = answers(request["method"], request["params"])
+        if isinstance(result, bytes):
+            return result
+        return json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode()
+
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    place = {"url": asked_at or f"{url}/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    endpoint = {"url": interface or f"{url}/", "protocolBinding": "JSONRPC"}
     card = {
         "name": "far",
-        "description": "An agent elsewhere.",
+        "description": "A remote agent.",
         "version": "1",
-        "supportedInterfaces": [place],
+        "supportedInterfaces": [{**endpoint, "protocolVersion": "1.0"}],
         "capabilities": {},
         "defaultInputModes": ["text/plain"],
         "defaultOutputModes": ["text/plain"],

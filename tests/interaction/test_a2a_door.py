@@ -1,4 +1,4 @@
-"""A2A on the hub's port, with the SDK's own client at the other end."""
+"""The hub's A2A server, tested with the client of the A2A SDK."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ async def paint(colour: str) -> str:
 
 
 class Echo(Agent):
-    """Repeats what it is asked for; `wait` never ends, `fail` fails, `paint` needs a colour."""
+    """Repeats its task; `wait` never ends, `fail` fails, `paint` asks for a colour."""
 
     def __init__(self) -> None:
-        self.waits = asyncio.Event()
+        self.waiting = asyncio.Event()
 
     async def on_request(self, message: Message) -> str:
         if message.text == "wait":
-            self.waits.set()
+            self.waiting.set()
             await asyncio.get_running_loop().create_future()
         if message.text == "fail":
             raise ValueError("I cannot")
@@ -67,7 +67,7 @@ class Echo(Agent):
 
 
 class Door:
-    """A network whose door is open, and who asks there."""
+    """A network with an A2A server, and clients of it."""
 
     def __init__(self, net: Network, echo: Echo, url: str):
         self.net, self.echo, self.url = net, echo, url.replace("ws:", "http:")
@@ -79,8 +79,7 @@ class Door:
         headers = {"authorization": f"Bearer {key}"}
         async with httpx.AsyncClient(headers=headers, verify=False, timeout=None) as http:
             config = ClientConfig(httpx_client=http, supported_protocol_bindings=[binding], **more)
-            made = await ClientFactory(config).create_from_url(f"{self.url}/a2a/echo")
-            yield made
+            yield await ClientFactory(config).create_from_url(f"{self.url}/a2a/echo")
 
 
 @asynccontextmanager
@@ -100,40 +99,40 @@ def asks(text: str, id: str = "one", *, wait: bool = True, **more: Any) -> SendM
 async def notified(
     answers: asyncio.Event | None = None,
 ) -> AsyncIterator[tuple[str, asyncio.Queue[bytes]]]:
-    """An address, and the requests that come to it: head in small letters and body. They are
-    answered at once, or as soon as it `answers`."""
-    heard: asyncio.Queue[bytes] = asyncio.Queue()
+    """A URL and the requests to it: the head in lower case, and the body. It answers at once, or
+    once `answers` is set."""
+    received: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def receive(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         size = next(line for line in head.lower().split(b"\r\n") if b"content-length" in line)
-        heard.put_nowait(head.lower() + await reader.readexactly(int(size.split(b":")[1])))
+        received.put_nowait(head.lower() + await reader.readexactly(int(size.split(b":")[1])))
         if answers is not None:
             await answers.wait()
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         writer.close()
 
     async with await asyncio.start_server(receive, "127.0.0.1", 0) as server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", heard
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", received
 
 
 async def sent(client: A2aClient, asked: SendMessageRequest) -> Task:
-    """The task, without what becomes of it."""
+    """Send a message. Returns the task of the first event."""
     async for event in client.send_message(asked):
         return event.task
-    raise AssertionError("there is always a first event")
+    raise AssertionError("no event")
 
 
 @pytest.mark.behaviour("I-30")
 @pytest.mark.parametrize("binding", BINDINGS)
-async def test_a_task_is_a_request_of_the_hub_whole_or_as_a_stream(binding: str) -> None:
+async def test_a_task_is_a_request_of_the_hub_with_and_without_streaming(binding: str) -> None:
     async with door() as there, soon():
         async with there.client(binding, streaming=False) as whole:
             task = await sent(whole, asks("sum"))
             assert task.status.state == TaskState.TASK_STATE_COMPLETED
             assert task.artifacts[0].parts[0].text == "done: sum"
             again = await sent(whole, asks("sum"))
-            assert again.id == task.id  # the same message is one task
+            assert again.id == task.id, "the same message is one task"
             failed = await sent(whole, asks("fail", "two"))
             assert failed.status.state == TaskState.TASK_STATE_FAILED
             listed = await whole.list_tasks(ListTasksRequest(page_size=1))
@@ -154,30 +153,29 @@ async def test_a_task_is_a_request_of_the_hub_whole_or_as_a_stream(binding: str)
 
 
 @pytest.mark.behaviour("I-31")
-async def test_a_task_is_cancelled_once_and_followed_by_several() -> None:
+async def test_a_task_is_cancelled_once_and_all_subscribers_see_it() -> None:
     async with door() as there, soon(), there.client() as ann, there.client(BINDINGS[1]) as rest:
         task = await sent(ann, asks("wait", wait=False))
         assert task.status.state == TaskState.TASK_STATE_WORKING
-
-        follows = rest.subscribe(SubscribeToTaskRequest(id=task.id))
-        assert (await anext(follows)).task.id == task.id
-        await there.echo.waits.wait()
+        stream = rest.subscribe(SubscribeToTaskRequest(id=task.id))
+        assert (await anext(stream)).task.id == task.id
+        await there.echo.waiting.wait()
         queued = await sent(ann, asks("sum", "two", wait=False))
         dropped = await ann.cancel_task(CancelTaskRequest(id=queued.id))
         assert dropped.status.state == TaskState.TASK_STATE_CANCELED
         cancelled = await ann.cancel_task(CancelTaskRequest(id=task.id))
         assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
-        ends = [event.status_update.status.state async for event in follows]
-        assert ends == [TaskState.TASK_STATE_CANCELED]
+        states = [event.status_update.status.state async for event in stream]
+        assert states == [TaskState.TASK_STATE_CANCELED]
         with pytest.raises(TaskNotCancelableError):
             await rest.cancel_task(CancelTaskRequest(id=task.id))
         async with there.client(key="bob") as bob:
-            with pytest.raises(TaskNotFoundError):  # it is ann's
+            with pytest.raises(TaskNotFoundError):  # it belongs to ann
                 await bob.get_task(GetTaskRequest(id=task.id))
 
 
 @pytest.mark.behaviour("I-31")
-async def test_who_leaves_a_stream_ends_no_task_and_a_hub_that_comes_back_knows_it(
+async def test_a_task_survives_a_closed_stream_and_a_restart_of_the_hub(
     tmp_path: Path,
 ) -> None:
     more: dict[str, Any] = {"store": "sqlite:log.db", "folder": tmp_path}
@@ -189,36 +187,34 @@ async def test_who_leaves_a_stream_ends_no_task_and_a_hub_that_comes_back_knows_
         async for _ in ann.subscribe(SubscribeToTaskRequest(id=task.id)):
             break
     async with door(**more) as there, soon(), there.client() as ann:
-        found = await ann.get_task(GetTaskRequest(id=done.id))
-        assert found.artifacts[0].parts[0].text == "done: sum"
+        stored = await ann.get_task(GetTaskRequest(id=done.id))
+        assert stored.artifacts[0].parts[0].text == "done: sum"
         assert (await sent(ann, asks("sum", "two", wait=False))).id == done.id
         assert (await ann.get_task(GetTaskRequest(id=task.id))).id == task.id
 
 
 @pytest.mark.behaviour("I-43")
 @pytest.mark.parametrize("binding", BINDINGS)
-async def test_an_agent_asks_back_and_a_message_with_the_task_goes_on_with_it(binding: str) -> None:
+async def test_an_agent_asks_back_and_a_reply_continues_its_task(binding: str) -> None:
     async with door() as there, soon(), there.client(binding, streaming=False) as ann:
         asked = await sent(ann, asks("paint"))
         assert asked.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
         assert asked.status.message.parts[0].text == "Which colour?"
         async with there.client(binding) as other:
-            follows = other.subscribe(SubscribeToTaskRequest(id=asked.id))
-            assert (await anext(follows)).task.status.state == asked.status.state
+            stream = other.subscribe(SubscribeToTaskRequest(id=asked.id))
+            assert (await anext(stream)).task.status.state == asked.status.state
             done = await sent(ann, asks("red", "two", task_id=asked.id))
             assert done.status.state == TaskState.TASK_STATE_COMPLETED
             assert (done.id, done.artifacts[0].parts[0].text) == (asked.id, "painted red")
-            events = [event async for event in follows]
+            events = [event async for event in stream]
             states = [e.status_update.status.state for e in events if e.HasField("status_update")]
             assert states == [TaskState.TASK_STATE_WORKING, TaskState.TASK_STATE_COMPLETED]
             again = [event async for event in other.send_message(asks("paint", "three"))]
         assert again[-1].status_update.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
-        id = again[0].task.id
-        known = await ann.get_task(GetTaskRequest(id=asked.id))
-        said = [(Role.Name(m.role), m.parts[0].text) for m in known.history]
-        assert [text for _, text in said] == ["paint", "Which colour?", "red"]
-        assert said[1][0] == "ROLE_AGENT"
-        cancelled = await ann.cancel_task(CancelTaskRequest(id=id))
+        history = (await ann.get_task(GetTaskRequest(id=asked.id))).history
+        assert [m.parts[0].text for m in history] == ["paint", "Which colour?", "red"]
+        assert history[1].role == Role.ROLE_AGENT
+        cancelled = await ann.cancel_task(CancelTaskRequest(id=again[0].task.id))
         assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
 
 
@@ -229,14 +225,14 @@ async def test_a_model_asks_back_in_one_turn_and_reports_in_the_next(tmp_path: P
     answers = [says(call("report", **each), finish()) for each in (question, report)]
     async with playing(*answers) as model, soon():
         painter = LlmAgent("echo", model="m", base_url=model.base_url, retries=0)
-        kept: dict[str, Any] = {"store": "sqlite:log.db", "folder": tmp_path}
+        stored: dict[str, Any] = {"store": "sqlite:log.db", "folder": tmp_path}
         settings = A2aConfig(agents=["echo"])
-        async with Network(painter, a2a=settings, **kept) as net:
+        async with Network(painter, a2a=settings, **stored) as net:
             there = Door(net, Echo(), await net.serve(page=False))
             async with there.client(streaming=False) as ann:
                 asked = await sent(ann, asks("paint it"))
                 assert asked.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
-        async with Network(painter, a2a=settings, **kept) as net:  # the hub came back meanwhile
+        async with Network(painter, a2a=settings, **stored) as net:  # a restarted hub
             there = Door(net, Echo(), await net.serve(page=False))
             async with there.client(streaming=False) as ann:
                 task = await ann.get_task(GetTaskRequest(id=asked.id))
@@ -246,9 +242,7 @@ async def test_a_model_asks_back_in_one_turn_and_reports_in_the_next(tmp_path: P
 
 
 @pytest.mark.behaviour("I-30")
-async def test_tasks_of_one_asker_end_in_order_and_one_beyond_a_budget_fails_with_the_reason() -> (
-    None
-):
+async def test_tasks_of_a_client_end_in_order_and_one_over_budget_fails_with_the_reason() -> None:
     daily = DailyBudgets.model_validate({"network": {"wakes": 2}})
     async with door(daily=daily) as there, soon(), there.client(streaming=False) as ann:
         first = await sent(ann, asks("one", "one", wait=False))
@@ -261,17 +255,14 @@ async def test_tasks_of_one_asker_end_in_order_and_one_beyond_a_budget_fails_wit
 
 
 @pytest.mark.behaviour("I-31")
-async def test_a_stream_says_that_a_task_waits_for_an_approval_and_goes_on_after_it() -> None:
+async def test_a_stream_shows_a_pending_approval_and_continues_after_it() -> None:
     answers = [says(call("paint", colour="red")), says(call("finish", message="It is red."))]
     async with playing(*answers) as model:
         painter = LlmAgent(
             "echo",
             model="m", base_url=model.base_url, retries=0, tools=[paint], permission_mode="ask",
         )  # fmt: skip
-        async with (
-            Network(painter, a2a=A2aConfig(agents=["echo"])) as net,
-            soon(),
-        ):
+        async with Network(painter, a2a=A2aConfig(agents=["echo"])) as net, soon():
             owner = await net.join("olga")
             there = Door(net, Echo(), await net.serve(page=False))
             async with there.client() as ann:
@@ -287,41 +278,33 @@ async def test_a_stream_says_that_a_task_waits_for_an_approval_and_goes_on_after
 
 
 @pytest.mark.behaviour("I-32")
-async def test_notifications_go_to_allowed_addresses_only_and_tell_the_end() -> None:
-    async with notified() as (url, heard), door() as there, soon(), there.client() as ann:
+async def test_push_notifications_reach_only_allowed_hosts_and_report_completion() -> None:
+    long = f"http://{'a' * 70}.org"
+    async with notified() as (url, received), door() as there, soon(), there.client() as ann:
         asked = asks("sum")
-        config = TaskPushNotificationConfig(url=url, token="t0")
-        for wrong in (
-            "http://localhost:1/",
-            "http://10.0.0.1/",
-            f"http://{'a' * 70}.org",
-            "file:///x",
-        ):
-            config_ = TaskPushNotificationConfig(url=wrong)
-            asked.configuration.task_push_notification_config.CopyFrom(config_)
+        config = asked.configuration.task_push_notification_config
+        for wrong in ("http://localhost:1/", "http://10.0.0.1/", long, "file:///x"):
+            config.CopyFrom(TaskPushNotificationConfig(url=wrong))
             with pytest.raises(InvalidParamsError):
                 await sent(ann, asked)
-        asked.configuration.task_push_notification_config.CopyFrom(config)
+        config.CopyFrom(TaskPushNotificationConfig(url=url, token="t0"))
         await sent(ann, asked)
-        told = b""
-        while b"TASK_STATE_COMPLETED" not in told:
-            told = await heard.get()
-            assert b"x-a2a-notification-token: t0" in told
+        notification = b""
+        while b"TASK_STATE_COMPLETED" not in notification:
+            notification = await received.get()
+            assert b"x-a2a-notification-token: t0" in notification
 
 
 @pytest.mark.behaviour("I-33")
-async def test_garbage_and_strangers_are_refused_in_the_form_of_the_protocol() -> None:
+async def test_invalid_and_unauthorized_requests_get_the_protocols_errors() -> None:
     async with door() as there, httpx.AsyncClient(verify=False, timeout=None) as http:
         url = f"{there.url}/a2a/echo"
-        proof = {
-            "authorization": "Bearer ann",
-            "a2a-version": "1.0",
-            "content-type": "application/json",
-        }
+        auth = {"authorization": "Bearer ann", "a2a-version": "1.0"}
+        auth["content-type"] = "application/json"
 
         async def code(body: object, **headers: str) -> int:
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
-            answer = await http.post(url, content=content, headers={**proof, **headers})
+            answer = await http.post(url, content=content, headers={**auth, **headers})
             return int(answer.json()["error"]["code"])
 
         call = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "m1"}}
@@ -335,23 +318,17 @@ async def test_garbage_and_strangers_are_refused_in_the_form_of_the_protocol() -
             await code(call, **{"a2a-version": "0.3"}),
             await code(call, **{"content-type": "text/plain"}),
         ] == [-32700, -32700, -32600, -32601, -32602, -32001, -32009, -32005]
-        statuses = [
-            (await http.post(url, json=call)).status_code,
-            (
-                await http.post(url, json=call, headers={**proof, "origin": "http://evil"})
-            ).status_code,
-            (
-                await http.post(url, json=call, headers={"authorization": "Bearer no one"})
-            ).status_code,
-            (await http.get(f"{there.url}/a2a/nobody/tasks", headers=proof)).status_code,
-            (await http.get(f"{url}/tasks/m9", headers=proof)).status_code,
-            (
-                await http.post(f"{url}/message:send", content=b"x" * 5_000_000, headers=proof)
-            ).status_code,
+        answers = [
+            await http.post(url, json=call),
+            await http.post(url, json=call, headers={**auth, "origin": "http://evil"}),
+            await http.post(url, json=call, headers={"authorization": "Bearer no one"}),
+            await http.get(f"{there.url}/a2a/nobody/tasks", headers=auth),
+            await http.get(f"{url}/tasks/m9", headers=auth),
+            await http.post(f"{url}/message:send", content=b"x" * 5_000_000, headers=auth),
         ]
-        assert statuses == [401, 403, 401, 404, 404, 413]
+        assert [each.status_code for each in answers] == [401, 403, 401, 404, 404, 413]
         cards = [f"{there.url}/.well-known/agent-card.json", f"{url}/.well-known/agent-card.json"]
         first, second = [await http.get(card) for card in cards]
         assert first.json() == second.json()
-        known = await http.get(cards[0], headers={"if-none-match": first.headers["etag"]})
-        assert known.status_code == 304
+        cached = await http.get(cards[0], headers={"if-none-match": first.headers["etag"]})
+        assert cached.status_code == 304
