@@ -1,4 +1,4 @@
-"""Models may use other names for tools, actions and arguments, as far as the config says so."""
+"""Aliases with which models call tools, actions and arguments by other names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS: dict[str, JsonValue] = {"preset": "step_actions", "names": {"SEARCH_STOCK
 
 @tool
 def look(query: str, limit: int = 3) -> str:
-    """Look for something in stock."""
+    """Search the stock."""
     return f"{limit} of {query}"
 
 
@@ -34,7 +34,7 @@ def acts(action: str, **more: JsonValue) -> ScriptedAnswer:
 async def _called(
     dialect: DialectName, *answers: AnyAnswer
 ) -> list[tuple[str, JsonValue, str | None]]:
-    """What was called, with which arguments, and what came of it."""
+    """The name, the arguments and the result of each call."""
     async with playing(*answers) as model:
         clerk = LlmAgent(
             "clerk", model="m", base_url=model.base_url, retries=0, dialect=dialect,
@@ -45,9 +45,7 @@ async def _called(
     return [(c.name, c.arguments, c.result) for step in turn.steps for c in step.calls]
 
 
-async def test_actions_are_understood_however_they_are_spelled_and_aliases_stand_for_tools() -> (
-    None
-):
+async def test_actions_in_any_spelling_and_aliases_are_resolved_to_tools() -> None:
     both: list[JsonValue] = [
         {"tool_name": "SEARCH_STOCK", "parameters": {"query_text": "beds"}},
         {"tool_name": "look", "parameters": {"query": "sofas", "query_text": "no"}},
@@ -67,32 +65,31 @@ async def test_actions_are_understood_however_they_are_spelled_and_aliases_stand
         ("finish", {"message": "Done."}),
     ]
     assert called[0][2] == "2 of chairs"
-    assert "query_text" in (called[2][2] or ""), "what is said twice is no alias: it is refused"
+    assert "query_text" in (called[2][2] or ""), "an alias beside its argument is refused"
 
 
 @pytest.mark.parametrize("dialect", ["native", "tool_call"])
-async def test_aliases_hold_in_the_other_dialects_too(dialect: DialectName) -> None:
+async def test_aliases_work_in_the_other_dialects(dialect: DialectName) -> None:
     asked = says(call("SEARCH_STOCK", query_text="chairs"))
     called = await _called(dialect, asked, says(call("finish", message="ok")))
     assert called[0] == ("look", {"query": "chairs"}, "3 of chairs")
 
 
-async def test_an_alias_that_means_two_things_is_told(snapshot: SnapshotAssertion) -> None:
-    told = {}
+async def test_an_ambiguous_alias_is_an_error(snapshot: SnapshotAssertion) -> None:
+    errors = {}
     for name, aliases in {
         "chain": {"names": {"a": "b", "b": "c"}},
         "tool": {"names": {"look": "send_text_message"}},
         "way out": {"names": {"finish": "look"}},
         "preset": {"preset": "steps"},
     }.items():
-        with pytest.raises(HubbubError) as wrong:
+        with pytest.raises(HubbubError) as error:
             await _started(aliases)
-        told[name] = str(wrong.value)
-    assert told == snapshot
+        errors[name] = str(error.value)
+    assert errors == snapshot
 
 
 async def _started(aliases: Any) -> None:
-    async with Network(
-        LlmAgent("clerk", base_url="http://x/v1", tools=[look], aliases=aliases)
-    ) as net:
+    clerk = LlmAgent("clerk", base_url="http://x/v1", tools=[look], aliases=aliases)
+    async with Network(clerk) as net:
         await net.ask("clerk", "hello")

@@ -1,7 +1,7 @@
-"""Whatever happens to an agent's turns, a person who waits gets an answer or is told.
+"""A person who writes to an agent gets an answer or a notice, for every outcome of a turn.
 
-Turns are generated: what the model does, and what happens to the turn while the model is asked.
-Each message of the person is accounted for at the end, by the records of the hub alone.
+Turns are generated: the model's answers, and what interferes with the turn before the first of
+them. In the end, the records of the hub must show an outcome for each message of the person.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tests.interaction.agent_harness import Harness, call, finish, harness, noti
 from tests.interaction.peers import Networks, Peer, config, soon
 
 SEEDS, TURNS, LIVES = 2, 10, 3
-"""Generated runs, what a person says in each life of a hub, and lives of the hub."""
+"""Generated runs, messages of the person in each life of a hub, and lives of the hub."""
 LOOSE = {
     "limits": {"burst": 100_000, "calls_per_second": 100_000},
     "breaker": {"enabled": False},
     "budgets": {"tokens": 300_000},
 }
 
-DOES: dict[str, list[AnyAnswer]] = {
+ANSWERS: dict[str, list[AnyAnswer]] = {
     "answers": [says(send("ann", "here you are"), finish())],
     "answers late": [says(call("list_channels")), says(send("ann", "at last")), says(finish())],
     "says nothing": [says(finish("not for me")), says(finish("really not"))],
@@ -43,33 +43,33 @@ DOES: dict[str, list[AnyAnswer]] = {
         says(call("list_channels"), usage=ScriptedUsage(prompt_tokens=400_000, completion_tokens=1))
     ],
 }
-"""What the model does in a turn: its first answers; the last of them again and again."""
+"""The model's answers in a turn; it repeats the last one."""
 FIRST = ("answers", "is refused")
-"""What it does in the first turns, in which nothing happens: so that each run has both fates."""
+"""The answers of the first turns, which nothing disturbs, so that each run has both outcomes."""
 
-Happens = Callable[["Play", str], Awaitable[None]]
+Event = Callable[["Play", str], Awaitable[None]]
 
 
 @dataclass
 class Play:
-    """One person, one agent, and what has been said so far."""
+    """One person, one agent, and the messages so far."""
 
     chance: random.Random
     model: ModelServer
     base: Path
-    said: dict[str, set[str]] = field(default_factory=dict)
-    """By message: who would have been woken by it and was not, which the sender is told."""
+    sent: dict[str, set[str]] = field(default_factory=dict)
+    """By message, the participants that it did not wake, which its result names."""
     notices: set[str] = field(default_factory=set)
-    """Messages whose sender has been told what became of them."""
+    """Messages whose sender has got a notice about their outcome."""
     net: Harness = field(init=False)
     ann: Peer = field(init=False)
 
     @asynccontextmanager
     async def life(self, networks: Networks) -> AsyncIterator[None]:
-        """A life of the hub; what the model was to think about in those before, it has thought."""
+        """A life of the hub; the model no longer holds the answers of earlier lives."""
         store = f"sqlite:{self.base / 'town.db'}"
         async with harness(networks, config(network=LOOSE), store=store) as self.net:
-            for case in range(len(self.said)):
+            for case in range(len(self.sent)):
                 self.model.release(f"case {case}")
             self.ann = await self.net.person()
             await self.start()
@@ -80,34 +80,34 @@ class Play:
         await self.net.llm("bot", self.model, steer=steer)
 
     async def more(self, mode: str | None = None) -> str:
-        """Another message, about which the model need not think long; its id."""
-        self.model.release(f"case {len(self.said)}")
+        """Send the next message, which the model answers at once. Returns its id."""
+        self.model.release(f"case {len(self.sent)}")
         return await self.say(mode=mode)
 
-    async def say(self, **how: Any) -> str:
-        """The next case; its id."""
-        result = await self.ann.say("bot", f"case {len(self.said)}", **how)
-        self.said[result["id"]] = set(result.get("not_woken", ()))
+    async def say(self, **options: Any) -> str:
+        """Send the next message. Returns its id."""
+        result = await self.ann.say("bot", f"case {len(self.sent)}", **options)
+        self.sent[result["id"]] = set(result.get("not_woken", ()))
         return str(result["id"])
 
-    async def turn(self, happens: Happens) -> None:
-        """A message, and what happens as soon as the model is asked about it, if it is."""
-        case = f"case {len(self.said)}"
+    async def turn(self, event: Event) -> None:
+        """Send a message, and let the event happen once the model is asked about it, if it is."""
+        case = f"case {len(self.sent)}"
         id = await self.say()
         asked = asyncio.create_task(self.model.held(case))
-        over = asyncio.create_task(self.ended(id))
+        ended = asyncio.create_task(self.ended(id))
         async with soon():
-            await asyncio.wait({asked, over}, return_when=asyncio.FIRST_COMPLETED)
-        over.cancel()
-        await asyncio.wait({over})
+            await asyncio.wait({asked, ended}, return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        await asyncio.wait({ended})
         if asked.cancel():
             return
-        await happens(self, id)
-        if happens is not left_thinking:
+        await event(self, id)
+        if event is not left_unanswered:
             self.model.release(case)
 
     async def ended(self, id: str) -> None:
-        """Nothing more will come of a message."""
+        """Wait until a message has its final outcome."""
 
         async def holds() -> bool:
             receipt = await self._receipt(id)
@@ -116,11 +116,11 @@ class Play:
         await self.net.until(holds)
 
     async def _receipt(self, id: str) -> dict[str, Any]:
-        told = await self.ann.call("read_receipts", id=id)
-        return next(r for r in told["receipts"] if r["participant"] == "bot")
+        answer = await self.ann.call("read_receipts", id=id)
+        return next(r for r in answer["receipts"] if r["participant"] == "bot")
 
-    async def listen(self) -> None:
-        """Take in what the hub has told so far."""
+    async def collect_notices(self) -> None:
+        """Store the notices of the hub so far."""
         await self.net.network.quiet()
         events = await self.ann.sync()
         if events:
@@ -129,26 +129,26 @@ class Play:
             if message["sender_kind"] == "system" and isinstance(message["content"], dict):
                 self.notices.update(message["content"].get("messages", ()))
 
-    async def fate(self, id: str) -> str:
-        """What has become of a message: one word; empty if nobody has heard of it again."""
+    async def outcome(self, id: str) -> str:
+        """The outcome of a message, or an empty string if the sender got neither."""
         receipt = await self._receipt(id)
         if not receipt["woken"]:
-            return "told at once" if "bot" in self.said[id] else ""
+            return "not woken" if "bot" in self.sent[id] else ""
         turn = Turn.model_validate(await self.ann.call("read_turn", id=receipt["turn"]))
         if any(int(sent[1:]) > int(id[1:]) for sent in turn.sent):
             return "answered"
         return "notice" if id in self.notices else ""
 
 
-# What happens while the model is asked ---------------------------------------------------------
+# Events while the model is asked ---------------------------------------------------------------
 
 
-async def nothing(play: Play, id: str) -> None:
-    """It answers."""
+async def undisturbed(play: Play, id: str) -> None:
+    """The model answers."""
 
 
-async def left_thinking(play: Play, id: str) -> None:
-    """It goes on to think."""
+async def left_unanswered(play: Play, id: str) -> None:
+    """The model does not answer."""
 
 
 async def stopped(play: Play, id: str) -> None:
@@ -156,8 +156,7 @@ async def stopped(play: Play, id: str) -> None:
 
 
 async def stopped_for_a_while(play: Play, id: str) -> None:
-    named = {"agent": "bot", "thread": "direct_bot"}
-    scope, target = play.chance.choice([*named.items()])
+    scope, target = play.chance.choice([("agent", "bot"), ("thread", "direct_bot")])
     await play.ann.call("stop", scope=scope, target=target, reason="a pause")
     if play.chance.random() < 0.5:
         await play.more()
@@ -170,8 +169,7 @@ async def taken_over(play: Play, id: str) -> None:
 
 
 async def killed(play: Play, id: str) -> None:
-    await play.net.kill("bot")
-    await play.net.network.gone("bot")
+    await play.net.crash("bot")
     if play.chance.random() < 0.5:
         await stopped(play, id)
     await play.start()
@@ -183,31 +181,25 @@ async def cut(play: Play, id: str) -> None:
         await stopped_for_a_while(play, id)
 
 
-async def more_said(play: Play, id: str) -> None:
+async def followed_by_more(play: Play, id: str) -> None:
     for _ in range(play.chance.randint(1, 3)):
         await play.more(play.chance.choice(["steer", "queue", "interrupt", None]))
 
 
-HAPPENS: tuple[Happens, ...] = (
-    *([nothing] * 5),
-    stopped,
-    stopped_for_a_while,
-    stopped_for_a_while,
-    taken_over,
-    killed,
-    cut,
-    more_said,
-    more_said,
+EVENTS: tuple[Event, ...] = (
+    *[undisturbed] * 5,
+    *[stopped, taken_over, killed, cut],
+    *[stopped_for_a_while, followed_by_more] * 2,
 )
 
 
 def script(chance: random.Random, cases: int) -> Script:
-    """For each case one of the things that models do, the first time only when it is let."""
+    """For each case the answers of one kind, held until the case is released."""
     rules: list[ScriptRule] = []
-    often = ["answers", "answers late", *DOES]
+    kinds = ["answers", "answers late", *ANSWERS]
     for case in range(cases):
-        does = FIRST[case] if case < len(FIRST) else chance.choice(often)
-        rules += _rules(case, DOES[does])
+        kind = FIRST[case] if case < len(FIRST) else chance.choice(kinds)
+        rules += _rules(case, ANSWERS[kind])
     return Script(rules=rules)
 
 
@@ -219,7 +211,7 @@ def _rules(case: int, answers: list[AnyAnswer]) -> Iterator[ScriptRule]:
 
 
 def _held(answer: AnyAnswer, case: int) -> AnyAnswer:
-    if isinstance(answer, Breakdown):  # it cannot be held: what happens, happens after it
+    if isinstance(answer, Breakdown):  # it cannot be held, so the event comes after it
         return answer
     return answer.model_copy(update={"hold": f"case {case}"})
 
@@ -227,7 +219,7 @@ def _held(answer: AnyAnswer, case: int) -> AnyAnswer:
 @pytest.mark.slow
 @pytest.mark.behaviour("H-68")
 @pytest.mark.parametrize("seed", range(SEEDS))
-async def test_no_message_of_a_person_ends_without_an_answer_or_a_notice(
+async def test_every_message_of_a_person_gets_an_answer_or_a_notice(
     in_memory: Networks, tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -238,22 +230,22 @@ async def test_no_message_of_a_person_ends_without_an_answer_or_a_notice(
                 for _ in range(0 if number else len(FIRST)):  # one after the other
                     await play.ended(await play.more())
                 for _ in range(TURNS):
-                    await play.turn(chance.choice(HAPPENS))
-                await play.turn(left_thinking)
-                await play.listen()  # and the hub goes, in the middle of that
+                    await play.turn(chance.choice(EVENTS))
+                await play.turn(left_unanswered)
+                await play.collect_notices()  # then the hub ends, in the middle of that turn
         async with play.life(in_memory):
-            for id in play.said:
+            for id in play.sent:
                 await play.ended(id)
-            await play.listen()
-            fates = {id: await play.fate(id) for id in play.said}
-    assert len(fates) > LIVES * TURNS
-    lost = [id for id, fate in fates.items() if not fate]
-    assert not lost, f"nobody was told what became of {lost}"
-    assert [*fates.values()][: len(FIRST)] == ["answered", "notice"]
+            await play.collect_notices()
+            outcomes = {id: await play.outcome(id) for id in play.sent}
+    assert len(outcomes) > LIVES * TURNS
+    lost = [id for id, outcome in outcomes.items() if not outcome]
+    assert not lost, f"neither an answer nor a notice for {lost}"
+    assert [*outcomes.values()][: len(FIRST)] == ["answered", "notice"]
 
 
 @pytest.mark.behaviour("H-68")
-async def test_a_hub_that_died_before_it_could_tell_does_so_when_it_starts(
+async def test_a_restarted_hub_sends_a_notice_that_a_crash_prevented_once(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path / 'town.db'}"
@@ -264,12 +256,12 @@ async def test_a_hub_that_died_before_it_could_tell_does_so_when_it_starts(
         ann = await network.join("ann")
         await ann.say("bot", "hello")
         await bot.call("begin_turn", start=start.model_dump(mode="json"))
-        died = TurnEnded("bot-m1", network.hub.clock.now(), end.model_dump_json())
-        await network.hub.kernel.log.write(died)
+        ended = TurnEnded("bot-m1", network.hub.clock.now(), end.model_dump_json())
+        await network.hub.kernel.log.write(ended)
     for _ in range(2):
         async with in_memory.start(store=store) as network:
             ann = await network.join("ann")
-            told = await notice(ann, "model_error")
-            assert (told["id"], told["content"]["messages"]) == ("m2", ["m1"])
+            message = await notice(ann, "model_error")
+            assert (message["id"], message["content"]["messages"]) == ("m2", ["m1"])
             await network.quiet()
-            assert await ann.texts() == ["hello"], "it is told once"
+            assert await ann.texts() == ["hello"], "there is one notice"

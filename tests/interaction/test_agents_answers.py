@@ -1,4 +1,4 @@
-"""How the answer of a model's agent arrives: in one step, or as plain text where that is wanted."""
+"""Answers of agents with a model: in one step, or as plain text if configured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def test_one_step_answers_and_ends_the_turn(in_memory: Networks, dialect: 
         assert s.model.requests[0].prompt.endswith("</conversation>\n\nAnswer ann now.")
 
 
-async def test_a_message_without_recipients_goes_to_the_thread_that_asked(
+async def test_a_message_without_recipients_goes_to_the_thread_of_the_wake(
     in_memory: Networks,
 ) -> None:
     sends = says(call("send_text_message", text="in a moment"), call("finish"))
@@ -32,11 +32,11 @@ async def test_a_message_without_recipients_goes_to_the_thread_that_asked(
         turn = await s.turn("hello?")
         assert await said_to(s.ann) == "in a moment"
         assert ending(turn)[0] == "finished"
-        (told,) = [t for t in s.model.requests[0].body.tools if "send" in t.function.name]
-        assert told.function.parameters["required"] == ["text"]
+        (tool,) = [t for t in s.model.requests[0].body.tools if "send" in t.function.name]
+        assert tool.function.parameters["required"] == ["text"]
 
 
-async def test_text_without_a_call_is_the_answer_where_the_config_says_so(
+async def test_text_without_a_call_is_sent_as_the_answer_if_configured(
     in_memory: Networks,
 ) -> None:
     text = ScriptedAnswer(text="Rome it is.")
@@ -44,13 +44,13 @@ async def test_text_without_a_call_is_the_answer_where_the_config_says_so(
         turn = await s.turn("the capital of Italy?")
         assert await said_to(s.ann) == "Rome it is."
         assert ending(turn) == ("finished", "Rome it is.")
-        (made,) = turn.steps[0].calls
-        assert (made.name, made.arguments) == ("finish", {"message": "Rome it is."})
+        (record,) = turn.steps[0].calls
+        assert (record.name, record.arguments) == ("finish", {"message": "Rome it is."})
         assert s.model.requests[0].body.tool_choice == "auto"
         assert "is sent as your answer" in s.model.requests[0].system
 
 
-async def test_a_default_agent_is_told_of_few_tools_and_gets_the_others(
+async def test_a_default_agent_is_offered_few_tools_and_can_pick_more(
     in_memory: Networks,
 ) -> None:
     picks = says(call("use_tools", names=["threads"]))
@@ -58,8 +58,8 @@ async def test_a_default_agent_is_told_of_few_tools_and_gets_the_others(
         turn = await s.turn("what was said?")
         first, second = s.model.requests
         assert first.tools == ["send_text_message", "finish", "use_tools"]
-        assert second.tools[:3] == first.tools, "what an endpoint remembers stays in front"
-        more = {"list_threads", "read_thread", "read_message", "list_mentions"}
-        assert set(second.tools[3:]) == more
+        assert second.tools[:3] == first.tools, "the cached prefix of the prompt stays the same"
+        picked = {"list_threads", "read_thread", "read_message", "list_mentions"}
+        assert set(second.tools[3:]) == picked
         assert second.system == first.system
         assert {"remember", "ask_human", "create_channel", "delegate"} <= set(turn.start.tools)

@@ -1,4 +1,4 @@
-"""A turn that is stopped, or whose process dies, at any of its awaits."""
+"""Turns that are stopped, crash or receive a message at any of their awaits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -19,8 +21,8 @@ from hubbub.testing.model_script import ScriptRule, When
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
 from tests.interaction.agent_harness import Harness, call, ended, finish, harness, heard, says, send
 from tests.interaction.injection import Points
-from tests.interaction.peers import Networks, Peer, config, eventually, soon
-from tests.interaction.role_harness import scores
+from tests.interaction.peers import Networks, Peer, config, soon
+from tests.interaction.role_harness import judge, plan, route
 
 TOOLS = '''
 import asyncio
@@ -63,7 +65,7 @@ WORK = [
 SAID = ["one", "two", "three"]
 HUBS_TOOL = "send_text_message"
 MOST_POINTS = 400
-"""Far more than the turn has: a test that reaches it does not end by itself."""
+"""Far more than the turn has."""
 ROOMY = config(
     network={
         "limits": {"burst": 100_000, "calls_per_second": 100_000},
@@ -72,37 +74,39 @@ ROOMY = config(
 )
 
 
-def in_order(heard: Sequence[str], said: Sequence[str]) -> bool:
-    """Whether this is a beginning of what the turn says, nothing twice."""
-    return list(heard) == list(said[: len(heard)])
+def in_order(received: Sequence[str], sent: Sequence[str]) -> bool:
+    """Whether these are the first messages of the turn, in order."""
+    return list(received) == list(sent[: len(received)])
 
 
-def in_any_order(heard: Sequence[str], said: Sequence[str]) -> bool:
-    """Whether nothing was said but this, nor twice."""
-    return not Counter(heard) - Counter(said)
+def in_any_order(received: Sequence[str], sent: Sequence[str]) -> bool:
+    """Whether these are messages of the turn, none twice."""
+    return not Counter(received) - Counter(sent)
 
 
 @dataclass(frozen=True)
 class Work:
-    """A turn that may be repeated: its answers go by what has been done."""
+    """A repeatable turn: its answers depend only on its progress."""
 
     script: Script
-    said: Sequence[str]
-    """All that ann hears of it."""
+    messages: Sequence[str]
+    """All its messages to ann."""
     reason: str = "all said"
-    """For which it ends."""
+    """The reason of its end."""
     config: dict[str, JsonValue] = field(default_factory=dict)
     fits: Callable[[Sequence[str], Sequence[str]], bool] = in_order
-    """Whether what was heard of it by now can be."""
-    sent: Callable[[str], bool] = lambda text: True
-    """Which of it counts as sent by the turn."""
+    """Whether the received messages are possible."""
+    counts: Callable[[str], bool] = lambda text: True
+    """Whether its record lists a message as sent."""
     asks: int = 0
-    """How many messages it sends to `silent` besides."""
+    """The number of its messages to `silent`."""
 
 
-PLAIN = Work(
-    Script(rules=[ScriptRule(when=When(step=n), answer=a) for n, a in enumerate(WORK, 1)]), SAID
-)
+def rule(answer: ScriptedAnswer, **when: JsonValue) -> ScriptRule:
+    return ScriptRule(when=When.model_validate(when), answer=answer)
+
+
+PLAIN = Work(Script(rules=[rule(answer, step=n) for n, answer in enumerate(WORK, 1)]), SAID)
 
 STEPS: list[JsonValue] = [
     {"id": 1, "goal": "look it up", "executor": "look_up"},
@@ -113,23 +117,16 @@ STEPS: list[JsonValue] = [
 ]  # fmt: skip
 
 
-def judged(verdict: str, pattern: str, **more: JsonValue) -> ScriptRule:
-    when = When.model_validate({"tools": ["judge"], "prompt": pattern})
-    judgement = call("judge", scores=scores(3), verdict=verdict, reasoning="so", **more)
-    return ScriptRule(when=when, answer=says(judgement))
+def judged(verdict: str, prompt: str, **more: Any) -> ScriptRule:
+    return rule(judge(verdict, 3, **more), tools=["judge"], prompt=prompt)
 
 
 PIPELINE = Work(
     Script(
         rules=[
-            ScriptRule(
-                when=When(tools=["route"]),
-                answer=says(call("route", target="make_plan", confidence=1)),
-            ),
-            ScriptRule(
-                when=When(tools=["submit_plan"]), answer=says(call("submit_plan", steps=STEPS))
-            ),
-            ScriptRule(when=When(tools=["look_up"]), answer=says(call("look_up", word="tea"))),
+            rule(route("make_plan"), tools=["route"]),
+            rule(plan(STEPS), tools=["submit_plan"]),
+            rule(says(call("look_up", word="tea")), tools=["look_up"]),
             judged("retry_step", 'step="(?P<n>[123])" outcome="failed', step="{{ n }}"),
             judged("retry_step", r"(?s)\A(?!.*<judgement>)", step=1),
             judged("accept", "", answer="$step_1_result, $step_3_result"),
@@ -147,8 +144,7 @@ PIPELINE = Work(
 
 
 def helper(goal: str, step: int, answer: ScriptedAnswer) -> ScriptRule:
-    when = When.model_validate({"prompt": f"<goal>{goal}", "step": step})
-    return ScriptRule(when=when, answer=answer)
+    return rule(answer, prompt=f"<goal>{goal}", step=step)
 
 
 FORKS = Work(
@@ -158,12 +154,9 @@ FORKS = Work(
             helper("first", 2, says(finish("tea"))),
             helper("second", 1, says(send("ann", "from a helper"))),
             helper("second", 2, says(finish("told her"))),
-            ScriptRule(
-                when=When(step=1),
-                answer=says(call("fork", goal="first"), call("fork", goal="second")),
-            ),
-            ScriptRule(when=When(step=2), answer=says(send("ann", "all"))),
-            ScriptRule(when=When(step=3), answer=says(finish("all said"))),
+            rule(says(call("fork", goal="first"), call("fork", goal="second")), step=1),
+            rule(says(send("ann", "all")), step=2),
+            rule(says(finish("all said")), step=3),
         ]
     ),
     [
@@ -176,12 +169,12 @@ FORKS = Work(
     ],
     config={"fork": {}},
     fits=in_any_order,
-    sent=lambda text: not text.startswith("helper"),
+    counts=lambda text: not text.startswith("helper"),
 )
 
 
 class Stage:
-    """A network on which the same turn is run over and over."""
+    """A network that runs the same turn over and over."""
 
     def __init__(self, net: Harness, ann: Peer, model: ModelServer, base: Path, work: Work = PLAIN):
         self.net, self.ann, self._model, self._base = net, ann, model, base
@@ -190,66 +183,63 @@ class Stage:
     async def start_agent(self) -> None:
         (self._base / "tools.py").write_text(TOOLS)
         (self._base / "hooks.py").write_text(HOOKS)
-        wanted: dict[str, JsonValue] = {
+        config: dict[str, JsonValue] = {
             "tools": ["tools.py:look_up", "tools.py:count", HUBS_TOOL],
             "hooks": ["hooks.py:Quick"],
             **self.work.config,
         }
         endpoint = {"model": "m", "base_url": self._model.base_url, "retries": 0, "stream": True}
         models = {"default": ModelConfig.model_validate(endpoint)}
-        await self.net.configured("bot", AgentConfig.model_validate(wanted), self._base, models)
+        await self.net.configured("bot", AgentConfig.model_validate(config), self._base, models)
 
     async def ask(self, point: int) -> str:
-        """Ann's message; the id of the turn that it starts."""
-        said = await self.ann.say("bot", f"go {point}")
-        return f"bot-{said['id']}"
+        """Send Ann's message. Returns the id of the turn that it starts."""
+        return await self.net.ask(self.ann, f"go {point}")
 
     async def heard(self, turn: Turn) -> list[str]:
-        """What ann has heard by now of a turn: that this can be, and that its record says so."""
-        where, told = self.points.where, await heard(self.net, self.ann)
-        assert self.work.fits(told, self.work.said), where
-        asked = len(turn.sent) - sum(map(self.work.sent, told))
+        """The messages of a turn to ann so far, after checks of them and of the turn's record."""
+        where, received = self.points.where, await heard(self.net, self.ann)
+        assert self.work.fits(received, self.work.messages), where
+        asked = len(turn.sent) - sum(map(self.work.counts, received))
         assert 0 <= asked <= self.work.asks, where
         if ended(turn).outcome == "finished":
             assert asked == self.work.asks, where
-        return told
+        return received
 
 
 class Silent(Agent):
-    """Answers nobody."""
+    """Never answers."""
 
 
 @asynccontextmanager
 async def stage(networks: Networks, base: Path, work: Work) -> AsyncIterator[Stage]:
     async with ModelServer(work.script) as model, harness(networks, ROOMY) as net:
-        made = Stage(net, await net.person(), model, base, work)
+        play = Stage(net, await net.person(), model, base, work)
         if work.asks:
             await net.python("silent", Silent())
-        with made.points.watching():
-            yield made
+        with play.points.watching():
+            yield play
 
 
-def nothing_left(points: Points) -> None:
-    left = [task for task in points.tasks if not task.done()]
-    assert not left, f"struck at {points.where}, these go on: {left}"
+def check_outcomes(outcomes: Sequence[str], awaits: int) -> None:
+    """Check that the turn was struck at each await, of which it has more than `awaits`.
 
-
-def struck_before_its_end(outcomes: Sequence[str], awaits: int) -> None:
-    """How many awaits a turn has varies by a few: a commit may be there before it is waited for."""
+    The number varies by a few, as a turn does not wait for a commit that is already there.
+    """
     assert set(outcomes) == {"cancelled", "finished"}
     stopped, after = outcomes.index("finished"), outcomes[::-1].index("cancelled")
     assert len(outcomes) - after - stopped < 10
-    assert stopped > awaits, f"the turn has only {stopped} awaits, are all of them seen?"
+    assert stopped > awaits, f"only {stopped} awaits of the turn were counted"
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("Y-1")
 @pytest.mark.parametrize(
-    ("work", "every"),  # of many awaits not each, for the time that they take
+    ("work", "every"),  # long turns are not struck at each await, to save time
     [(PLAIN, 1), (PIPELINE, 4), (FORKS, 4)],
     ids=["plain", "roles", "forks"],
 )
-async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
+async def test_a_turn_stopped_at_any_await_leaves_no_task_behind(
     in_memory: Networks, tmp_path: Path, work: Work, every: int
 ) -> None:
     outcomes: list[str] = []
@@ -258,18 +248,15 @@ async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
         await play.start_agent()
         for point in range(0, MOST_POINTS, every):
             points.strike_at(point, lambda turn: turn.cancel())
-            turn = await play.net.turn(await play.ask(point))
-            async with soon():
-                await asyncio.gather(*points.tasks, return_exceptions=True)
-            nothing_left(points)
+            turn = await points.ended(play.net, await play.ask(point))
             outcomes.append(ended(turn).outcome)
-            told = await play.heard(turn)
+            received = await play.heard(turn)
             if not points.struck:
                 break
             cancelled = ended(turn).outcome == "cancelled"
             assert ended(turn).reason == ("struck" if cancelled else work.reason)
-        assert sorted(told) == sorted(work.said)
-    struck_before_its_end(outcomes, 40 // every)
+        assert sorted(received) == sorted(work.messages)
+    check_outcomes(outcomes, 40 // every)
 
 
 @pytest.mark.slow
@@ -279,7 +266,7 @@ async def test_a_turn_that_is_stopped_at_any_await_leaves_nothing_behind(
     [(PLAIN, 2), (PIPELINE, 7), (FORKS, 7)],
     ids=["plain", "roles", "forks"],
 )
-async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once(
+async def test_a_turn_resumes_after_a_crash_at_any_await_and_ends_once(
     in_memory: Networks, tmp_path: Path, work: Work, every: int
 ) -> None:
     async with stage(in_memory, tmp_path, work) as play:
@@ -287,23 +274,10 @@ async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once
         resumed = 0
         for point in range(0, MOST_POINTS, every):
             await play.start_agent()
-            dead = asyncio.Event()
-            points.strike_at(point, lambda turn, dead=dead: dead.set())  # type: ignore[misc]
-            turn_id = await play.ask(point)
-            recorded = asyncio.create_task(net.turn(turn_id))
-            dying = asyncio.create_task(dead.wait())
-            async with soon():
-                await asyncio.wait({recorded, dying}, return_when=asyncio.FIRST_COMPLETED)
-            dying.cancel()
-            await net.kill("bot")
-            nothing_left(points)
-            if points.struck:
-                await net.network.gone("bot")
-                await play.start_agent()
-            turn: Turn = await recorded
+            ask = partial(play.ask, point)
+            turn = await points.crashed(net, point, ask, play.start_agent)
             assert ended(turn).outcome == "finished", points.where
-            await eventually(lambda: not net.network.hub.kernel.log.waiting)
-            assert sorted(await play.heard(turn)) == sorted(work.said), points.where
+            assert sorted(await play.heard(turn)) == sorted(work.messages), points.where
             if not points.struck:
                 break
             resumed += turn.attempts > 1
@@ -312,7 +286,7 @@ async def test_a_turn_whose_process_dies_at_any_await_is_taken_up_and_ended_once
 
 
 class Talker(Agent):
-    """Says three things, with pauses."""
+    """Sends three messages, with pauses."""
 
     async def on_direct(self, message: Message) -> str:
         await self.send("ann", "one")
@@ -325,7 +299,7 @@ class Talker(Agent):
 
 
 @pytest.mark.behaviour("Y-1")
-async def test_a_handler_stopped_at_any_await_leaves_nothing_behind(in_memory: Networks) -> None:
+async def test_a_handler_stopped_at_any_await_leaves_no_task_behind(in_memory: Networks) -> None:
     points, outcomes = Points(), []
     async with harness(in_memory, ROOMY) as net:
         with points.watching():
@@ -333,64 +307,51 @@ async def test_a_handler_stopped_at_any_await_leaves_nothing_behind(in_memory: N
             await net.python("bot", Talker())
             for point in range(MOST_POINTS):
                 points.strike_at(point, lambda turn: turn.cancel())
-                said = await ann.say("bot", f"go {point}")
-                turn = await net.turn(f"bot-{said['id']}")
-                async with soon():
-                    await asyncio.gather(*points.tasks, return_exceptions=True)
-                nothing_left(points)
+                turn = await points.ended(net, await net.ask(ann, f"go {point}"))
                 outcomes.append(ended(turn).outcome)
-                texts = await heard(net, ann)
-                assert in_order(texts, SAID), points.where
-                assert len(turn.sent) == len(texts), points.where
+                received = await heard(net, ann)
+                assert in_order(received, SAID), points.where
+                assert len(turn.sent) == len(received), points.where
                 if not points.struck:
                     break
-    struck_before_its_end(outcomes, 4)
+    check_outcomes(outcomes, 4)
 
 
-SHORT = Work(
-    Script(
-        rules=[
-            ScriptRule(when=When(step=1), answer=says(call("look_up", word="tea"))),
-            ScriptRule(when=When(step=2), answer=says(send("ann", "here"), finish())),
-        ]
-    ),
-    ["here"],
-)
+LOOKS, SENDS = says(call("look_up", word="tea")), says(send("ann", "here"), finish())
+SHORT = Work(Script(rules=[rule(LOOKS, step=1), rule(SENDS, step=2)]), ["here"])
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("Y-4")
 @pytest.mark.parametrize(("work", "every"), [(SHORT, 1), (PIPELINE, 7)], ids=["plain", "roles"])
-async def test_a_message_that_arrives_at_any_await_is_heard_exactly_once(
+async def test_a_message_that_arrives_at_any_await_is_handled_exactly_once(
     in_memory: Networks, tmp_path: Path, work: Work, every: int
 ) -> None:
     steered = 0
     async with stage(in_memory, tmp_path, work) as play:
-        net, points, saying = play.net, play.points, []
+        net, points, sending = play.net, play.points, []
         phone = await net.network.join("ann", "human")
         await play.start_agent()
         for point in range(0, MOST_POINTS, every):
             points.strike_at(
                 point,
-                lambda turn: saying.append(asyncio.create_task(phone.say("bot", "wait"))),
+                lambda turn: sending.append(asyncio.create_task(phone.say("bot", "wait"))),
             )
             turn = await net.turn(await play.ask(point))
             if not points.struck:
                 break
             async with soon():
-                second = (await saying.pop())["id"]
-            told = [s for step in turn.steps for s in step.steered]
-            if told:
+                second = (await sending.pop())["id"]
+            taken_in = [s.message for step in turn.steps for s in step.steered]
+            if taken_in:
                 steered += 1
-                assert [s.message for s in told] == [second], points.where
+                assert taken_in == [second], points.where
             else:
                 own = await net.turn(f"bot-{second}")
                 assert own.start.messages == (second,), points.where
             assert ended(turn).outcome == "finished"
             receipts = await play.ann.call("read_receipts", id=second)
             (bot,) = [r for r in receipts["receipts"] if r["participant"] == "bot"]
-            assert (bot["state"], bot["turn"]) == (
-                "ended",
-                turn.start.id if told else f"bot-{second}",
-            )
+            turn_id = turn.start.id if taken_in else f"bot-{second}"
+            assert (bot["state"], bot["turn"]) == ("ended", turn_id)
     assert steered > 5
