@@ -1,4 +1,4 @@
-"""What bounds, watches and shows a turn: caps, time limits, hooks, streamed text."""
+"""Time limits, hooks and streamed text of turns."""
 
 from __future__ import annotations
 
@@ -13,31 +13,12 @@ from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.testing.model_script import AnyAnswer
 from tests.doc_pages import example
-from tests.interaction.agent_harness import call, ended, finish, harness, playing, says, send
+from tests.interaction.agent_harness import call, ended, finish, harness, held, playing, says, send
 from tests.interaction.approval_harness import parked
-from tests.interaction.peers import Frame, Networks, Peer, soon
+from tests.interaction.peers import Frame, Networks, Peer
 from tests.interaction.scripted import one_turn, scene
 
 PAGE = "docs/explanation/turns.md"
-
-
-class TestCaps:
-    @pytest.mark.behaviour("Y-10")
-    async def test_a_tool_that_takes_too_long_is_told_and_the_turn_goes_on(
-        self, in_memory: Networks, tmp_path: Path
-    ) -> None:
-        (tmp_path / "slow.py").write_text(SLOW)
-        # Nothing is sent: that may take longer than the little time that all tools have here.
-        turn, _ = await one_turn(
-            in_memory,
-            *[says(call("sleep")), says(call("give_up")), says(finish()), says(finish())],
-            tools=["slow.py:sleep", "slow.py:give_up", "send_text_message"],
-            tool_timeout="0.05s",
-            base=tmp_path,
-        )
-        assert ended(turn).outcome == "finished"
-        errors = [step.calls[0].error for step in turn.steps[:2]]
-        assert errors == ["timeout", "tool_failed"], "a tool's own TimeoutError is not the turn's"
 
 
 SLOW = '''
@@ -77,9 +58,30 @@ class NoHooks:
 """
 
 
+@pytest.mark.behaviour("Y-10")
+async def test_a_turn_continues_after_a_tool_that_exceeds_its_timeout(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    # Nothing is sent, as that can take longer than the timeout of all tools.
+    turn, model = await one_turn(
+        in_memory,
+        *[says(call("sleep")), says(call("give_up")), says(finish()), says(finish())],
+        tools=["slow.py:sleep", "slow.py:give_up", "send_text_message"],
+        tool_timeout="0.05s",
+        base=tmp_path,
+    )
+    assert ended(turn).outcome == "finished"
+    errors = [step.calls[0].error for step in turn.steps[:2]]
+    assert errors == ["timeout", "tool_failed"], "a tool's own TimeoutError is no timeout"
+    assert "may still take effect" in model.requests[1].body.messages[-1].text
+
+
 class TestHooks:
     @pytest.mark.behaviour("Y-7")
-    async def test_the_rules_of_the_page_hold(self, in_memory: Networks, tmp_path: Path) -> None:
+    async def test_the_hook_of_the_docs_page_refuses_a_broadcast(
+        self, in_memory: Networks, tmp_path: Path
+    ) -> None:
         for name in ("house_rules.py", "desk.yaml"):
             (tmp_path / name).write_text(example(PAGE, name))
         desk = load(tmp_path / "desk.yaml", environ={}).file.agents["desk"]
@@ -96,14 +98,14 @@ class TestHooks:
         assert len(turn.sent) == 1
 
     @pytest.mark.behaviour("Y-8")
-    async def test_what_fails_in_a_hook_is_in_the_record_and_what_it_cannot_judge_does_not_run(
+    async def test_a_failing_hook_is_recorded_and_a_call_that_it_cannot_check_does_not_run(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         (tmp_path / "bad.py").write_text(BAD_HOOKS)
         turn, model = await one_turn(
             in_memory,
             *[says(call("list_channels")), says(call("list_participants"))],
-            says(send("ann", "I cannot look at present"), finish()),
+            says(send("ann", "not now"), finish()),
             base=tmp_path,
             hooks=["bad.py:Broken", "bad.py:Guard"],
         )
@@ -114,19 +116,19 @@ class TestHooks:
             "the hook Guard.on_tool_start raised RuntimeError: no key",
         )
         assert "has had no effect" in model.requests[1].body.messages[-1].text
-        noted = "the hook Broken.on_tool_end raised TimeoutError: no paper"
-        assert (turn.steps[1].calls[0].error, turn.steps[1].notes) == (None, (noted,))
+        note = "the hook Broken.on_tool_end raised TimeoutError: no paper"
+        assert (turn.steps[1].calls[0].error, turn.steps[1].notes) == (None, (note,))
         assert ended(turn).notes == ("the hook Broken.on_turn_end raised RuntimeError: no ink",)
         assert len(turn.sent) == 1
 
-    async def test_what_is_no_hook_is_told_before_anything_is_sent(
+    async def test_a_class_that_is_no_hook_is_a_config_error(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         (tmp_path / "bad.py").write_text(BAD_HOOKS)
         async with scene(in_memory, base=tmp_path, hooks=["bad.py:NoHooks"]) as s:
-            died = await s.net.death("bot")
-        assert isinstance(died, ConfigError)
-        assert "bad.py:NoHooks is no subclass of" in str(died)
+            error = await s.net.death("bot")
+        assert isinstance(error, ConfigError)
+        assert "bad.py:NoHooks is no subclass of" in str(error)
         assert not s.model.requests
 
 
@@ -137,8 +139,8 @@ def partials(ann: Peer) -> list[Frame]:
 LONG = "a message that is written in pieces, one after the other"
 
 
-def unseen(folder: Path) -> dict[str, tuple[list[AnyAnswer], JsonValue, dict[str, JsonValue]]]:
-    """What is not to be shown while it is written: the answers, the endpoint, the config."""
+def hidden(folder: Path) -> dict[str, tuple[list[AnyAnswer], JsonValue, dict[str, JsonValue]]]:
+    """Text that is not shown while it is written: the answers, the endpoint, the config."""
     (folder / "house_rules.py").write_text(example(PAGE, "house_rules.py"))
     thought = "<scratchpad>she must not know</scratchpad>hello ann"
     thinks = says(send("ann", thought), finish(), text="<think>hm</think> well")
@@ -147,7 +149,7 @@ def unseen(folder: Path) -> dict[str, tuple[list[AnyAnswer], JsonValue, dict[str
     rules: JsonValue = [f"{folder / 'house_rules.py'}:HouseRules"]
     return {
         "whole": (plain, {"stream": False}, {}),
-        "words": (plain, {"dialect": "tool_call"}, {}),
+        "text": (plain, {"dialect": "tool_call"}, {}),
         "marked": (plain, {"dialect": "final_output"}, {}),
         "thinks": ([thinks], {}, {"prompt": {"scratchpad": True}}),
         "confirmed": (plain, {}, {"tool_settings": untrusted}),
@@ -157,30 +159,31 @@ def unseen(folder: Path) -> dict[str, tuple[list[AnyAnswer], JsonValue, dict[str
 
 class TestStreaming:
     @pytest.mark.behaviour("Y-9")
-    async def test_a_person_sees_the_message_while_it_is_written(self, networks: Networks) -> None:
+    async def test_a_person_sees_a_message_while_the_model_writes_it(
+        self, networks: Networks
+    ) -> None:
         script = [says(send("ann", LONG), hold="half", hold_after=8), says(finish())]
         async with playing(*script) as model, harness(networks) as net:
             ann = await net.person()
             await net.llm("bot", model, endpoint={"stream": True})
             await ann.say("bot", "go")
-            async with soon():
-                await model.held("half")
+            await held(model, "half")
             await ann.until(lambda: bool(partials(ann)))
             first = partials(ann)[0]
             assert (first["sender"], first["thread_id"]) == ("bot", "dm.ann.bot")
             assert (first["data"]["turn"], first["data"]["step"]) == ("bot-m1", 1)
             assert first["data"]["to"] == "ann"
-            written = first["data"]["text"]
-            assert written
-            assert LONG.startswith(written)
-            assert len(written) < len(LONG)
+            text = first["data"]["text"]
+            assert text
+            assert LONG.startswith(text)
+            assert len(text) < len(LONG)
             model.release("half")
             assert (await ann.event())["message"]["content"] == LONG
             await net.turn("bot-m1")
             assert partials(ann)[-1]["data"]["text"] == LONG
 
     @pytest.mark.behaviour("Y-9")
-    async def test_what_awaits_approval_is_not_shown(self, in_memory: Networks) -> None:
+    async def test_text_that_awaits_approval_is_not_shown(self, in_memory: Networks) -> None:
         confirmed: JsonValue = {"send_text_message": {"confirm": True}}
         script = [says(send("ann", LONG)), says(finish()), says(finish())]
         async with scene(
@@ -194,7 +197,7 @@ class TestStreaming:
             assert partials(s.ann) == []
 
     @pytest.mark.behaviour("Y-9")
-    async def test_what_a_mod_may_refuse_is_not_shown(self, in_memory: Networks) -> None:
+    async def test_text_that_a_mod_can_reject_is_not_shown(self, in_memory: Networks) -> None:
         script = [says(send("ann", LONG)), says(finish())]
         mods = [Moderation(ModerationConfig(words=("pieces",)))]
         async with playing(*script) as model, harness(in_memory, mods=mods) as net:
@@ -207,18 +210,17 @@ class TestStreaming:
         assert partials(ann) == []
 
     @pytest.mark.behaviour("Y-9", "H-90")
-    async def test_thoughts_words_of_dialects_and_what_may_yet_be_refused_are_not_shown(
+    async def test_thoughts_raw_dialect_text_and_messages_that_can_be_refused_are_not_shown(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         async with harness(in_memory) as net:
             ann = await net.person()
-            for name, (answers, endpoint, settings) in unseen(tmp_path).items():
+            for name, (answers, endpoint, settings) in hidden(tmp_path).items():
                 streams: dict[str, JsonValue] = {"stream": True}
                 assert isinstance(endpoint, dict)
                 async with playing(*answers) as model:
                     await net.llm(name, model, endpoint=streams | endpoint, **settings)
-                    said = await ann.say(name, "go")
-                    turn = await net.turn(f"{name}-{said['id']}")
+                    turn = await net.turn(await net.ask(ann, "go", name))
                     await ann.sync()
                     assert (len(turn.sent), partials(ann)) == (1, []), name
                     await net.kill(name)

@@ -1,4 +1,4 @@
-"""Models that call tools in other ways, on a real hub: the same steps, falling back, ways out."""
+"""Dialects of models on a real hub: equal steps, fallback, and malformed answers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ QUICK = config(network={"limits": LIMITS, "breaker": {"enabled": False}})
 _numbers = itertools.count()
 
 
-def unheard_of() -> dict[str, JsonValue]:
-    """An endpoint's model that nothing has been learned about: the process remembers names."""
-    return {"model": f"unheard-of-{next(_numbers)}"}
+def new_model() -> dict[str, JsonValue]:
+    """An endpoint with a new model name, as the process remembers what names support."""
+    return {"model": f"new-{next(_numbers)}"}
 
 
 def reads(limits: Sequence[int]) -> list[ScriptedAnswer]:
@@ -65,17 +65,17 @@ CONVERSATIONS: dict[str, tuple[int, list[ScriptedAnswer]]] = {
         1,
         [says(call("fork", goal="g", timeout=5)), says(call("decline", reason="no"), finish())],
     ),
-    "mere words, then a call": (1, [TALK, says(send("ann", "x"), finish())]),
-    "mere words twice": (1, [TALK, TALK]),
+    "text, then a call": (1, [TALK, says(send("ann", "x"), finish())]),
+    "text twice": (1, [TALK, TALK]),
     "a thought": (1, [says(send("ann", "x"), finish(), text="<think>hm</think>Well.")]),
     "many steps": (1, [*reads(range(1, 8)), says(send("ann", "read"), finish())]),
     "the same again and again": (2, [says(send("ann", "again"))] * 3),
 }
-"""What the model says, and how many messages Ann gets of it."""
+"""The number of messages to Ann, and the answers of the model."""
 
 
-async def held(networks: Networks, dialect: str) -> dict[str, Turn]:
-    """The turns of all conversations, one after the other, with a model of this dialect."""
+async def converse(networks: Networks, dialect: str) -> dict[str, Turn]:
+    """Run all conversations with a model of this dialect. Returns their turns."""
     rules = [
         ScriptRule(when=When.model_validate({"incoming": f"^{name}$"}), answer=[*answers])
         for name, (_, answers) in CONVERSATIONS.items()
@@ -83,55 +83,57 @@ async def held(networks: Networks, dialect: str) -> dict[str, Turn]:
     turns: dict[str, Turn] = {}
     settings: JsonValue = {"dialect": dialect}
     async with scene(networks, script=Script(rules=rules), file=QUICK, endpoint=settings) as s:
-        for name, (hears, _) in CONVERSATIONS.items():
+        for name, (messages, _) in CONVERSATIONS.items():
             turns[name] = await s.turn(name)
-            for _ in range(hears):
+            for _ in range(messages):
                 await s.heard()
         assert s.model.mistakes == []
-        first, read = turns["a reply"], s.model.requests[0]
-        assert bool(read.body.tools) == (dialect == "native")
-        assert (first.start.dialect, first.system_prompt) == (dialect, read.system)
+        first, request = turns["a reply"], s.model.requests[0]
+        assert bool(request.body.tools) == (dialect == "native")
+        assert (first.start.dialect, first.system_prompt) == (dialect, request.system)
         assert {"send_text_message", "ask_human", "decline", "finish"} <= set(first.start.tools)
         assert f"dialect   {dialect}" in _lines(first)
     return turns
 
 
-def told(turn: Turn) -> list[Step]:
-    """The steps, without what time, tokens and the endpoint's ids make of them."""
+def comparable(turn: Turn) -> list[Step]:
+    """The steps without times, token counts and the ids of the endpoint."""
     blank = {"at_ms": None, "duration_ms": None, "tokens_in": 0, "tokens_out": 0}
     return [
         step.model_copy(
-            update={**blank, "finish_reason": None, "window": None, "calls": _plain(step)}
+            update={**blank, "finish_reason": None, "window": None, "calls": _comparable(step)}
         )
         for step in turn.steps
     ]
 
 
-def _plain(step: Step) -> tuple[ToolCallRecord, ...]:
-    own = {"id": "c", "at_ms": None, "duration_ms": None}
+def _comparable(step: Step) -> tuple[ToolCallRecord, ...]:
+    blank = {"id": "c", "at_ms": None, "duration_ms": None}
     return tuple(
-        call.model_copy(update={**own, "result": _OWN.sub("", call.result or "")})
+        call.model_copy(update={**blank, "result": _VARIES.sub("", call.result or "")})
         for call in step.calls
     )
 
 
-_OWN = re.compile(r', "(show_plan|tidy_steps)"|"sent_at": "[^"]*"')
-"""What tells dialects apart in results: the tools that each has other means for. And the time."""
+_VARIES = re.compile(r', "(show_plan|tidy_steps)"|"sent_at": "[^"]*"')
+"""The differences in results: tools that a dialect does not need, and the time."""
 
 
 @pytest.mark.behaviour("A-15")
-async def test_the_same_conversation_leads_to_the_same_steps(in_memory: Networks) -> None:
-    native, *others = [await held(in_memory, dialect) for dialect in DIALECT_NAMES]
+async def test_the_same_conversation_leads_to_the_same_steps_in_each_dialect(
+    in_memory: Networks,
+) -> None:
+    native, *others = [await converse(in_memory, dialect) for dialect in DIALECT_NAMES]
     for other in others:
         for name in CONVERSATIONS:
-            assert told(other[name]) == told(native[name]), name
+            assert comparable(other[name]) == comparable(native[name]), name
             assert other[name].end == native[name].end, name
             assert len(other[name].sent) == len(native[name].sent), name
 
 
 @pytest.mark.behaviour("A-19")
 @pytest.mark.parametrize("dialect", DIALECT_NAMES)
-async def test_a_question_comes_with_its_options_and_the_answer_starts_a_turn(
+async def test_a_question_shows_its_options_and_the_answer_starts_a_turn(
     in_memory: Networks, dialect: str
 ) -> None:
     answers = [
@@ -151,7 +153,7 @@ async def test_a_question_comes_with_its_options_and_the_answer_starts_a_turn(
 
 
 @pytest.mark.behaviour("A-18", "A-19")
-async def test_a_model_may_show_its_plan_and_wait_for_any_of_its_calls(
+async def test_a_model_can_show_its_plan_and_wait_for_any_of_its_calls(
     in_memory: Networks,
 ) -> None:
     plan = {"action": "Plan", "message_to_user": "1. look\n2. tell"}
@@ -200,11 +202,11 @@ async def test_steps_that_the_model_discards_are_not_shown_again(
 class TestFallback:
     REFUSED = Refusal(status=400, message="this model does not support tools")
 
-    async def test_an_endpoint_that_refuses_tools_is_asked_in_words_now_and_later(
+    async def test_an_endpoint_that_refuses_tools_is_asked_in_a_text_dialect_from_then_on(
         self, in_memory: Networks
     ) -> None:
         answers = [says(send("ann", "hi"), finish())] * 3
-        async with scene(in_memory, self.REFUSED, *answers, endpoint=unheard_of()) as s:
+        async with scene(in_memory, self.REFUSED, *answers, endpoint=new_model()) as s:
             turn = await s.turn()
             assert await s.heard() == "hi"
             assert (turn.start.dialect, turn.steps[0].dialect) == ("native", "tool_call")
@@ -220,16 +222,14 @@ class TestFallback:
             await s.turn()
             assert [bool(r.body.tools) for r in s.model.requests] == [True, False, False, False]
 
-    async def test_one_that_ignores_that_a_call_is_required_is_asked_in_words(
+    async def test_an_endpoint_that_ignores_tool_choice_is_asked_in_a_text_dialect(
         self, in_memory: Networks
     ) -> None:
-        talk = TALK.model_copy(
-            update={"usage": ScriptedUsage(prompt_tokens=100, completion_tokens=7)}
-        )
-        right = says(
-            send("ann", "hi"), finish(), usage=ScriptedUsage(prompt_tokens=10, completion_tokens=3)
-        )
-        async with scene(in_memory, talk, talk, right, endpoint=unheard_of()) as s:
+        usage = ScriptedUsage(prompt_tokens=100, completion_tokens=7)
+        talk = TALK.model_copy(update={"usage": usage})
+        less = ScriptedUsage(prompt_tokens=10, completion_tokens=3)
+        right = says(send("ann", "hi"), finish(), usage=less)
+        async with scene(in_memory, talk, talk, right, endpoint=new_model()) as s:
             turn = await s.turn()
             assert ending(turn)[0] == "finished"
             text, calls = turn.steps
@@ -237,19 +237,19 @@ class TestFallback:
             assert "although the request requires a call" in calls.notes[0]
             assert (calls.tokens_in, calls.tokens_out) == (110, 10)  # the wasted answer counts
 
-    async def test_what_is_no_sign_of_a_model_that_cannot_call_ends_the_turn(
+    async def test_other_failures_to_call_a_tool_end_the_turn_without_a_fallback(
         self, in_memory: Networks
     ) -> None:
         long = Refusal(status=400, message="the prompt is too long for this model")
         cases: list[tuple[str, list[ScriptedAnswer | Refusal], dict[str, JsonValue], str]] = [
-            ("words that are not in a row", [TALK, *reads([1]), TALK], {}, "no_action"),
-            ("words are allowed", [TALK, TALK], {"tool_choice": "auto"}, "no_action"),
-            ("words in words too", [TALK, TALK, TALK], {}, "no_action"),
+            ("texts that are not in a row", [TALK, *reads([1]), TALK], {}, "no_action"),
+            ("text is allowed", [TALK, TALK], {"tool_choice": "auto"}, "no_action"),
+            ("text in a text dialect too", [TALK, TALK, TALK], {}, "no_action"),
             ("another refusal", [long], {}, "model_error"),
             ("a configured dialect", [self.REFUSED], {"dialect": "native"}, "model_error"),
         ]
         for what, answers, settings, outcome in cases:
-            endpoint: JsonValue = {**unheard_of(), **settings}
+            endpoint: JsonValue = {**new_model(), **settings}
             async with scene(in_memory, *answers, endpoint=endpoint) as s:
                 turn = await s.turn()
                 assert ending(turn)[0] == outcome, what
@@ -263,7 +263,7 @@ class TestFallback:
 @pytest.mark.behaviour("A-16")
 @pytest.mark.parametrize("dialect", DIALECT_NAMES)
 async def test_no_malformed_answer_crashes_an_agent(in_memory: Networks, dialect: str) -> None:
-    kinds = list(KINDS)[::6]  # each damage, in one of its dresses
+    kinds = list(KINDS)[::6]  # each defect, in one of its forms
     wrong = [
         ScriptRule(
             when=When.model_validate({"incoming": f"^kind {n}$", "step": 1}),
@@ -279,6 +279,6 @@ async def test_no_malformed_answer_crashes_an_agent(in_memory: Networks, dialect
             assert await s.heard() == "well", kind
         await s.net.turn(turn)
         operator = await s.net.network.join("watcher", "service")
-        found = Turns.model_validate(await operator.call("list_turns", limit=200))
-        assert [turn.outcome for turn in found.turns] == ["finished"] * len(kinds)
+        listed = Turns.model_validate(await operator.call("list_turns", limit=200))
+        assert [turn.outcome for turn in listed.turns] == ["finished"] * len(kinds)
         assert s.model.mistakes == []

@@ -1,4 +1,4 @@
-"""Every tool that a model may be offered, as llama.cpp's server takes it."""
+"""Every tool that a model can be offered has a schema that llama.cpp's server accepts."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from hubbub.testing.network import LocalNetwork
 from tests.model.llama import TEMPLATE, serving
 
 Function = tuple[str, Mapping[str, JsonValue]]
-"""A tool's name, and the schema of its arguments."""
+"""The name of a tool and the schema of its arguments."""
 _WIDTH, _CONTEXT = 32, 32_768
 
 
 class Grammars:
-    """A server that makes grammars of tools."""
+    """A server that compiles tools to grammars."""
 
     def __init__(self, client: httpx2.Client):
         self._client = client
 
     def complaint(self, *tools: Function) -> str | None:
-        """What the server says against the tools; None: what the model writes is bound by them."""
+        """The server's error for these tools; None if they constrain the output of the model."""
         functions = [
             {"type": "function", "function": {"name": name, "parameters": schema}}
             for name, schema in tools
@@ -54,14 +54,14 @@ class Grammars:
         answer = self._client.post("chat/completions", json=question)
         if answer.status_code != 200:
             return answer.text
-        # The first byte of `<tool_call>`: unbound, this model begins with another one.
-        said = answer.json()["choices"][0]["message"]["content"]
-        return None if said == "<" else f"not bound, it says {said!r}"
+        # The first byte of `<tool_call>`; without a grammar, this model starts with another one.
+        text = answer.json()["choices"][0]["message"]["content"]
+        return None if text == "<" else f"unconstrained, it writes {text!r}"
 
 
 @contextmanager
 def grammars(folder: Path) -> Iterator[Grammars]:
-    """A server for as long as the block lasts; its model's file is written to the folder."""
+    """A server for the length of the block; the file of its model is in the folder."""
     weights = folder / "bytes.gguf"
     weights.write_bytes(_model())
     template = TEMPLATE.read_text("utf-8").replace(
@@ -75,18 +75,18 @@ def grammars(folder: Path) -> Iterator[Grammars]:
 
 
 def _model() -> bytes:
-    """A model of one layer whose weights are all 0, in the format GGUF (version 3)."""
+    """A model of one layer with all weights 0, in the format GGUF (version 3)."""
     bytes_ = [f"<0x{n:02X}>" for n in range(256)]
     tokens, kinds = ["<unk>", "<s>", "</s>", *bytes_], [2, 3, 3, *[6] * 256]
-    facts = [
-        _fact("general.architecture", "llama"),
-        _fact("llama.context_length", _CONTEXT),
-        _fact("llama.embedding_length", _WIDTH),
-        _fact("llama.feed_forward_length", _WIDTH),
-        _fact("llama.block_count", 1),
-        _fact("llama.attention.head_count", 1),
-        _fact("llama.attention.layer_norm_rms_epsilon", 1e-5),
-        _fact("tokenizer.ggml.model", "llama"),
+    metadata = [
+        _entry("general.architecture", "llama"),
+        _entry("llama.context_length", _CONTEXT),
+        _entry("llama.embedding_length", _WIDTH),
+        _entry("llama.feed_forward_length", _WIDTH),
+        _entry("llama.block_count", 1),
+        _entry("llama.attention.head_count", 1),
+        _entry("llama.attention.layer_norm_rms_epsilon", 1e-5),
+        _entry("tokenizer.ggml.model", "llama"),
         _list("tokenizer.ggml.tokens", 8, [_text(token) for token in tokens]),
         _list("tokenizer.ggml.scores", 6, [struct.pack("<f", 0.0)] * len(tokens)),
         _list("tokenizer.ggml.token_type", 5, [struct.pack("<i", kind) for kind in kinds]),
@@ -103,11 +103,11 @@ def _model() -> bytes:
         **{f"blk.0.{name}.weight": shape for name, shape in of_layer.items()},
     }
     sizes = [4 * shape[0] * (shape[1] if len(shape) > 1 else 1) for shape in shapes.values()]
-    places = accumulate(sizes, initial=0)  # rows of 128 bytes: all lie at multiples of 32
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(facts)) + b"".join(facts)
-    for (name, shape), place in zip(shapes.items(), places, strict=False):
+    offsets = accumulate(sizes, initial=0)  # rows of 128 bytes, so all are multiples of 32
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(metadata)) + b"".join(metadata)
+    for (name, shape), offset in zip(shapes.items(), offsets, strict=False):
         dimensions = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
-        head += _text(name) + dimensions + struct.pack("<IQ", 0, place)
+        head += _text(name) + dimensions + struct.pack("<IQ", 0, offset)
     return head + bytes(-len(head) % 32) + bytes(sum(sizes))
 
 
@@ -115,14 +115,11 @@ def _text(text: str) -> bytes:
     return struct.pack("<Q", len(text)) + text.encode("ascii")
 
 
-def _fact(key: str, value: str | float) -> bytes:
+def _entry(key: str, value: str | float) -> bytes:
     if isinstance(value, str):
         return _text(key) + struct.pack("<I", 8) + _text(value)
-    return (
-        _text(key)
-        + struct.pack("<I", 4 if isinstance(value, int) else 6)
-        + (struct.pack("<I" if isinstance(value, int) else "<f", value))
-    )
+    kind, form = (4, "I") if isinstance(value, int) else (6, "f")
+    return _text(key) + struct.pack(f"<I{form}", kind, value)
 
 
 def _list(key: str, kind: int, items: Sequence[bytes]) -> bytes:
@@ -141,17 +138,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Grammars]:
 
 
 @pytest.mark.behaviour("A-24")
-async def test_an_engine_makes_a_grammar_of_every_tool_of_the_core_and_of_all_mods(
+async def test_an_engine_accepts_every_tool_of_the_core_and_of_all_mods(
     server: Grammars, tmp_path: Path
 ) -> None:
-    specs = [*await _of_agents(tmp_path), *_of_roles(), *_of_users()]
+    specs = [*await _agent_specs(tmp_path), *_role_specs(), as_tool(_order).spec]
     assert len(specs) > 90
-    for fewer in (whole, short_spec, bare_spec):
-        offered = {spec.name: fewer(spec).offered for spec in specs}
+    for versions in (specs, map(short_spec, specs), map(bare_spec, specs)):
+        offered = {spec.name: spec.offered for spec in versions}
         if server.complaint(*offered.items()) is not None:
             refused = {name: server.complaint((name, schema)) for name, schema in offered.items()}
-            assert {name: why for name, why in refused.items() if why is not None} == {}
-            raise AssertionError("one by one they are taken, but not together")
+            assert {name: error for name, error in refused.items() if error is not None} == {}
+            raise AssertionError("each is accepted alone, but not together")
 
 
 ODD: Mapping[str, Mapping[str, JsonValue]] = {
@@ -184,30 +181,24 @@ ODD: Mapping[str, Mapping[str, JsonValue]] = {
         "dependentRequired": {"a": ["c"]},
         "allOf": [{"properties": {"d": {"uniqueItems": True, "items": {}}}}, {"minProperties": 3}],
     },
-    "says_nothing": {},
+    "is_empty": {},
 }
-"""Schemas as MCP servers and other people write them."""
+"""Schemas as in MCP servers and other people's tools."""
 
 
-def test_an_engine_makes_a_grammar_of_whatever_others_write(server: Grammars) -> None:
-    offered = {name: portable(schema) for name, schema in ODD.items()}
-    assert {name: server.complaint((name, one)) for name, one in offered.items()} == dict.fromkeys(
-        ODD
-    )
+def test_an_engine_accepts_unusual_schemas_once_they_are_portable(server: Grammars) -> None:
+    complaints = {name: server.complaint((name, portable(odd))) for name, odd in ODD.items()}
+    assert complaints == dict.fromkeys(ODD)
 
 
-def test_the_engine_of_these_tests_refuses_what_it_cannot_hold(server: Grammars) -> None:
+def test_the_engine_rejects_a_schema_that_was_not_made_portable(server: Grammars) -> None:
     text: JsonValue = {"type": "string", "maxLength": 2048}
     schema: Mapping[str, JsonValue] = {"type": "object", "properties": {"text": text}}
     assert "Failed to parse" in (server.complaint(("long", schema)) or "")
 
 
-def whole(spec: ToolSpec) -> ToolSpec:
-    return spec
-
-
-async def _of_agents(folder: Path) -> list[ToolSpec]:
-    """The tools of an agent that has all there are, of a network that runs all mods."""
+async def _agent_specs(folder: Path) -> list[ToolSpec]:
+    """The tools of an agent with all of them, on a network with all mods."""
     (folder / "notes").mkdir()
     (folder / "notes" / "tea.md").write_text("# Tea\n\nBrew it for three minutes.\n")
     config = AgentConfig.model_validate(
@@ -218,12 +209,11 @@ async def _of_agents(folder: Path) -> list[ToolSpec]:
         client = await network.join("bot")
         kit = ToolKit(config, "bot", folder, more=[ForkTool(ForkConfig())])
         toolbox = kit.toolbox(client.ready, client)
-        everything = toolbox.for_turn(*toolbox.names)
-    listed = SelectTool(toolbox.registry, {}, toolbox.names, 20)
-    return [*everything.specs, listed.spec]
+        specs = toolbox.for_turn(*toolbox.names).specs
+    return [*specs, SelectTool(toolbox.registry, {}, toolbox.names, 20).spec]
 
 
-def _of_roles() -> list[ToolSpec]:
+def _role_specs() -> list[ToolSpec]:
     executors = ["add", "helper"]
     return [route_spec(executors), plan_spec(executors, 8), judge_spec(RolesConfig().criteria, 3)]
 
@@ -241,7 +231,3 @@ def _order(
 ) -> str:
     """Order things."""
     return "ordered"
-
-
-def _of_users() -> list[ToolSpec]:
-    return [as_tool(_order).spec]

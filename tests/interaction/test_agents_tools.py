@@ -148,16 +148,6 @@ async def test_functions_of_ones_own_are_tools(in_memory: Networks, shop: Path) 
         assert "of 5000" in cut["records_cut"]
 
 
-async def test_a_tool_that_takes_too_long_is_given_up(in_memory: Networks, shop: Path) -> None:
-    # Nothing is sent: that may take longer than the little time that all tools have here.
-    answers = (says(call("pay", amount=200)), says(finish()), says(finish()))
-    async with scene(in_memory, *answers, base=shop, tools=named("pay"), tool_timeout=0.02) as s:
-        await s.turn()
-        told = json.loads(s.told(1))
-        assert told["error"] == "timeout"
-        assert "may still take effect" in told["message"]
-
-
 async def done(module: Mapping[str, object]) -> object:
     """What a tool has done, as soon as it has."""
     queue = module["DONE"]

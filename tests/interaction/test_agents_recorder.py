@@ -1,4 +1,4 @@
-"""The record of a turn holds, however often the hub refuses it for now."""
+"""The record of a turn is complete, however often the hub refuses parts of it temporarily."""
 
 from __future__ import annotations
 
@@ -21,33 +21,20 @@ from hubbub.testing.model_server import ModelServer, Script, ScriptedCall
 from hubbub.testing.network import LocalNetwork
 from tests.interaction.agent_harness import ended, finish, harness, playing, says, send
 from tests.interaction.peers import Networks, config, soon
+from tests.interaction.stop_harness import HandClock
 
 NARROW = config(network={"limits": {"burst": 5, "calls_per_second": 1}})
 
 
-class Stopped:
-    """A clock that stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.at = 1000.0
-
-    def now(self) -> float:
-        return self.at
-
-    monotonic = now
-
-
 class Desk:
-    """A hub whose time stands still, an agent on it that has used up what it may ask, and the
-    first turn that waits for it.
-    """
+    """A hub with a stopped clock, an agent beyond its rate limit, and its first turn."""
 
-    def __init__(self, network: LocalNetwork, clock: Stopped, client: Client, plan: TurnPlan):
-        self.network, self.clock, self.client, self.plan = network, clock, client, plan
+    def __init__(self, clock: HandClock, client: Client, plan: TurnPlan):
+        self.clock, self.client, self.plan = clock, client, plan
         self.sleeps: list[float] = []
 
-    def recorder(self, on_sleep: Callable[[int], None]) -> TurnRecorder:
-        """`on_sleep` is told how often the recorder has waited."""
+    def recorder(self, on_sleep: Callable[[int], None] = lambda times: None) -> TurnRecorder:
+        """A recorder that calls `on_sleep` with the number of its waits so far."""
 
         async def sleep(seconds: float) -> None:
             self.sleeps.append(seconds)
@@ -57,7 +44,7 @@ class Desk:
         return TurnRecorder(self.client, self.plan, backoff=Backoff(sleep=sleep))
 
     async def exhaust(self) -> None:
-        """Ask until the hub refuses for now."""
+        """Send calls until the hub refuses one."""
         while True:
             answer = self.client.post("list_channels")
             await asyncio.wait({answer})
@@ -65,13 +52,13 @@ class Desk:
                 return
 
     async def turn(self) -> Turn:
-        self.clock.at += 100
+        self.clock.wall += 100
         return Turn.model_validate(await self.client.call("read_turn", id=self.plan.id))
 
 
 @asynccontextmanager
 async def desk() -> AsyncIterator[Desk]:
-    clock = Stopped()
+    clock = HandClock()
     async with LocalNetwork(NARROW, clock=clock) as network:
         ann = await network.join("ann", "human")
         async with Client(network.transport(), "bot", turns=True) as client:
@@ -83,20 +70,20 @@ async def desk() -> AsyncIterator[Desk]:
                         inbox.receive(item)
                         break
             (plan,) = inbox.next_turns()
-            made = Desk(network, clock, client, plan)
-            await made.exhaust()
-            yield made
+            at = Desk(clock, client, plan)
+            await at.exhaust()
+            yield at
 
 
 @pytest.mark.behaviour("Y-3")
-async def test_what_is_refused_for_now_is_told_again_until_it_holds() -> None:
+async def test_a_temporarily_refused_record_is_sent_again_until_the_hub_accepts_it() -> None:
     async with desk() as at:
 
-        def after_a_long_time(times: int) -> None:
+        def pass_time(times: int) -> None:
             if times == 30:
-                at.clock.at += 60
+                at.clock.wall += 60
 
-        recorder = at.recorder(after_a_long_time)
+        recorder = at.recorder(pass_time)
         await recorder.begin(model="m")
         recorder.step(Step(n=1, text="first"))
         recorder.step(Step(n=1, text="replaced"))
@@ -107,11 +94,11 @@ async def test_what_is_refused_for_now_is_told_again_until_it_holds() -> None:
         assert (ended(turn).outcome, ended(turn).reason) == ("finished", "all done")
         assert [step.text for step in turn.steps] == ["replaced"]
         assert (turn.start.model, turn.attempts) == ("m", 1)
-        assert min(at.sleeps) >= 0.05, "it does not ask again at once"
+        assert min(at.sleeps) >= 0.05, "it does not retry at once"
 
 
 @pytest.mark.behaviour("Y-3")
-async def test_who_waits_for_steps_gets_them_durable_and_one_that_stops_leaves_the_others() -> None:
+async def test_a_flush_waits_for_durable_steps_and_cancelling_one_leaves_the_others() -> None:
     async with desk() as at:
         refused = asyncio.Event()
         recorder = at.recorder(lambda times: refused.set())
@@ -125,7 +112,7 @@ async def test_who_waits_for_steps_gets_them_durable_and_one_that_stops_leaves_t
         assert not any(task.done() for task in waiting)
         waiting[0].cancel()
         recorder.step(Step(n=4, text="step 4"))
-        at.clock.at += 60
+        at.clock.wall += 60
         async with soon():
             await asyncio.gather(*waiting[1:])
         assert waiting[0].cancelled()
@@ -134,36 +121,36 @@ async def test_who_waits_for_steps_gets_them_durable_and_one_that_stops_leaves_t
         assert [c.name for c in steps[0].calls] == ["pay"]
 
 
-async def test_who_stops_waiting_withdraws_no_record_and_the_first_end_counts() -> None:
+async def test_a_cancelled_flush_withdraws_nothing_and_only_the_first_end_is_recorded() -> None:
     async with desk() as at:
-        at.clock.at += 60
-        told: list[TurnEnd] = []
+        at.clock.wall += 60
+        ends: list[TurnEnd] = []
 
         async def note(end: TurnEnd) -> tuple[str, ...]:
-            told.append(end)
+            ends.append(end)
             return ("noted",)
 
-        recorder = at.recorder(lambda times: None)
+        recorder = at.recorder()
         recorder.before_end = note
         await recorder.begin()
-        recorder.step(Step(n=1, text="said"))
+        recorder.step(Step(n=1, text="first"))
         waiting = asyncio.create_task(recorder.flush())
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.wait({waiting})
-        await recorder.end("cancelled", "a person said so")
+        await recorder.end("cancelled", "by a person")
         await recorder.end("finished")
         async with soon():
             await recorder.try_flush()
         turn = await at.turn()
-        assert [step.text for step in turn.steps] == ["said"]
-        assert [end.outcome for end in told] == ["cancelled"]
+        assert [step.text for step in turn.steps] == ["first"]
+        assert [end.outcome for end in ends] == ["cancelled"]
         assert (ended(turn).outcome, ended(turn).notes) == ("cancelled", ("noted",))
 
 
-async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
+async def test_a_turn_ends_even_if_the_call_that_ends_it_is_cancelled() -> None:
     async with desk() as at:
-        at.clock.at += 60
+        at.clock.wall += 60
         reached = asyncio.Event()
 
         async def hang(end: TurnEnd) -> tuple[str, ...]:
@@ -171,7 +158,7 @@ async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
             await asyncio.Event().wait()
             return ()
 
-        recorder = at.recorder(lambda times: None)
+        recorder = at.recorder()
         recorder.before_end = hang
         await recorder.begin()
         ending = asyncio.create_task(recorder.end("finished"))
@@ -184,27 +171,26 @@ async def test_a_turn_whose_end_is_interrupted_has_ended_all_the_same() -> None:
 
 
 @pytest.mark.slow
-async def test_in_a_rush_beyond_the_rate_limit_all_turns_end(in_memory: Networks) -> None:
+async def test_all_turns_of_a_burst_beyond_the_rate_limit_end(in_memory: Networks) -> None:
     script = Script(rules=[ScriptRule(answer=says(send("{{ sender }}", "hi"), finish()))])
     limits = config(network={"limits": {"burst": 20, "calls_per_second": 200}})
     async with ModelServer(script) as model, harness(in_memory, limits) as net:
         await net.llm("bot", model)
-        said = [await (await net.person(f"p{n}")).say("bot", "hello") for n in range(40)]
-        store = net.network.hub.store  # calls would be held up by the limit themselves
+        for n in range(40):
+            await (await net.person(f"p{n}")).say("bot", "hello")
+        store = net.network.hub.store  # calls would be subject to the limit
         ends: list[bytes] = []
 
-        async def over() -> bool:
-            ends[:] = [
-                turn.end for turn in await store.read(LatestTurns(None, len(said))) if turn.end
-            ]
-            return len(ends) == len(said)
+        async def all_ended() -> bool:
+            ends[:] = [turn.end for turn in await store.read(LatestTurns(None, 40)) if turn.end]
+            return len(ends) == 40
 
-        await net.until(over)
+        await net.until(all_ended)
         assert {TurnEnd.model_validate_json(end).outcome for end in ends} == {"finished"}
 
 
 @pytest.mark.behaviour("T-1")
-async def test_what_the_hub_does_not_take_is_recorded_in_part(in_memory: Networks) -> None:
+async def test_a_record_that_exceeds_the_hubs_limits_is_stored_in_part(in_memory: Networks) -> None:
     tight = config(network={"limits": {"frame": "32KiB", "json_depth": 8}})
     odd: dict[str, dict[str, JsonValue]] = {
         "more": {"items": [0] * 20_000},
@@ -224,13 +210,12 @@ async def test_what_the_hub_does_not_take_is_recorded_in_part(in_memory: Network
     async with playing(*script) as model, playing(*long) as wordy, harness(in_memory, tight) as net:
         ann = await net.person()
         await net.llm("bot", model, tools=["send_text_message"])
-        for told in odd:
-            turn = await net.turn(f"bot-{(await ann.say('bot', 'hi'))['id']}")
-            assert turn.end is not None
+        for shown in odd:
+            turn = await net.turn(await net.ask(ann, "hi"))
             assert turn.steps[0].calls[0].name == "send_text_message"
-            assert told in str(turn.steps[0].calls[0].arguments)
+            assert shown in str(turn.steps[0].calls[0].arguments)
         await net.llm("long", wordy, instruction="c" * 60_000, tools=["send_text_message"])
-        turn = await net.turn(f"long-{(await ann.say('long', 'hi'))['id']}")
+        turn = await net.turn(await net.ask(ann, "hi", "long"))
     assert ended(turn).outcome == "finished"
     assert "characters) …" in (turn.system_prompt or "")
     assert (turn.steps[0].text or "").startswith("bbb")
