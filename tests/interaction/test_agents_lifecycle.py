@@ -1,4 +1,4 @@
-"""Agents that die, return, are stopped, and have more to do than one thing at a time."""
+"""Agents that crash, return, lose their connection, stop, and run several turns at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from hubbub.agents.runner import AgentRunner
 from hubbub.agents.turn.outbox import Outbox
 from hubbub.config.models import AgentConfig
 from hubbub.errors import ConfigError
-from hubbub.protocol.codes import CloseCode
 from tests.interaction.agent_harness import (
     Gate,
     Harness,
@@ -26,41 +25,43 @@ from tests.interaction.agent_harness import (
     says,
     send,
 )
-from tests.interaction.peers import Networks, Peer, config, eventually, soon
+from tests.interaction.peers import Networks, Peer, config, soon
 from tests.interaction.scripted import scene
 
 DESK = config(channels={"desk": {"members": "all"}})
 
 
 class Echo(Agent):
-    """Answers what it is told."""
+    """Answers with the message."""
 
     async def on_direct(self, message: Message) -> str:
         return f"re: {message.text}"
 
 
 async def everything(net: Harness, ann: Peer) -> list[str]:
-    """All texts that ann has received by now."""
+    """All messages to ann so far."""
     await net.network.quiet()
     return await ann.texts()
 
 
-async def dies_at(net: Harness, gate: Gate, name: str, again: Agent) -> None:
-    """The agent's process dies where it waits, and another goes on."""
+async def crash_at(net: Harness, gate: Gate, name: str, successor: Agent) -> None:
+    """Kill the agent where it waits, open the gate and start its successor."""
     await gate.until_reached()
     await net.kill(name)
     gate.open.set()
-    await net.python(name, again)
+    await net.python(name, successor)
 
 
 class TestKilledInTheMiddle:
     @pytest.mark.behaviour("T-2", "R-2")
-    async def test_a_handler_runs_again_and_sends_nothing_twice(self, in_memory: Networks) -> None:
-        gate, words = Gate(), iter(["one", "other words the second time"])
+    async def test_a_handler_runs_again_after_a_crash_and_sends_nothing_twice(
+        self, in_memory: Networks
+    ) -> None:
+        gate, texts = Gate(), iter(["one", "another text in the second run"])
 
         class Steps(Agent):
             async def on_direct(self, message: Message) -> str:
-                sent = await self.send("ann", next(words))
+                sent = await self.send("ann", next(texts))
                 assert sent.id == "m2"
                 await self.post("desk", "two")
                 await gate.wait()
@@ -70,15 +71,13 @@ class TestKilledInTheMiddle:
             ann = await net.person()
             await net.python("steps", Steps())
             await ann.say("steps", "go")
-            await dies_at(net, gate, "steps", Steps())
+            await crash_at(net, gate, "steps", Steps())
             turn = await net.turn("steps-m1")
             assert (turn.attempts, ended(turn).outcome) == (2, "finished")
             assert turn.sent == ("m2", "m3", "m4")
             assert await everything(net, ann) == ["one", "two", "three"]
 
-    async def test_a_model_is_not_asked_again_for_what_it_had_answered(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_a_model_is_not_asked_again_for_recorded_steps(self, in_memory: Networks) -> None:
         script = [
             says(send("ann", "one")),
             says(send("ann", "never said"), hold="dying"),
@@ -99,18 +98,18 @@ class TestKilledInTheMiddle:
             assert [m.role for m in resumed] == ["system", "user", "assistant", "tool"]
             assert resumed[1].text == s.model.requests[0].body.messages[1].text
             await s.net.kill("bot")
-            again = await s.ann.say("bot", "and then?")
+            again = await s.say("and then?")
             await s.start()
-            await s.net.turn(f"bot-{again['id']}")
+            await s.net.turn(again)
             prompt = s.model.requests[3].body.messages[1].text
             history = prompt.partition("<current_interaction>")[0]
-            assert history.index(">go<") < history.index(">one<"), "it knows its own words"
+            assert history.index(">go<") < history.index(">one<"), "with its own messages"
 
     @pytest.mark.parametrize("asks_again", [True, False])
-    async def test_an_answer_that_came_while_the_asker_was_dead_reaches_the_question_or_it(
+    async def test_an_answer_that_came_during_a_crash_reaches_the_repeated_question_or_the_agent(
         self, in_memory: Networks, asks_again: bool
     ) -> None:
-        gate, told = Gate(), asyncio.Event()
+        gate, received = Gate(), asyncio.Event()
 
         class Slow(Agent):
             async def on_direct(self, message: Message) -> str:
@@ -120,7 +119,7 @@ class TestKilledInTheMiddle:
         class Asker(Agent):
             async def on_direct(self, message: Message) -> str | None:
                 if message.sender_id == "slow":
-                    told.set()
+                    received.set()
                     return None
                 if gate.open.is_set() and not asks_again:
                     return None
@@ -140,12 +139,14 @@ class TestKilledInTheMiddle:
                 assert await said_to(ann) == "it is 42"
                 assert (await net.turn("asker-m3")).sent == ()
                 assert (await net.turn("asker-m1")).attempts == 2
-                assert not told.is_set()
+                assert not received.is_set()
             else:
                 async with soon():
-                    await told.wait()
+                    await received.wait()
 
-    async def test_what_an_observer_had_said_is_not_said_again(self, in_memory: Networks) -> None:
+    async def test_a_handler_of_observed_messages_sends_nothing_twice_after_a_crash(
+        self, in_memory: Networks
+    ) -> None:
         gate = Gate()
 
         class Watcher(Agent):
@@ -158,14 +159,14 @@ class TestKilledInTheMiddle:
             ann = await net.person()
             await net.python("watcher", Watcher())
             await ann.call("post_to_channel", channel="desk", text="look")
-            await dies_at(net, gate, "watcher", Watcher())
+            await crash_at(net, gate, "watcher", Watcher())
             assert [await said_to(ann) for _ in "12"] == ["seen: look", "noted"]
             assert await everything(net, ann) == []
 
 
 class TestAway:
     @pytest.mark.behaviour("W-7")
-    async def test_an_agent_that_was_away_is_woken_once_a_thread_with_all_that_came(
+    async def test_an_agent_that_was_away_is_woken_once_per_thread_with_all_its_messages(
         self, networks: Networks
     ) -> None:
         async with harness(networks, DESK) as net:
@@ -182,13 +183,13 @@ class TestAway:
             await net.python("bot", Echo())
             turns = [await net.turn("bot-m3"), await net.turn("bot-m4")]
             assert [len(t.start.messages) for t in turns] == [12, 12]
-            answers = [(await ben.event())["message"] for _ in range(13)]
-            told = [(m["content"], m.get("quote", {}).get("message_id")) for m in answers[1:]]
-            assert told == [(f"re: b{n}", f"m{4 + 2 * n}") for n in range(12)]
-            assert "re: zero" not in await everything(net, ann), "that was dealt with"
+            messages = [(await ben.event())["message"] for _ in range(13)]
+            answers = [(m["content"], m.get("quote", {}).get("message_id")) for m in messages[1:]]
+            assert answers == [(f"re: b{n}", f"m{4 + 2 * n}") for n in range(12)]
+            assert "re: zero" not in await everything(net, ann)
 
     @pytest.mark.parametrize("more_first", [True, False])
-    async def test_an_agent_knows_what_it_had_said_before_it_died(
+    async def test_an_agent_knows_its_own_messages_from_before_a_crash(
         self, in_memory: Networks, more_first: bool
     ) -> None:
         class Historian(Agent):
@@ -211,7 +212,7 @@ class TestAway:
                 await ann.say("bot", "two")
             assert [await said_to(ann) for _ in "12"] == ["one", "one | one | two"]
 
-    async def test_a_greeting_is_said_in_full_unless_it_stands_there_already(
+    async def test_a_greeting_is_shortened_if_the_full_one_is_recent(
         self, in_memory: Networks
     ) -> None:
         async with harness(in_memory) as net:
@@ -225,7 +226,7 @@ class TestAway:
             await net.python("bot", Echo(), greet="good morning")
             assert await said_to(ann) == "good morning"
 
-    async def test_an_agent_of_a_config_is_loaded_or_its_mistake_told_by_file_and_line(
+    async def test_a_configured_class_is_loaded_or_its_error_reported_with_file_and_line(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         (tmp_path / "agents.py").write_text(
@@ -238,25 +239,25 @@ class TestAway:
             "        return message.text.upper()\n"
         )
 
-        def of(name: str) -> AgentConfig:
-            given = {"kind": "python", "class": f"agents.py:{name}", "greet": "good morning"}
-            return AgentConfig.model_validate(given)
+        def config_of(name: str) -> AgentConfig:
+            section = {"kind": "python", "class": f"agents.py:{name}", "greet": "good morning"}
+            return AgentConfig.model_validate(section)
 
         async with harness(in_memory) as net:
             ann = await net.person()
-            await net.configured("bot", of("Unlucky"), tmp_path, {})
+            await net.configured("bot", config_of("Unlucky"), tmp_path, {})
             error = await net.death("bot")
             assert isinstance(error, ConfigError)
             assert "agents.py:5: Unlucky() raises RuntimeError: no luck" in str(error)
             page = await ann.call("read_thread", thread="broadcast")
-            assert page["messages"] == []  # it did not say good morning and die
-            await net.configured("shouter", of("Shouter"), tmp_path, {})
+            assert page["messages"] == [], "no greeting before the failure"
+            await net.configured("shouter", config_of("Shouter"), tmp_path, {})
             await ann.say("shouter", "quiet")
             assert [await said_to(ann) for _ in "12"] == ["good morning", "QUIET"]
 
 
 class TestConnection:
-    async def test_a_turn_goes_on_over_a_lost_connection(self, on_sockets: Networks) -> None:
+    async def test_a_turn_continues_after_a_lost_connection(self, on_sockets: Networks) -> None:
         gate = Gate()
 
         class Slow(Agent):
@@ -269,8 +270,7 @@ class TestConnection:
             await net.python("slow", Slow())
             await ann.say("slow", "go")
             await gate.until_reached()
-            for session in list(net.network.hub.kernel.fanout.of("slow")):
-                session.close(CloseCode.INTERNAL, "a test")
+            await net.cut("slow")
             gate.open.set()
             assert await said_to(ann) == "still here"
             turn = await net.turn("slow-m1")
@@ -279,11 +279,9 @@ class TestConnection:
             assert await said_to(ann) == "still here"
 
 
-class TestAtTheSameTime:
+class TestConcurrency:
     @pytest.mark.behaviour("A-11")
-    async def test_threads_go_on_beside_each_other_up_to_the_limit(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_threads_run_concurrently_up_to_the_limit(self, in_memory: Networks) -> None:
         two, at_once, most = asyncio.Barrier(2), 0, 0
 
         class Meeting(Agent):
@@ -304,7 +302,7 @@ class TestAtTheSameTime:
             assert most == 2
 
     @pytest.mark.behaviour("A-14", "W-8")
-    async def test_what_comes_during_a_turn_is_one_next_turn(self, in_memory: Networks) -> None:
+    async def test_messages_during_a_turn_start_one_next_turn(self, in_memory: Networks) -> None:
         gate = Gate()
 
         class Slow(Agent):
@@ -326,7 +324,7 @@ class TestAtTheSameTime:
             turn = await net.turn(f"bot-{ignored['id']}")
             assert (ended(turn).reason, turn.sent) == ("the agent ignores this sender", ())
 
-    async def test_nobody_waits_for_the_acknowledgement_of_a_busy_thread(
+    async def test_a_busy_thread_does_not_hold_up_the_messages_of_other_threads(
         self, in_memory: Networks
     ) -> None:
         gate = Gate()
@@ -368,14 +366,14 @@ class TestStopping:
         agent._join(link, {})
         return AgentRunner(client, inbox, HandlerBackend(agent, link), grace_s=grace_s)
 
-    async def test_cancelling_the_agent_leaves_no_task_and_the_turn_open(
+    async def test_cancelling_the_agent_leaves_no_task_and_an_open_turn(
         self, in_memory: Networks
     ) -> None:
         gate = Gate()
         async with harness(in_memory) as net:
             ann = await net.person()
             runner = await self.running(net, gate)
-            await net.clients["bot"].call("list_channels")  # the client has all its tasks now
+            await net.clients["bot"].call("list_channels")  # starts all tasks of the client
             before = asyncio.all_tasks()
             running = asyncio.create_task(runner.run())
             await ann.say("bot", "go")
@@ -383,11 +381,13 @@ class TestStopping:
             running.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await running
-            # The hub's own come to their end; one of the agent's would wait at the gate for ever.
-            await eventually(lambda: asyncio.all_tasks() <= before)
+            # Tasks of the hub end; one of the agent's would wait at the gate forever.
+            async with soon():
+                while rest := asyncio.all_tasks() - before:
+                    await asyncio.wait(rest)
             assert (await net.begun("bot-m1")).end is None
 
-    async def test_a_turn_that_is_nearly_done_may_end(self, in_memory: Networks) -> None:
+    async def test_a_turn_can_end_within_the_grace_period(self, in_memory: Networks) -> None:
         gate = Gate()
         async with harness(in_memory) as net:
             ann = await net.person()

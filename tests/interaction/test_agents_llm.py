@@ -1,4 +1,4 @@
-"""Agents that are models, on a real hub, with the real OpenAI client and a scripted endpoint."""
+"""Agents with a model, on a real hub, with the real OpenAI client and a scripted endpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RIGHT = says(send("ann", "there"), finish())
 
 
 @pytest.mark.behaviour("T-1")
-async def test_a_wake_becomes_a_recorded_turn_and_the_turn_a_reply(on_sockets: Networks) -> None:
+async def test_a_wake_starts_a_recorded_turn_that_sends_a_reply(on_sockets: Networks) -> None:
     answers = [says(send("direct_ann", "hello ann"), text="I greet her"), says(finish("greeted"))]
     async with scene(on_sockets, *answers, instruction="Greet people.") as s:
         turn = await s.turn("hi <bot>")
@@ -57,15 +57,14 @@ async def test_a_wake_becomes_a_recorded_turn_and_the_turn_a_reply(on_sockets: N
 
 
 @pytest.mark.behaviour("T-1", "T-5")
-async def test_of_each_prompt_the_hub_is_sent_what_it_does_not_have(on_sockets: Networks) -> None:
+async def test_the_hub_is_sent_only_new_parts_of_a_prompt(on_sockets: Networks) -> None:
     script = Script(rules=[ScriptRule(answer=says(send("ann", "yes"), finish()))])
     async with scene(on_sockets, script=script, instruction="Be brief. " * 100) as s:
         store = s.net.network.hub.kernel.store
         assert isinstance(store, SqliteStore)
         for n in range(8):
             other = await s.net.network.join(f"other{n}", "agent")
-            said = await other.say("bot", f"thread {n} " * 50)
-            await s.net.turn(f"bot-{said['id']}")
+            await s.net.turn(await s.net.ask(other, f"thread {n} " * 50))
         before = await store.reading.run(_stored)
         turns = [await s.turn("first"), await s.turn("second")]
         sizes = [await store.reading.run(_stored) - before]
@@ -77,31 +76,31 @@ async def test_of_each_prompt_the_hub_is_sent_what_it_does_not_have(on_sockets: 
     prompts = [len(turn.prompt or "") for turn in turns]
     assert "thread 7" in (turns[2].prompt or "")
     assert sizes[0] < sum(prompts[:2]) / 3
-    # A new process sends all of it, and knows who has joined since: that is in its system prompt.
+    # A new process sends the whole prompt, with the participants who have joined since.
     assert sizes[1] - sizes[0] < len(turns[2].system_prompt or "") + prompts[2] / 3
 
 
 def _stored(db: sqlite3.Connection) -> int:
-    """Characters of all parts of prompts."""
-    found: int = db.execute("SELECT sum(length(text)) FROM prompt_part").fetchone()[0]
-    return found
+    """The number of characters in all parts of prompts."""
+    size: int = db.execute("SELECT sum(length(text)) FROM prompt_part").fetchone()[0]
+    return size
 
 
 async def turn_of(
-    networks: Networks, *answers: AnyAnswer, hears: int = 1, **config: Any
+    networks: Networks, *answers: AnyAnswer, messages: int = 1, **config: Any
 ) -> tuple[Turn, ModelServer, list[str]]:
-    """What becomes of a person's message, and what the person hears: so many messages."""
+    """The turn that one message starts, its model, and all its messages to the person."""
     async with scene(networks, *answers, **config) as s:
         turn = await s.turn()
-        heard = [await s.heard() for _ in range(hears)]
+        received = [await s.heard() for _ in range(messages)]
         await s.silence()
-        return turn, s.model, heard
+        return turn, s.model, received
 
 
 class TestToolOrFinish:
     @pytest.mark.behaviour("A-4")
     async def test_a_text_is_corrected_and_never_published(self, in_memory: Networks) -> None:
-        only: JsonValue = {"dialect": "native"}  # another one might make sense of it
+        only: JsonValue = {"dialect": "native"}  # without a fallback
         turn, model, heard = await turn_of(in_memory, TALK, TALK, endpoint=only)
         assert turn.end is not None
         assert (turn.end.outcome, turn.end.text) == ("no_action", "Hello there!")
@@ -113,60 +112,56 @@ class TestToolOrFinish:
         self, in_memory: Networks
     ) -> None:
         many = [send("ann", str(n)) for n in range(5)]
-        turn, model, heard = await turn_of(in_memory, says(finish(), *many), hears=5)
+        turn, model, heard = await turn_of(in_memory, says(finish(), *many), messages=5)
         assert heard == ["0", "1", "2", "3", "4"]
         assert (ending(turn)[0], len(model.requests)) == ("finished", 1)
 
     @pytest.mark.behaviour("A-5")
-    async def test_a_wrong_call_is_told_to_the_model_which_goes_on(
+    async def test_the_model_sees_the_error_of_a_wrong_call_and_continues(
         self, in_memory: Networks
     ) -> None:
         cut = ScriptedCall(tool="send_text_message", arguments='{"to": "a')
+        garbage = ScriptedCall(tool="send_text_message", arguments="{oops")
         wrong = [
             (call("send_mesage", to="ann"), "unknown_tool", "send_message"),
-            (
-                ScriptedCall(tool="send_text_message", arguments="{oops"),
-                "invalid_arguments",
-                "JSON object",
-            ),
+            (garbage, "invalid_arguments", "JSON object"),
             (call("send_text_message", to="ann"), "invalid_arguments", "text"),
             (call("send_text_message", to="annn", text="x"), "unknown_participant", "ann"),
             (call("read_thread", thread="channel_desc"), "", "channel"),
         ]
-        answers = [says(*(made for made, _, _ in wrong)), says(cut, finish_reason="length"), RIGHT]
+        answers = [says(*(each for each, _, _ in wrong)), says(cut, finish_reason="length"), RIGHT]
         turn, model, heard = await turn_of(in_memory, *answers)
         results = [m.text for m in model.requests[1].body.messages if m.role == "tool"]
-        for (made, error, words), result, record in zip(
+        for (each, error, hint), result, record in zip(
             wrong, results, turn.steps[0].calls, strict=True
         ):
-            assert error in result, made
-            assert words in result, made
-            assert record.error, made
+            assert error in result, each
+            assert hint in result, each
+            assert record.error, each
         assert "cut off" in model.requests[2].body.messages[-1].text
         assert heard == ["there"]
 
     @pytest.mark.behaviour("A-7", "W-9")
     @pytest.mark.parametrize(
-        ("failure", "words"),
+        ("failure", "reason"),
         [(Refusal(status=500), "scripted refusal"), (Breakdown(breakdown="reset"), "be reached")],
     )
-    async def test_a_model_that_fails_ends_the_turn_and_the_person_is_told(
-        self, in_memory: Networks, failure: AnyAnswer, words: str
+    async def test_a_failing_model_ends_the_turn_and_the_person_gets_a_notice(
+        self, in_memory: Networks, failure: AnyAnswer, reason: str
     ) -> None:
-        turn, _, (heard,) = await turn_of(in_memory, failure)
-        outcome, reason = ending(turn)
-        assert outcome == "model_error"
-        assert "http://127.0.0.1:" in reason
-        assert "got no answer from its model" in heard
-        assert words in heard
+        turn, _, (notice,) = await turn_of(in_memory, failure)
+        assert ending(turn)[0] == "model_error"
+        assert "http://127.0.0.1:" in ending(turn)[1]
+        assert "got no answer from its model" in notice
+        assert reason in notice
 
-    async def test_a_model_that_hangs_runs_out_of_time(self, in_memory: Networks) -> None:
+    async def test_a_hanging_model_ends_the_turn_with_a_timeout(self, in_memory: Networks) -> None:
         turn, _, _ = await turn_of(in_memory, Breakdown(breakdown="hang"), turn_timeout=0.05)
         assert ending(turn)[0] == "timeout"
 
 
 @pytest.mark.parametrize(
-    ("settings", "says_what"),
+    ("settings", "message"),
     [
         ({"tools": ["send_text_mesage"]}, "did you mean 'send_text_message'?"),
         ({"tools": ["gone.py:f"]}, "does not exist"),
@@ -180,40 +175,42 @@ class TestToolOrFinish:
         ({"prompt": {"name": "buyer"}}, "buyer"),
     ],
 )
-async def test_a_config_that_names_what_is_not_there_is_refused_at_the_start(
-    in_memory: Networks, settings: Config, says_what: str
+async def test_a_config_with_an_unknown_name_or_file_is_an_error_at_the_start(
+    in_memory: Networks, settings: Config, message: str
 ) -> None:
     async with scene(in_memory, **settings) as s:
         error = await s.net.death("bot")
         assert isinstance(error, ConfigError)
-        assert says_what in str(error)
+        assert message in str(error)
 
 
 @pytest.mark.behaviour("H-67")
 class TestDebounce:
-    """Agents that wait a moment for more before they begin."""
+    """Agents that wait a moment for more messages before a turn."""
 
-    async def test_a_turn_begins_with_all_that_came_while_the_agent_waited(
+    async def test_a_turn_starts_with_all_messages_that_arrived_during_the_wait(
         self, in_memory: Networks
     ) -> None:
         async with scene(in_memory, RIGHT, debounce="60s") as s:
             zed = await s.net.network.join("zed", "agent")
             await zed.say(["ann", "bot"], "one thing")
             await s.arrived((await zed.say(["ann", "bot"], "another"))["seq"])
-            assert not s.model.requests, "nobody in a hurry has said anything"
+            assert not s.model.requests, "messages of agents can wait"
             await s.ann.say(["zed", "bot"], "now")
             assert (await s.net.turn("bot-m1")).start.messages == ("m1", "m2", "m3")
 
-    async def test_a_person_who_talks_to_the_agent_does_not_wait(self, in_memory: Networks) -> None:
+    async def test_a_direct_message_of_a_person_is_not_delayed(self, in_memory: Networks) -> None:
         async with scene(in_memory, RIGHT, debounce="60s") as s:
             assert ending(await s.turn())[0] == "finished"
 
-    async def test_the_wait_ends_by_itself(self, in_memory: Networks) -> None:
+    async def test_the_wait_ends_after_its_time(self, in_memory: Networks) -> None:
         async with scene(in_memory, says(finish()), file=DESK, debounce="20ms") as s:
             await s.ann.call("post_to_channel", channel="desk", text="@bot, when you have time")
             assert (await s.net.turn("bot-m1")).start.messages == ("m1",)
 
-    async def test_what_came_while_a_turn_ran_has_waited_already(self, in_memory: Networks) -> None:
+    async def test_a_message_that_arrived_during_a_turn_is_not_delayed_again(
+        self, in_memory: Networks
+    ) -> None:
         answers = [says(send("ann", "yes"), finish(), hold="at work"), says(finish())]
         async with scene(in_memory, *answers, debounce="60s") as s:
             zed = await s.net.network.join("zed", "agent")

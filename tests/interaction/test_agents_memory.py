@@ -1,4 +1,4 @@
-"""Agents that remember: from one turn to another, over the death of their process and the hub's."""
+"""The memory of agents, across turns, crashes of their process, and restarts of the hub."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def system_of(turn: Turn) -> str:
 
 
 @pytest.mark.behaviour("E-8", "E-9", "E-10")
-async def test_what_one_turn_remembers_the_next_one_sees_and_another_process_recalls(
+async def test_memory_is_shown_in_the_next_turn_and_recalled_by_another_process(
     in_memory: Networks,
 ) -> None:
     value: JsonValue = {"seq": 7, "empty": []}
@@ -46,20 +46,20 @@ async def test_what_one_turn_remembers_the_next_one_sees_and_another_process_rec
         await s.restart()
         turn = await s.turn()
         await s.restart(tools=None, disabled_tools=["remember", "recall", "forget"])
-        assert "tea" not in system_of(await s.turn()), "without its tools nothing is shown"
+        assert "tea" not in system_of(await s.turn()), "memory is shown only with its tools"
     assert shown.endswith(
         '<memory>\n<entry key="ann.likes">&lt;/memory&gt; tea</entry>\n'
         '<entry key="k">{&quot;seq&quot;: 7, &quot;empty&quot;: []}</entry>\n'
         '<entry key="notes">(302 bytes: `recall` notes)</entry>\n</memory>'
     ), shown
     assert '<entry key="k">' in system_of(turn)
-    found, missed, _ = turn.steps[0].calls
-    assert json.loads(found.result or "") == {"key": "k", "value": value}
-    assert missed.error == "unknown_key"
-    assert json.loads(missed.result or "")["valid_names"] == ["ann.likes"]
+    hit, miss, _ = turn.steps[0].calls
+    assert json.loads(hit.result or "") == {"key": "k", "value": value}
+    assert miss.error == "unknown_key"
+    assert json.loads(miss.result or "")["valid_names"] == ["ann.likes"]
 
 
-async def test_what_an_agent_may_do_covers_its_memory(in_memory: Networks) -> None:
+async def test_permission_modes_cover_the_memory_tools(in_memory: Networks) -> None:
     trying = says(call("remember", key="k", value=1), call("recall"), OK)
     cases: list[tuple[str, JsonValue, str | None]] = [
         ("read_only", {}, "unknown_tool"),
@@ -76,14 +76,14 @@ async def test_what_an_agent_may_do_covers_its_memory(in_memory: Networks) -> No
             turn = await s.net.turn(id)
         remembering, recalling, _ = turn.steps[0].calls
         assert (remembering.error, recalling.error) == (error, None), (mode, settings)
-        if error is not None:  # else it may be read before or after it was written
+        if error is not None:  # without an error, `recall` can run before or after `remember`
             assert recalling.result == "{}", (mode, settings)
         asks = "run only when a person has approved" in system_of(turn)
         assert asks == (mode == "ask")
 
 
 class Counter(Agent):
-    """Counts messages, and says how many there were."""
+    """Answers with the number of messages so far."""
 
     async def on_direct(self, message: Message) -> JsonValue:
         if message.text == "forget":
@@ -104,18 +104,19 @@ class Counter(Agent):
 
 
 async def answers(net: Harness, ann: Peer, *texts: str) -> list[JsonValue]:
-    """What the agent answers, message by message."""
-    found = []
+    """The agent's answer to each message."""
+    contents = []
     for text in texts:
-        said = await ann.say("bot", text)
-        await net.turn(f"bot-{said['id']}")
+        await net.turn(await net.ask(ann, text))
         thread = await ann.call("read_thread", thread="direct_bot")
-        found.append(thread["messages"][-1]["content"])
-    return found
+        contents.append(thread["messages"][-1]["content"])
+    return contents
 
 
 @pytest.mark.behaviour("E-8")
-async def test_python_agents_remember_too(in_memory: Networks, tmp_path: Path) -> None:
+async def test_a_python_agent_remembers_across_a_restart_of_the_hub(
+    in_memory: Networks, tmp_path: Path
+) -> None:
     store = f"sqlite:{tmp_path / 'town.db'}"
     runs: list[list[tuple[str, JsonValue]]] = [
         [("a", "1"), ("keys", ["count"]), ("b", "2"), ("wrong", "bad_request")],
@@ -129,7 +130,7 @@ async def test_python_agents_remember_too(in_memory: Networks, tmp_path: Path) -
             assert await answers(net, ann, *texts) == [answer for _, answer in run]
 
 
-async def test_the_counter_of_the_page_counts(in_memory: Networks, tmp_path: Path) -> None:
+async def test_the_counter_of_the_docs_page_counts(in_memory: Networks, tmp_path: Path) -> None:
     page = "docs/how-to/give-an-agent-knowledge.md"
     (tmp_path / "counter.py").write_text(example(page, "counter.py"))
     counter = load_attribute("counter.py:Counter", tmp_path)

@@ -1,4 +1,4 @@
-"""What the hub says by itself is for people: agents are not shown it, and nobody can answer it."""
+"""Notices of the hub are for people: models do not see them, and the hub has no address."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ DESK = config(channels={"desk": {"members": "all"}})
 
 
 @pytest.mark.behaviour("A-25")
-async def test_a_model_is_shown_no_notice_of_the_hub_nor_after_its_process_died(
+async def test_a_model_never_sees_notices_of_the_hub_even_after_a_restart(
     in_memory: Networks,
 ) -> None:
     reads = [says(READ), says(send("ann", "here"), finish())]
     async with scene(in_memory, Refusal(status=400), *reads, *reads) as s:
         await s.say("one")
-        told = Message.model_validate(await notice(s.ann, "model_error"))
-        assert "got no answer from its model" in told.text
+        sent = Message.model_validate(await notice(s.ann, "model_error"))
+        assert "got no answer from its model" in sent.text
         for turn in (0, 2):
             await s.turn("two")
             asked, read = s.model.requests[turn + 1 :]
-            assert '<message sender="ann"' in asked.prompt, "what she said before is there"
+            assert '<message sender="ann"' in asked.prompt, "her earlier message"
             assert '"one"' in read.messages[-1].text
             for shown in (asked.prompt, read.messages[-1].text):
                 assert "no answer from" not in shown
                 assert "hub" not in shown
             await s.restart()
         page = (await s.ann.call("read_thread", thread="direct_bot"))["messages"]
-        assert told.id in [message["id"] for message in page], "people still see it"
+        assert sent.id in [message["id"] for message in page], "people still see it"
 
 
 @pytest.mark.behaviour("A-25")
-async def test_a_model_that_writes_to_the_hub_is_told_what_to_do(in_memory: Networks) -> None:
+async def test_a_model_that_writes_to_the_hub_gets_an_error_with_advice(
+    in_memory: Networks,
+) -> None:
     wrong = [says(send(to, "thanks")) for to in ("hub", "direct_hub")]
     async with scene(in_memory, *wrong, says(send("ann", "here"), finish())) as s:
         turn = await s.turn("one")
@@ -51,8 +53,8 @@ async def test_a_model_that_writes_to_the_hub_is_told_what_to_do(in_memory: Netw
 
 
 @pytest.mark.behaviour("P-41")
-async def test_nobody_can_send_to_the_hub(in_memory: Networks) -> None:
-    ways: list[tuple[str, dict[str, Any]]] = [
+async def test_no_operation_can_address_the_hub(in_memory: Networks) -> None:
+    calls: list[tuple[str, dict[str, Any]]] = [
         ("send_text_message", {"to": "hub", "text": "thanks"}),
         ("send_text_message", {"to": "direct_hub", "text": "thanks"}),
         ("send_text_message", {"to": "dm.ann.hub", "text": "thanks"}),
@@ -68,7 +70,7 @@ async def test_nobody_can_send_to_the_hub(in_memory: Networks) -> None:
     async with in_memory.start(DESK) as network:
         ann, bot = await network.join("ann"), await network.join("bot", "agent")
         await bot.say("ann", "hello")
-        for operation, arguments in ways:
+        for operation, arguments in calls:
             error = await ann.ask(operation, **arguments)
             assert error["code"] == "unknown_participant", (operation, arguments)
             assert HUB in error["message"], (operation, arguments)

@@ -1,4 +1,4 @@
-"""Agents whose model endpoint answers in odd ways: turns end in order, and nothing is lost."""
+"""Agents whose model endpoint answers in odd ways: turns end properly, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def call(id: str, tool: str, arguments: JsonValue) -> JsonValue:
     return {"id": id, "type": "function", "function": function}
 
 
-def calls(*made: JsonValue) -> JsonValue:
-    return completion({"role": "assistant", "content": None, "tool_calls": list(made)})
+def calls(*tool_calls: JsonValue) -> JsonValue:
+    return completion({"role": "assistant", "content": None, "tool_calls": list(tool_calls)})
 
 
 def send(id: str, text: str) -> JsonValue:
@@ -28,19 +28,19 @@ def send(id: str, text: str) -> JsonValue:
 
 
 async def turn_with(
-    networks: Networks, body: JsonValue | bytes, hears: int = 0, **settings: Any
+    networks: Networks, body: JsonValue | bytes, messages: int = 0, **settings: Any
 ) -> tuple[Turn, list[str]]:
-    """A turn of an agent whose endpoint always says `body`, and what Ann hears."""
+    """A turn of an agent whose endpoint always answers with `body`, and its messages to Ann."""
     file = config(humans={"ann": {"roles": ["owner"]}})
     async with (
         endpoint(Reply(body)) as url,
         scene(networks, file=file, endpoint={"base_url": url}, **settings) as s,
     ):
-        return await s.turn(), [await s.heard() for _ in range(hears)]
+        return await s.turn(), [await s.heard() for _ in range(messages)]
 
 
 @pytest.mark.behaviour("A-7")
-async def test_nonsense_of_an_endpoint_ends_the_turn_as_an_error_of_the_model(
+async def test_an_invalid_answer_of_an_endpoint_ends_the_turn_with_model_error(
     in_memory: Networks,
 ) -> None:
     bodies: list[JsonValue | bytes] = [
@@ -55,7 +55,7 @@ async def test_nonsense_of_an_endpoint_ends_the_turn_as_an_error_of_the_model(
         assert reason.startswith("the model endpoint http://127.0.0.1:"), body
 
 
-async def test_an_endpoint_that_counts_no_tokens_does_not_make_their_limit_void(
+async def test_the_token_limit_holds_for_an_endpoint_that_counts_no_tokens(
     in_memory: Networks,
 ) -> None:
     body = calls(call("a", "list_channels", {}), call("b", "nonsense", {"a": "word " * 400}))
@@ -66,19 +66,19 @@ async def test_an_endpoint_that_counts_no_tokens_does_not_make_their_limit_void(
     assert all("does not count tokens; estimated" in step.notes[-1] for step in turn.steps)
 
 
-async def test_two_calls_with_one_id_are_both_carried_out(in_memory: Networks) -> None:
+async def test_two_calls_with_the_same_id_both_run(in_memory: Networks) -> None:
     body = calls(send("call_1_1", "first"), send("call_1_1", "second"), call("f", "finish", {}))
-    turn, heard = await turn_with(in_memory, body, hears=2)
+    turn, heard = await turn_with(in_memory, body, messages=2)
     assert heard == ["first", "second"]
     assert len(turn.sent) == 2
-    assert len({made.id for made in turn.steps[0].calls}) == 3
+    assert len({record.id for record in turn.steps[0].calls}) == 3
 
 
 @pytest.mark.slow
-async def test_a_step_with_arguments_that_no_frame_holds_is_recorded(in_memory: Networks) -> None:
+async def test_a_step_with_arguments_too_large_for_a_frame_is_recorded(in_memory: Networks) -> None:
     values: list[JsonValue] = [[0] * 100_000, {"a" * 400_000: 1}]
     for value in values:
         body = calls(call("a", "nonsense", {"value": value}), call("f", "finish", {"reason": "x"}))
         turn, _ = await turn_with(in_memory, body)
-        assert [made.name for made in turn.steps[0].calls] == ["nonsense", "finish"]
+        assert [record.name for record in turn.steps[0].calls] == ["nonsense", "finish"]
         assert ending(turn)[0] == "finished"

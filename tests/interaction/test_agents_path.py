@@ -1,4 +1,4 @@
-"""From a message to a model's request: which modules of ours one real turn passes."""
+"""The number of our modules on the path from a message to a model's request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.interaction.agent_harness import call, finish, harness, held, playing
 from tests.interaction.peers import Networks
 
 FOLDER = Path(hubbub.__file__).parent
-HEARD, TURN, ASKED = (
+RECEIVED, TURN, ASKED = (
     "agents.runner._handle_event",
     "agents.llm.take_turn",
     "agents.models.openai.answer",
@@ -25,7 +25,7 @@ HEARD, TURN, ASKED = (
 
 
 class Trace:
-    """The functions of ours that a thread enters, in order: `module.function`, and its task."""
+    """Our functions that a thread enters, in order: `module.function`, and the task."""
 
     def __init__(self) -> None:
         self.entered: list[tuple[str, asyncio.Task[object] | None]] = []
@@ -38,25 +38,23 @@ class Trace:
             self.entered.append((name, asyncio.current_task()))
 
     def modules(self, first: str, last: str) -> list[str]:
-        """Those that are entered from the call of `first` to that of `last`, each once, by the
-        tasks of these two.
-        """
+        """The distinct modules entered between the calls of `first` and `last`, by their tasks."""
         names = [name for name, _ in self.entered]
         begin = names.index(first)
         end = names.index(last, begin)
         tasks = (self.entered[begin][1], self.entered[end][1])
-        passed = (name for name, task in self.entered[begin:end] if task in tasks)
-        return list(dict.fromkeys(name.rpartition(".")[0] for name in passed))
+        path = (name for name, task in self.entered[begin:end] if task in tasks)
+        return list(dict.fromkeys(name.rpartition(".")[0] for name in path))
 
 
-class Alone(threading.Thread):
-    """An agent in a thread with a loop of its own: what it does is traced, and nothing else."""
+class TracedAgent(threading.Thread):
+    """An agent in a thread with its own loop, so that nothing else is traced."""
 
     def __init__(self, url: str, base_url: str):
         super().__init__(daemon=True)
         self._url, self._models = url, {"default": ModelConfig(model="m", base_url=base_url)}
         self.trace, self.joined = Trace(), threading.Event()
-        self.loop, self._over = asyncio.new_event_loop(), asyncio.Event()
+        self.loop, self._ended = asyncio.new_event_loop(), asyncio.Event()
 
     def run(self) -> None:
         self.loop.run_until_complete(self._live())
@@ -68,35 +66,37 @@ class Alone(threading.Thread):
                 run_agent(AgentConfig(), "bot", client, Path(), self._models)
             )
             self.joined.set()
-            await self._over.wait()
+            await self._ended.wait()
             work.cancel()
             await asyncio.wait({work})
 
     def watch(self) -> None:
-        """From now on."""
+        """Trace from now on."""
         self.loop.call_soon_threadsafe(sys.setprofile, self.trace)
 
     def end(self) -> None:
         self.loop.call_soon_threadsafe(sys.setprofile, None)
-        self.loop.call_soon_threadsafe(self._over.set)
+        self.loop.call_soon_threadsafe(self._ended.set)
         self.join()
 
 
-async def test_few_modules_stand_between_a_message_and_the_model(on_sockets: Networks) -> None:
+async def test_few_modules_are_on_the_path_from_a_message_to_the_model(
+    on_sockets: Networks,
+) -> None:
     answer = says(call("send_text_message", to="ann", text="hi"), finish())
     last = answer.model_copy(update={"hold": "asked"})
     async with playing(answer, last) as model, harness(on_sockets) as net:
         ann = await net.person()
-        agent = Alone(net.network.local.url, model.base_url)
+        agent = TracedAgent(net.network.local.url, model.base_url)
         agent.start()
         await asyncio.to_thread(agent.joined.wait)
-        await ann.say("bot", "this one loads all that is loaded late")
+        await ann.say("bot", "loads what is imported late")
         await net.turn("bot-m1")
         agent.watch()
         await ann.say("bot", "hello")
         await held(model, "asked")
         await asyncio.to_thread(agent.end)
-    to_turn, to_model = agent.trace.modules(HEARD, TURN), agent.trace.modules(TURN, ASKED)
+    to_turn, to_model = agent.trace.modules(RECEIVED, TURN), agent.trace.modules(TURN, ASKED)
     to_turn.remove("client.items")  # the wait for the next event
     print("\nfrom the event to the turn:", *to_turn, sep="\n  ")
     print("from the turn to the model's request:", *to_model, sep="\n  ")
