@@ -1,4 +1,4 @@
-"""System prompts of agents on a real hub: their parts, their versions, their scratchpads."""
+"""System prompts of agents on a real hub: components, versions and scratchpads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DONE = says(send("ann", "ok"), finish())
 
 
 @pytest.mark.behaviour("Q-1", "Q-3")
-async def test_the_parts_of_a_prompt_are_sent_and_recorded(in_memory: Networks) -> None:
+async def test_the_components_of_a_prompt_are_sent_and_recorded(in_memory: Networks) -> None:
     prompt: JsonValue = {
         "components": {
             "remove": ["thread_ids"],
@@ -52,7 +52,7 @@ async def test_the_parts_of_a_prompt_are_sent_and_recorded(in_memory: Networks) 
 
 
 @pytest.mark.behaviour("Q-7")
-async def test_the_reminder_stands_behind_what_a_dialect_says(in_memory: Networks) -> None:
+async def test_the_reminder_follows_the_instructions_of_a_dialect(in_memory: Networks) -> None:
     example: JsonValue = {
         "incoming": "hi",
         "steps": [{"call": "finish", "arguments": {"reason": "no"}}],
@@ -67,7 +67,7 @@ async def test_the_reminder_stands_behind_what_a_dialect_says(in_memory: Network
             assert written in text.partition("<examples>")[2].partition("</examples>")[0]
 
 
-async def test_who_replaces_the_contract_of_a_dialect_says_how_to_call_tools(
+async def test_a_replaced_dialect_contract_explains_the_tools_of_each_request(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     (tmp_path / "calls.j2").write_text(
@@ -93,7 +93,7 @@ async def test_who_replaces_the_contract_of_a_dialect_says_how_to_call_tools(
     assert "TOOL_CALL {" in first
     assert "# How to call tools" not in first
     assert "read_thread takes" not in first
-    assert "read_thread takes" in second, "it tells of the tools that each question offers"
+    assert "read_thread takes" in second, "it lists the tools of each request"
     assert "One. Two." in first
     assert "(cut: the first" in first
     parts = [part for part in turn.start.components if part[:5] in ("stock", "diale")]
@@ -105,10 +105,9 @@ class TestVersions:
     async def test_a_version_is_recorded_pinned_and_rolled_out(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
-        (tmp_path / "prompts" / "triage").mkdir(parents=True)
+        (folder := tmp_path / "prompts" / "triage").mkdir(parents=True)
         for version in ("1.9", "1.10"):
-            path = tmp_path / "prompts" / "triage" / f"{version}.j2"
-            path.write_text(f"{version} of {{{{ shop }}}}", encoding="utf-8")
+            (folder / f"{version}.j2").write_text(f"{version} of {{{{ shop }}}}")
         cases: list[Config] = [
             {},
             {"version": "1.9"},
@@ -116,10 +115,10 @@ class TestVersions:
             {"version": "1.9", "rollout": {"version": "1.10", "share": 0.0}},
         ]
         ids: list[str] = []
-        named: Config = {"name": "triage", "variables": {"shop": "A"}}
-        async with scene(in_memory, *[DONE] * 4, base=tmp_path, prompt=named) as s:
+        prompt: Config = {"name": "triage", "variables": {"shop": "A"}}
+        async with scene(in_memory, *[DONE] * 4, base=tmp_path, prompt=prompt) as s:
             for case in cases:
-                await s.restart(prompt={**named, **case})
+                await s.restart(prompt={**prompt, **case})
                 ids.append((await s.turn()).start.prompt_id or "")
             await s.restart(prompt={"name": "triage"})
             error = await s.net.death("bot")
@@ -129,38 +128,31 @@ class TestVersions:
         assert (latest[:12], pinned[:11]) == ("triage@1.10#", "triage@1.9#")
         assert (out, back) == (latest, pinned)
 
-    async def test_a_rollout_of_an_agent_answers_in_its_share_of_the_threads(
-        self, in_memory: Networks
-    ) -> None:
-        places = {
-            name: position("bot", thread_ids.direct([name, "bot"]), "") for name in ("ann", "bob")
-        }
-        first, last = sorted(places, key=places.__getitem__)
-        rollout: JsonValue = {"share": places[last], "instruction": "Be kind."}
-        answers = {name: says(send(name, "ok"), finish()) for name in ("ann", "bob")}
-        order = [answers["ann"], answers["bob"]]
-        async with scene(in_memory, *order, instruction="Be blunt.", rollout=rollout) as s:
-            bob = await s.net.person("bob")
+    async def test_a_rollout_is_used_in_its_share_of_the_threads(self, in_memory: Networks) -> None:
+        names = ("ann", "bob")
+        positions = {n: position("bot", thread_ids.direct([n, "bot"]), "") for n in names}
+        first, last = sorted(names, key=positions.__getitem__)
+        rollout: JsonValue = {"share": positions[last], "instruction": "Be kind."}
+        answers = [says(send(name, "ok"), finish()) for name in names]
+        async with scene(in_memory, *answers, instruction="Be blunt.", rollout=rollout) as s:
             await s.turn()
-            sent = await bob.say("bot", "hi")
-            await s.net.turn(f"bot-{sent['id']}")
-            ann_has, bob_has = (request.system.partition("\n")[0] for request in s.model.requests)
-        has = {"ann": ann_has, "bob": bob_has}
-        assert (has[first], has[last]) == ("Be kind.", "Be blunt.")
+            await s.net.turn(await s.net.ask(await s.net.person("bob"), "hi"))
+            prompts = [request.system.partition("\n")[0] for request in s.model.requests]
+        used = dict(zip(names, prompts, strict=True))
+        assert (used[first], used[last]) == ("Be kind.", "Be blunt.")
 
     async def test_a_template_that_fails_ends_the_turn_and_not_the_agent(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         path = tmp_path / "prompts" / "a" / "1.j2"
         path.parent.mkdir(parents=True)
-        path.write_text("{{ 1 / (0 if thread == 'direct_ann' else 1) }}", encoding="utf-8")
+        path.write_text("{{ 1 / (0 if thread == 'direct_ann' else 1) }}")
         async with scene(in_memory, DONE, DONE, base=tmp_path, prompt={"name": "a"}) as s:
             bob = await s.net.person("bob")
             outcome, reason = ending(await s.turn())
             assert outcome == "handler_error"
             assert "1.j2:1: the prompt fails: division by zero" in reason
-            sent = await bob.say("bot", "hi")
-            assert ending(await s.net.turn(f"bot-{sent['id']}"))[0] == "finished"
+            assert ending(await s.net.turn(await s.net.ask(bob, "hi")))[0] == "finished"
 
 
 @pytest.mark.behaviour("Q-6")
@@ -168,7 +160,7 @@ class TestScratchpad:
     async def turn(
         self, networks: Networks, *answers: AnyAnswer, **endpoint: Any
     ) -> tuple[Turn, list[str]]:
-        """One turn of a model with a scratchpad, and all that the person hears of it."""
+        """A turn of a model with a scratchpad, and all events to the person."""
         pad: JsonValue = {"scratchpad": True}
         async with scene(networks, *answers, prompt=pad, endpoint=endpoint) as s:
             turn = await s.turn("hi")
@@ -179,7 +171,7 @@ class TestScratchpad:
             return turn, heard
 
     @pytest.mark.parametrize("stream", [False, True])
-    async def test_thoughts_beside_a_call_are_recorded_and_sent_to_nobody(
+    async def test_thoughts_beside_a_call_are_recorded_and_not_sent(
         self, in_memory: Networks, stream: bool
     ) -> None:
         thinking = says(send("direct_ann", "hello"), text=f"<scratchpad>{SECRET}</scratchpad>So:")
@@ -187,7 +179,7 @@ class TestScratchpad:
         assert (turn.steps[0].text, turn.steps[0].reasoning) == ("So:", SECRET)
         assert any("hello" in text for text in heard)
 
-    async def test_thoughts_in_an_argument_are_taken_out_before_it_is_sent(
+    async def test_thoughts_in_an_argument_are_removed_before_it_is_sent(
         self, in_memory: Networks
     ) -> None:
         text = f"<scratchpad>{SECRET}</scratchpad>hello"
@@ -208,17 +200,18 @@ class TestScratchpad:
         assert ending(turn)[1] == "done"
         assert sum("hello" in text for text in heard) == 2
 
-    async def test_a_call_that_was_only_thought_of_is_not_made(self, in_memory: Networks) -> None:
+    async def test_a_call_inside_a_thought_does_not_run(self, in_memory: Networks) -> None:
         line = 'TOOL_CALL {"tool_name": "%s", "parameters": {%s}}'
-        said = line % ("send_text_message", f'"to": "direct_ann", "text": "{SECRET}"')
+        thought = line % ("send_text_message", f'"to": "direct_ann", "text": "{SECRET}"')
         done = line % ("finish", '"reason": "no"')
-        answer = says(text=f"<scratchpad>\n{said}\n</scratchpad>\n{done}", ignore_tool_choice=True)
+        text = f"<scratchpad>\n{thought}\n</scratchpad>\n{done}"
+        answer = says(text=text, ignore_tool_choice=True)
         again = says(text=done, ignore_tool_choice=True)
         turn, _ = await self.turn(in_memory, answer, again, dialect="tool_call")
         assert [c.name for step in turn.steps for c in step.calls] == ["finish", "finish"]
         assert SECRET in (turn.steps[0].reasoning or "")
 
-    async def test_without_the_option_a_scratchpad_is_text_like_any_other(
+    async def test_a_scratchpad_is_ordinary_text_without_the_option(
         self, in_memory: Networks
     ) -> None:
         text = "write <scratchpad>…</scratchpad> around it"

@@ -1,4 +1,4 @@
-"""Python agents on a real hub: which handler runs when, and what becomes of what it returns."""
+"""Python agents on a real hub: the choice of handlers, their results and their failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DESK = config(channels={"desk": {"members": "all"}})
 
 
 async def heard(person: Peer) -> JsonValue:
-    """The content of the next message that the person gets."""
+    """The content of the next message to the person."""
     content: JsonValue = (await person.event())["message"]["content"]
     return content
 
@@ -29,29 +29,29 @@ class Echo(Agent):
 
 
 class Clerk(Agent):
-    """Notes which handler ran, and answers with its name."""
+    """Records the handlers that ran, and answers with their names."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
 
+    def record(self, handler: str, message: Message) -> str:
+        self.seen.append((handler, message.text))
+        return handler
+
     async def on_direct(self, message: Message) -> str:
-        self.seen.append(("direct", message.text))
-        return "direct"
+        return self.record("direct", message)
 
     async def on_mention(self, message: Message) -> str:
-        self.seen.append(("mention", message.text))
-        return "mention"
+        return self.record("mention", message)
 
     async def on_reply(self, message: Message) -> str:
-        self.seen.append(("reply", message.text))
-        return "reply"
+        return self.record("reply", message)
 
     async def on_broadcast(self, message: Message) -> str:
-        self.seen.append(("broadcast", message.text))
-        return "broadcast"
+        return self.record("broadcast", message)
 
     async def on_channel_message(self, message: Message) -> None:
-        self.seen.append(("channel", message.text))
+        self.record("channel", message)
 
 
 class Calculator(Agent):
@@ -61,13 +61,13 @@ class Calculator(Agent):
 
 class Concierge(Agent):
     async def on_direct(self, message: Message) -> str:
-        found = await self.ask("calculator", message.text)
-        return f"it is {found.text}"
+        answer = await self.ask("calculator", message.text)
+        return f"it is {answer.text}"
 
 
 class TestHandlers:
     @pytest.mark.behaviour("A-10")
-    async def test_each_way_to_be_addressed_has_its_handler(self, in_memory: Networks) -> None:
+    async def test_each_kind_of_message_runs_its_own_handler(self, in_memory: Networks) -> None:
         clerk = Clerk()
         async with harness(in_memory, DESK) as net:
             ann = await net.person()
@@ -83,18 +83,18 @@ class TestHandlers:
             await ann.call("post_to_channel", channel="desk", text="four, to nobody")
             await ann.call("reply", message_id=topic["id"], text="@clerk begin")
             begun = (await ann.event())["message"]
-            assert (begun["content"], begun["thread_id"]) == (
-                "mention",
-                f"{topic['thread_id']}.t{topic['seq']}",
-            )
+            thread = f"{topic['thread_id']}.t{topic['seq']}"
+            assert (begun["content"], begun["thread_id"]) == ("mention", thread)
             await ann.call("reply", message_id=topic["id"], text="and then?")
-            assert await heard(ann) == "reply", "it spoke last there"
+            assert await heard(ann) == "reply", "the agent posted last in that thread"
             assert ("channel", "four, to nobody") in clerk.seen
             assert [name for name, _ in clerk.seen if name != "channel"] == [
                 *("direct", "mention", "broadcast", "mention", "reply"),
             ]
 
-    async def test_without_on_reply_it_is_a_mention(self, in_memory: Networks) -> None:
+    async def test_a_reply_runs_on_mention_if_there_is_no_on_reply(
+        self, in_memory: Networks
+    ) -> None:
         class Mentioned(Agent):
             async def on_mention(self, message: Message) -> str:
                 return f"mention: {message.text}"
@@ -108,7 +108,7 @@ class TestHandlers:
             await ann.call("reply", message_id=first["id"], text="go on")
             assert await heard(ann) == "mention: go on"
 
-    async def test_a_broadcast_of_an_agent_is_overheard_and_what_it_causes_belongs_to_it(
+    async def test_the_answer_to_an_agents_broadcast_belongs_to_its_interaction(
         self, in_memory: Networks
     ) -> None:
         class Crier(Agent):
@@ -125,7 +125,7 @@ class TestHandlers:
             assert answered["cause_id"] == cried["id"]
             assert (answered["interaction_id"], answered["hop"]) == ("i1", 2)
 
-    async def test_a_plain_function_runs_beside_the_loop_one_at_a_time(
+    async def test_plain_handlers_run_outside_the_loop_one_at_a_time(
         self, in_memory: Networks
     ) -> None:
         class Slow(Agent):
@@ -134,7 +134,7 @@ class TestHandlers:
             def on_direct(self, message: Message) -> str:
                 self.inside += 1
                 self.most = max(self.most, self.inside)
-                time.sleep(0.005)  # what blocks is the point of a plain handler
+                time.sleep(0.005)  # plain handlers can block
                 self.inside -= 1
                 return "done"
 
@@ -147,7 +147,7 @@ class TestHandlers:
             assert [await heard(person) for person in people] == ["done"] * 3
             assert slow.most == 1
 
-    async def test_what_a_handler_returns_is_sent_as_json(self, in_memory: Networks) -> None:
+    async def test_the_result_of_a_handler_is_sent_as_json(self, in_memory: Networks) -> None:
         contents: list[JsonValue] = [{"sum": 3}, [1, None], False, 7]
 
         class Give(Agent):
@@ -161,7 +161,9 @@ class TestHandlers:
                 await ann.say("give", str(n))
                 assert await heard(ann) == content
 
-    async def test_settings_and_start(self, in_memory: Networks) -> None:
+    async def test_on_start_has_the_settings_and_its_failure_ends_the_agent(
+        self, in_memory: Networks
+    ) -> None:
         class Greeter(Agent):
             async def on_start(self) -> None:
                 self.greeting = self.settings["greeting"]
@@ -186,7 +188,7 @@ class TestHandlers:
             await Echo().participants()
 
 
-async def test_an_agent_posts_replies_answers_and_looks_things_up(in_memory: Networks) -> None:
+async def test_an_agent_posts_replies_answers_and_reads(in_memory: Networks) -> None:
     class Busy(Agent):
         async def on_direct(self, message: Message) -> str:
             await self.post("desk", "posted")
@@ -203,68 +205,66 @@ async def test_an_agent_posts_replies_answers_and_looks_things_up(in_memory: Net
         ann = await net.person()
         await net.python("busy", Busy())
         await ann.say("busy", "go")
-        got = [(await ann.event())["message"] for _ in range(5)]
-        assert [(m["thread_id"], m["content"]) for m in got] == [
+        messages = [(await ann.event())["message"] for _ in range(5)]
+        assert [(m["thread_id"], m["content"]) for m in messages] == [
             ("channel.desk", "posted"),
             ("dm.ann.busy.t1", "replied"),
             ("dm.ann.busy", "answered"),
             ("dm.ann.busy", "['ann'] 2"),
             ("dm.ann.busy", "unknown_participant"),
         ]
-        assert {m["interaction_id"] for m in got} == {"i1"}
+        assert {m["interaction_id"] for m in messages} == {"i1"}
 
 
-class Unspeakable(Exception):
+class Unprintable(Exception):
     def __str__(self) -> str:
-        raise ValueError("no words")
+        raise ValueError("no text")
 
 
-ESCAPES = {
+ERRORS = {
     "by zero": ZeroDivisionError("by zero"),
     "exit": SystemExit("bye"),
     "interrupt": KeyboardInterrupt(),
     "close": GeneratorExit(),
     "cancel": asyncio.CancelledError(),
-    "unspeakable": Unspeakable(),
+    "unprintable": Unprintable(),
 }
 
 
 class TestFailures:
     @pytest.mark.behaviour("W-9")
-    async def test_a_handler_that_raises_anything_ends_its_turn_and_nothing_else(
+    async def test_any_exception_of_a_handler_ends_only_its_turn(
         self, in_memory: Networks, capfd: pytest.CaptureFixture[str]
     ) -> None:
         class Fragile(Agent):
             async def on_direct(self, message: Message) -> object:  # type: ignore[override]
-                if message.text in ESCAPES:
-                    raise ESCAPES[message.text]
+                if message.text in ERRORS:
+                    raise ERRORS[message.text]
                 return object() if message.text == "object" else f"heard {message.text}"
 
             async def on_channel_message(self, message: Message) -> None:
-                overheard.put_nowait(message.text)
-                if message.text in ESCAPES:
-                    raise ESCAPES[message.text]
+                observed.put_nowait(message.text)
+                if message.text in ERRORS:
+                    raise ERRORS[message.text]
 
-        overheard: asyncio.Queue[str] = asyncio.Queue()
+        observed: asyncio.Queue[str] = asyncio.Queue()
         quick = config(
             network={"breaker": {"enabled": False}}, channels={"desk": {"members": "all"}}
         )
         async with harness(in_memory, quick) as net:
             ann = await net.person()
             await net.python("echo", Fragile())
-            for what, error in ESCAPES.items():
-                said = await ann.say("echo", what)
+            for text, error in ERRORS.items():
+                turn_id = await net.ask(ann, text, "echo")
                 notice = (await ann.event())["message"]
-                assert notice["sender_kind"] == "system", what
-                outcome, reason = ending(await net.turn(f"echo-{said['id']}"))
-                assert (outcome, reason.startswith(type(error).__name__)) == (
-                    "handler_error",
-                    True,
-                ), what
-                assert type(error).__name__ in str(notice), what
-                await ann.call("post_to_channel", channel="desk", text=what)
+                assert notice["sender_kind"] == "system", text
+                outcome, reason = ending(await net.turn(turn_id))
+                assert outcome == "handler_error", text
+                assert reason.startswith(type(error).__name__), text
+                assert type(error).__name__ in str(notice), text
+                await ann.call("post_to_channel", channel="desk", text=text)
                 async with soon():
-                    assert await overheard.get() == what
+                    assert await observed.get() == text
             assert "ZeroDivisionError: by zero" in capfd.readouterr().err
             await ann.say("echo", "object")
             await ann.event()
@@ -272,7 +272,9 @@ class TestFailures:
             await ann.say("echo", "me")
             assert await heard(ann) == "heard me"
 
-    async def test_a_turn_that_takes_too_long_is_ended(self, in_memory: Networks) -> None:
+    async def test_a_handler_that_exceeds_the_turn_timeout_is_ended(
+        self, in_memory: Networks
+    ) -> None:
         class Hangs(Agent):
             async def on_direct(self, message: Message) -> None:
                 await asyncio.Event().wait()
@@ -300,9 +302,7 @@ class TestAsking:
             assert ending(consumed)[1] == "a handler was waiting for this message"
             assert consumed.sent == ()
 
-    async def test_an_answer_that_comes_too_late_is_an_ordinary_message(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_a_late_answer_is_an_ordinary_message(self, in_memory: Networks) -> None:
         go: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         late: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -331,7 +331,7 @@ class TestAsking:
 
 class TestHops:
     @pytest.mark.behaviour("W-12", "A-10")
-    async def test_the_last_direct_message_of_an_interaction_is_nothing_overheard(
+    async def test_a_direct_message_at_the_hop_limit_runs_no_handler(
         self, in_memory: Networks
     ) -> None:
         class Relay(Clerk):
@@ -346,8 +346,9 @@ class TestHops:
             await net.python("clerk", clerk)
             await net.python("relay", Relay())
             await ann.say("relay", "go")
-            said = [await heard(ann) for _ in range(2)]
-            assert [text for text in said if isinstance(text, str)] == ["direct"], "and a notice"
+            contents = [await heard(ann) for _ in range(2)]
+            texts = [each for each in contents if isinstance(each, str)]
+            assert texts == ["direct"], "the other message is a notice"
             await ann.call("post_to_channel", channel="desk", text="@clerk hello")
             assert await heard(ann) == "mention"
             assert clerk.seen == [("mention", "@clerk hello")]

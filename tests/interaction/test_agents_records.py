@@ -1,4 +1,4 @@
-"""What the record of a turn tells of time and money."""
+"""Times and costs in the record of a turn."""
 
 from __future__ import annotations
 
@@ -21,24 +21,27 @@ PRICE: JsonValue = {"price": {"input": 0.25, "output": 2.00}}
 FIRST = says(send("ann", "x"), usage=ScriptedUsage(prompt_tokens=1000, completion_tokens=10))
 SECOND = says(finish(), usage=ScriptedUsage(prompt_tokens=2000, completion_tokens=20))
 ROUNDED_MS = 0.11
-"""Each time is rounded to a tenth of a millisecond."""
+"""Times are rounded to a tenth of a millisecond."""
 
 
 def in_order(steps: Sequence[Step]) -> bool:
-    """Whether each thing begins when that before it has ended, as a page would draw it."""
-    ends = [(0.0, 0.0)]
-    everything: list[Step | ToolCallRecord] = []
+    """Whether each step and call begins after the end of the one before."""
+    records: list[Step | ToolCallRecord] = []
     for step in steps:
-        everything += [step, *step.calls]
-    for done in everything:
-        if done.duration_ms is not None:
-            assert done.at_ms is not None
-            ends.append((done.at_ms, done.at_ms + done.duration_ms))
-    return all(begin >= end - ROUNDED_MS for (_, end), (begin, _) in pairwise(ends))
+        records += [step, *step.calls]
+    spans = [(0.0, 0.0), *(span(each) for each in records if each.duration_ms is not None)]
+    return all(begin >= end - ROUNDED_MS for (_, end), (begin, _) in pairwise(spans))
+
+
+def span(record: Step | ToolCallRecord) -> tuple[float, float]:
+    """The times of its begin and its end."""
+    assert record.at_ms is not None
+    assert record.duration_ms is not None
+    return record.at_ms, record.at_ms + record.duration_ms
 
 
 @pytest.mark.behaviour("T-1")
-async def test_each_step_tells_when_it_began_and_what_it_cost_and_the_turn_the_sum(
+async def test_each_step_records_its_time_and_cost_and_the_turn_their_sum(
     in_memory: Networks,
 ) -> None:
     async with scene(in_memory, FIRST, SECOND, FIRST, SECOND, endpoint=PRICE) as s:
@@ -50,7 +53,7 @@ async def test_each_step_tells_when_it_began_and_what_it_cost_and_the_turn_the_s
         assert summary.cost_usd == pytest.approx(0.00081)
         assert all(step.at_ms is not None and step.duration_ms is not None for step in turn.steps)
         sent, finished = turn.steps[0].calls[0], turn.steps[1].calls[0]
-        assert (sent.at_ms is None, finished.at_ms is None) == (False, True), "nothing runs"
+        assert (sent.at_ms is None, finished.at_ms is None) == (False, True), "finish does not run"
         assert in_order(turn.steps)
         await s.restart(endpoint={})
         free = await s.turn()
@@ -58,7 +61,7 @@ async def test_each_step_tells_when_it_began_and_what_it_cost_and_the_turn_the_s
         assert (free.cost_usd, free.tokens_in) == (None, 3000)
 
 
-async def test_after_a_crash_they_go_on_where_the_record_ends(in_memory: Networks) -> None:
+async def test_times_and_costs_continue_after_a_crash(in_memory: Networks) -> None:
     answers = (FIRST, says(finish(), hold="dying"), SECOND)
     async with scene(in_memory, *answers, endpoint=PRICE) as s:
         id = await s.say()
@@ -69,7 +72,7 @@ async def test_after_a_crash_they_go_on_where_the_record_ends(in_memory: Network
         assert in_order(turn.steps)
 
 
-async def test_a_handlers_calls_lie_within_its_run_and_runs_behind_each_other(
+async def test_the_calls_of_a_handler_lie_within_its_step_and_steps_do_not_overlap(
     in_memory: Networks,
 ) -> None:
     gate = asyncio.Event()
@@ -88,15 +91,10 @@ async def test_a_handlers_calls_lie_within_its_run_and_runs_behind_each_other(
         gate.set()
         steps = (await net.turn("bot-m2")).steps
     assert [step.n for step in steps] == [1, 2]
-    ends = []
     for step in steps:
-        assert step.at_ms is not None
-        assert step.duration_ms is not None
-        ends.append(step.at_ms + step.duration_ms)
+        begin, end = span(step)
         assert len(step.calls) == 2
-        for call in step.calls:
-            assert call.at_ms is not None
-            assert call.duration_ms is not None
-            assert step.at_ms <= call.at_ms
-            assert call.at_ms + call.duration_ms <= ends[-1] + ROUNDED_MS
-    assert ends[0] <= (steps[1].at_ms or 0) + ROUNDED_MS
+        for call in map(span, step.calls):
+            assert begin <= call[0]
+            assert call[1] <= end + ROUNDED_MS
+    assert span(steps[0])[1] <= span(steps[1])[0] + ROUNDED_MS

@@ -1,21 +1,19 @@
-"""Work that agents hand on to each other, and who waits for whom."""
+"""Tasks that agents delegate to each other, and questions that they wait for."""
 
 from __future__ import annotations
-
-from xml.etree import ElementTree
 
 import pytest
 from pydantic import JsonValue
 
 from hubbub import Agent, Message, RequestFailed
 from hubbub.errors import OperationError
-from hubbub.testing.model_server import ModelServer
 from tests.interaction.agent_harness import (
     Gate,
     call,
     ended,
     finish,
     harness,
+    incoming_message,
     playing,
     said_to,
     says,
@@ -24,15 +22,15 @@ from tests.interaction.peers import Networks
 
 
 class Boss(Agent):
-    """Has everything done by `worker`, and answers with what came of it."""
+    """Delegates everything to `worker`, and answers with the result."""
 
     def __init__(self, deadline_s: float = 60.0) -> None:
         self.deadline_s = deadline_s
-        self.news: list[str] = []
+        self.received: list[str] = []
 
     async def on_direct(self, message: Message) -> str | None:
         if message.sender_kind != "human":
-            self.news.append(message.text)
+            self.received.append(message.text)
             return None
         try:
             result = await self.delegate("worker", message.text, deadline_s=self.deadline_s)
@@ -47,7 +45,7 @@ class Worker(Agent):
 
 
 @pytest.mark.behaviour("H-91", "H-92")
-async def test_a_handler_gets_what_came_of_what_it_has_handed_on(
+async def test_delegate_returns_the_result_or_raises_the_failure(
     in_memory: Networks, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Varied(Agent):
@@ -72,17 +70,17 @@ async def test_a_handler_gets_what_came_of_what_it_has_handed_on(
             "be silent": "no_report",
             "break": "a screw is loose",
         }
-        for task, told in expected.items():
+        for task, answer in expected.items():
             await ann.say("boss", task)
-            assert told in await said_to(ann)
+            assert answer in await said_to(ann)
         turn = await net.turn("boss-m1")
         assert [c.name for c in turn.steps[0].calls] == ["delegate", "send_text_message"]
-        assert boss.news == [], "the result is nobody's message besides"
+        assert boss.received == [], "no handler gets the result as a message"
     assert "a screw is loose" in capsys.readouterr().err
 
 
 @pytest.mark.behaviour("H-92")
-async def test_what_on_direct_gives_back_for_a_task_is_its_report_too(in_memory: Networks) -> None:
+async def test_the_result_of_on_direct_is_the_report_of_a_task(in_memory: Networks) -> None:
     class Plain(Agent):
         async def on_direct(self, message: Message) -> JsonValue:
             assert message.request is not None
@@ -98,7 +96,7 @@ async def test_what_on_direct_gives_back_for_a_task_is_its_report_too(in_memory:
 
 @pytest.mark.behaviour("H-91")
 @pytest.mark.parametrize("ending", ["deadline", "death"])
-async def test_a_wait_ends_at_its_deadline_and_goes_on_after_a_death(
+async def test_delegate_times_out_at_its_deadline_and_resumes_after_a_crash(
     in_memory: Networks, ending: str
 ) -> None:
     gate, done = Gate(), list[str]()
@@ -118,7 +116,7 @@ async def test_a_wait_ends_at_its_deadline_and_goes_on_after_a_death(
             assert (await said_to(ann)).startswith("m2 timeout: ")
             gate.open.set()
             outcome = ended(await net.turn("worker-m2")).outcome
-            assert outcome == "finished", "its report comes too late, and that is no fault"
+            assert outcome == "finished", "a late report is no error"
         else:
             await gate.until_reached()
             await net.kill("boss")
@@ -128,11 +126,11 @@ async def test_a_wait_ends_at_its_deadline_and_goes_on_after_a_death(
             await net.python("boss", boss)
             assert await said_to(ann) == "done: at last"
             await net.turn("boss-m1")
-        assert (done, boss.news) == (["shout"], [])
+        assert (done, boss.received) == (["shout"], [])
 
 
 class Asker(Agent):
-    """Asks somebody something, and says what came of it."""
+    """Asks another agent, and answers with the outcome."""
 
     def __init__(self, other: str = "mute", timeout: float = 60.0) -> None:
         self.other, self.timeout = other, timeout
@@ -147,7 +145,7 @@ class Asker(Agent):
 
 
 @pytest.mark.behaviour("H-93")
-async def test_a_question_that_would_close_a_circle_is_an_error(in_memory: Networks) -> None:
+async def test_a_question_that_would_close_a_wait_cycle_is_an_error(in_memory: Networks) -> None:
     async with harness(in_memory) as net:
         ann, mute = await net.person(), await net.network.join("mute", "agent")
         await net.python("ernie", Asker("bert"))
@@ -158,11 +156,11 @@ async def test_a_question_that_would_close_a_circle_is_an_error(in_memory: Netwo
         await ann.say("bot", "go")
         assert await said_to(ann) == "nobody"
         asked = await mute.ask("send_text_message", to="bot", text="you?", awaits=True)
-        assert asked["op"] == "result", "who has given up closes no circle any more"
+        assert asked["op"] == "result", "a question that timed out is not part of a cycle"
 
 
 @pytest.mark.behaviour("H-93")
-async def test_nobody_waits_for_one_who_is_kept_from_answering(in_memory: Networks) -> None:
+async def test_asking_a_stopped_or_taken_over_agent_is_an_error(in_memory: Networks) -> None:
     async with harness(in_memory) as net:
         ann, mute = await net.person(), await net.network.join("mute", "agent")
         await net.python("bot", Asker())
@@ -176,11 +174,13 @@ async def test_nobody_waits_for_one_who_is_kept_from_answering(in_memory: Networ
         assert await said_to(ann) == "taken_over None"
         await ann.call("hand_back", agent="mute")
         asked = await mute.ask("send_text_message", to="bot", text="you?", awaits=True)
-        assert asked["op"] == "result", "it closes no circle"
+        assert asked["op"] == "result", "there is no cycle"
 
 
 @pytest.mark.behaviour("H-93")
-async def test_a_person_who_speaks_for_the_agent_may_answer(in_memory: Networks) -> None:
+async def test_a_person_who_took_the_agent_over_can_answer_its_question(
+    in_memory: Networks,
+) -> None:
     async with harness(in_memory) as net:
         ann, mute = await net.person(), await net.network.join("mute", "agent")
         await net.python("bot", Asker())
@@ -193,25 +193,23 @@ async def test_a_person_who_speaks_for_the_agent_may_answer(in_memory: Networks)
 
 @pytest.mark.behaviour("H-94")
 @pytest.mark.parametrize("works", [True, False])
-async def test_a_model_hands_on_work_and_is_shown_what_came_of_it(
+async def test_a_model_delegates_a_task_and_sees_its_outcome(
     in_memory: Networks, works: bool
 ) -> None:
     class Broken(Agent):
         async def on_request(self, message: Message) -> None:
             return None
 
-    handed_on = says(call("delegate", to="worker", task="count", deadline_s=60), finish())
-    async with (
-        playing(handed_on, says(call("finish", message="so"))) as model,
-        harness(in_memory) as net,
-    ):
+    delegates = says(call("delegate", to="worker", task="count", deadline_s=60), finish())
+    answers = says(call("finish", message="so"))
+    async with playing(delegates, answers) as model, harness(in_memory) as net:
         ann = await net.person()
         await net.llm("boss", model)
         await net.python("worker", Worker() if works else Broken())
         await ann.say("boss", "how many?")
-        assert await said_to(ann) == "so", "who asked is answered, not who worked"
+        assert await said_to(ann) == "so", "the answer goes to the person, not to the worker"
         assert "Answer ann now." in model.requests[1].prompt
-        shown = _incoming(model, 1)
+        shown = incoming_message(model, 1)
         assert shown.get("request") == "m2"
         if works:
             assert (shown.get("sender"), shown.get("request_kind")) == ("worker", "result")
@@ -222,7 +220,7 @@ async def test_a_model_hands_on_work_and_is_shown_what_came_of_it(
 
 
 @pytest.mark.behaviour("H-94")
-async def test_a_model_is_shown_a_task_hands_it_on_and_reports(in_memory: Networks) -> None:
+async def test_a_model_sees_a_task_delegates_it_and_reports(in_memory: Networks) -> None:
     gate = Gate()
 
     class Slow(Worker):
@@ -234,9 +232,9 @@ async def test_a_model_is_shown_a_task_hands_it_on_and_reports(in_memory: Networ
         async def on_direct(self, message: Message) -> str:
             return await self.delegate("clerk", message.text)
 
-    handed_on = says(call("delegate", to="worker", task="count"), finish())
-    reported = says(call("report", request="m2", status="result", text="3!"), finish())
-    async with playing(handed_on, reported) as model, harness(in_memory) as net:
+    delegates = says(call("delegate", to="worker", task="count"), finish())
+    reports = says(call("report", request="m2", status="result", text="3!"), finish())
+    async with playing(delegates, reports) as model, harness(in_memory) as net:
         ann = await net.person()
         await net.python("boss", Foreman())
         await net.llm("clerk", model)
@@ -245,7 +243,7 @@ async def test_a_model_is_shown_a_task_hands_it_on_and_reports(in_memory: Networ
         await net.turn("clerk-m2")
         gate.open.set()
         assert await said_to(ann) == "3!"
-        shown = _incoming(model, 0)
+        shown = incoming_message(model, 0)
         assert (shown.get("request"), shown.get("request_kind")) == ("m2", "task")
         assert (shown.get("deadline") or "").endswith("Z")
         assert shown.get("kind") == "agent"
@@ -255,10 +253,3 @@ async def test_a_model_is_shown_a_task_hands_it_on_and_reports(in_memory: Networ
             properties = offered[name].parameters["properties"]
             assert isinstance(properties, dict)
             assert not hidden & properties.keys()
-
-
-def _incoming(model: ModelServer, request: int) -> ElementTree.Element:
-    """The last message that a prompt shows as incoming."""
-    prompt = model.requests[request].body.messages[1].text
-    conversation = prompt[prompt.index("<conversation>") : prompt.rindex("\n\n")]
-    return ElementTree.fromstring(conversation).findall(".//incoming_message")[-1]

@@ -1,4 +1,4 @@
-"""Leave to ask a model: taken before each question, settled by what it really cost."""
+"""Budget reservations: made before each model call, and replaced by its real cost after it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def used(tokens_in: int, tokens_out: int = 10) -> ScriptedUsage:
 
 
 async def spent(ann: Peer, interaction: str = "i1") -> dict[str, float]:
-    """What is used of an interaction's budget, reservations included."""
+    """The used part of an interaction's budget, including reservations."""
     state = await ann.call("read_budget", interaction=interaction)
-    told: dict[str, float] = state["used"]
-    return told
+    used: dict[str, float] = state["used"]
+    return used
 
 
 @pytest.mark.behaviour("H-60")
-async def test_a_question_is_paid_for_before_and_settled_after(in_memory: Networks) -> None:
+async def test_a_model_call_is_reserved_before_it_and_charged_after_it(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(700), hold="one"),
         says(send("ann", "done"), finish(), usage=used(800), hold="two"),
@@ -53,13 +53,13 @@ async def test_a_question_is_paid_for_before_and_settled_after(in_memory: Networ
         await s.say()
         await s.held("one")
         first = await spent(s.ann)
-        assert first["tokens"] > 500, "what may be written counts, and what is read"
+        assert first["tokens"] > 500, "the largest output and the input"
         assert first["usd"] > 500 * 10e-6
         s.model.release("one")
         await s.held("two")
         await s.net.network.quiet()
         second = await spent(s.ann)
-        assert second["tokens"] > 710 + 500, "the real figures of one, the estimate of the other"
+        assert second["tokens"] > 710 + 500, "the cost of the first, the estimate of the second"
         s.model.release("two")
         turn = await s.net.turn("bot-m1")
         last = await spent(s.ann)
@@ -68,38 +68,35 @@ async def test_a_question_is_paid_for_before_and_settled_after(in_memory: Networ
 
 
 @pytest.mark.behaviour("H-61")
-async def test_a_turn_whose_budget_is_used_up_ends(in_memory: Networks) -> None:
+async def test_a_turn_that_exhausts_its_budget_ends(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(59_000)),
         says(send("ann", "here again"), finish()),
     ]
     async with scene(in_memory, *script, file=limited(tokens=60_000)) as s:
-        await s.say()
-        end = ended(await s.net.turn("bot-m1"))
+        end = ended(await s.turn())
         assert end.outcome == "budget_exhausted"
         assert "tokens of the interaction" in end.reason
         assert len(s.model.requests) == 1
-        told = await notice(s.ann, "budget_exhausted")
-        assert told["text_representation"].startswith("bot used up its budget")
-        assert told["content"]["messages"] == ["m1"]
-        again = await s.ann.say("bot", "go on")
-        assert ended(await s.net.turn(f"bot-{again['id']}")).outcome == "finished"
+        message = await notice(s.ann, "budget_exhausted")
+        assert message["text_representation"].startswith("bot used up its budget")
+        assert message["content"]["messages"] == ["m1"]
+        assert ended(await s.turn("go on")).outcome == "finished"
 
 
 @pytest.mark.behaviour("H-61")
-async def test_no_kind_of_agent_asks_without_leave(in_memory: Networks) -> None:
+async def test_no_kind_of_agent_calls_its_model_beyond_the_budget(in_memory: Networks) -> None:
     async with playing(says(finish())) as model, harness(in_memory, limited(tokens=1)) as net:
         ann = await net.person()
         for kind in ("llm", "router", "planner", "executor", "reflector", "pipeline"):
             await net.llm(kind, model, kind=kind)
-            said = await ann.say(kind, "go")
-            turn = await net.turn(f"{kind}-{said['id']}")
+            turn = await net.turn(await net.ask(ann, "go", kind))
             assert ended(turn).outcome == "budget_exhausted", kind
         assert not model.requests
 
 
 @pytest.mark.behaviour("H-61")
-async def test_helpers_ask_out_of_the_same_budget(in_memory: Networks) -> None:
+async def test_helpers_use_the_budget_of_their_turn(in_memory: Networks) -> None:
     script = [says(call("fork", goal="look"), usage=used(59_000)), says(finish())]
     async with scene(in_memory, *script, file=limited(tokens=60_000), fork={}) as s:
         turn = await s.turn()
@@ -110,7 +107,9 @@ async def test_helpers_ask_out_of_the_same_budget(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-62")
-async def test_a_model_is_told_when_little_is_left(in_memory: Networks) -> None:
+async def test_the_model_is_asked_to_finish_when_little_of_the_budget_remains(
+    in_memory: Networks,
+) -> None:
     script = [
         says(call("list_channels"), usage=used(170_000)),
         says(send("ann", "that is all"), finish(), usage=used(700)),
@@ -128,7 +127,7 @@ async def test_a_model_is_told_when_little_is_left(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-60")
-async def test_what_was_reserved_and_not_used_is_free_again(in_memory: Networks) -> None:
+async def test_the_unused_part_of_a_reservation_is_released(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(10)),
         says(call("list_participants"), usage=used(10)),
@@ -137,13 +136,13 @@ async def test_what_was_reserved_and_not_used_is_free_again(in_memory: Networks)
     async with scene(
         in_memory, *script, file=limited(tokens=40_000), endpoint={"max_output_tokens": 15_000}
     ) as s:
-        await s.ann.call("broadcast_text_message", text="to whom it may concern")
+        await s.ann.call("broadcast_text_message", text="go")
         turn = await s.net.turn("bot-m1")
         assert ended(turn).outcome == "finished", turn.end
 
 
 @pytest.mark.behaviour("H-60")
-async def test_a_turn_taken_up_again_asks_for_leave_again(in_memory: Networks) -> None:
+async def test_a_resumed_turn_reserves_again(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), usage=used(700)),
         says(finish("never heard"), hold="dying"),

@@ -1,4 +1,4 @@
-"""People who say something while a turn runs, or end it: what the agent makes of that."""
+"""Messages, interruptions and stops of people while a turn runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.interaction.agent_harness import (
     send,
     wakes_of,
 )
-from tests.interaction.peers import Networks, config, eventually
+from tests.interaction.peers import Networks, config, soon
 from tests.interaction.scripted import Scene, scene
 
 DESK = config(channels={"desk": {"members": "all"}})
@@ -38,19 +38,19 @@ DESK = config(channels={"desk": {"members": "all"}})
 async def at_work(
     networks: Networks, *answers: AnyAnswer, file: NetworkFile | None = None, **config: Any
 ) -> AsyncIterator[Scene]:
-    """Ann has asked the agent for something, and its model is at work."""
+    """An agent whose model is at work for Ann."""
     async with scene(networks, *answers, file=file, **config) as s:
         await s.say("first")
         await s.held("at work")
         yield s
 
 
-# Messages that enter --------------------------------------------------------------------------
+# Steering --------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("Y-4")
 @pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
-async def test_a_message_in_a_running_turn_enters_with_the_next_question(
+async def test_a_message_during_a_turn_is_shown_in_the_next_model_call(
     in_memory: Networks, dialect: str
 ) -> None:
     script = [
@@ -64,19 +64,19 @@ async def test_a_message_in_a_running_turn_enters_with_the_next_question(
         turn = await s.net.turn("bot-m1")
         assert await heard(s.net, s.ann) == ["one coffee ordered", "made it two"]
         assert wakes_of(turn) == ["m1", "m2"]
-        (steering,) = turn.steps[1].steered
-        assert steering.reply == "required"
+        (steered,) = turn.steps[1].steered
+        assert steered.reply == "required"
         _, second, third = [request.body.messages for request in s.model.requests]
         assert second[-1].role == "user"
-        assert steering.text in second[-1].text
-        read = ElementTree.fromstring(steering.text.partition("\n\n")[0])
-        assert (read.tag, read.get("sender"), read.get("id")) == ("incoming_message", "ann", "m2")
-        assert read.findtext("content") == "make it <two> & hurry"
-        assert [m.text for m in third[: len(second)]] == [m.text for m in second], "it stays there"
+        assert steered.text in second[-1].text
+        shown = ElementTree.fromstring(steered.text.partition("\n\n")[0])
+        assert (shown.tag, shown.get("sender")) == ("incoming_message", "ann")
+        assert (shown.get("id"), shown.findtext("content")) == ("m2", "make it <two> & hurry")
+        assert [m.text for m in third[: len(second)]] == [m.text for m in second], "and stays"
         assert ended(turn).outcome == "finished"
         receipts = await s.ann.call("read_receipts", id="m2")
-        told = next(r for r in receipts["receipts"] if r["participant"] == "bot")
-        assert (told["turn"], told["state"]) == ("bot-m1", "ended"), "it starts none of its own"
+        receipt = next(r for r in receipts["receipts"] if r["participant"] == "bot")
+        assert (receipt["turn"], receipt["state"]) == ("bot-m1", "ended"), "no turn of its own"
 
 
 @pytest.mark.behaviour("Y-5")
@@ -94,8 +94,8 @@ async def test_a_silent_finish_after_steering_is_asked_about_once(in_memory: Net
         assert [c.error for c in turn.steps[2].calls] == ["reply_required"]
         assert [c.error for c in turn.steps[3].calls] == [None]
         assert (await s.ann.event())["message"]["content"] == "on it"
-        told = (await s.ann.event())["message"]["content"]
-        assert (told["code"], told["messages"]) == ("finished", ["m3"])
+        content = (await s.ann.event())["message"]["content"]
+        assert (content["code"], content["messages"]) == ("finished", ["m3"])
         assert await s.ann.texts() == []
 
 
@@ -110,7 +110,7 @@ async def test_a_silent_finish_after_steering_is_asked_about_once(in_memory: Net
         ("interrupt", "steer", True),
     ],
 )
-async def test_its_sender_or_the_config_says_whether_a_message_enters_or_waits(
+async def test_the_sender_or_the_config_decides_whether_a_message_steers_or_waits(
     in_memory: Networks, configured: str, mode: str | None, enters: bool
 ) -> None:
     script = [
@@ -131,7 +131,9 @@ async def test_its_sender_or_the_config_says_whether_a_message_enters_or_waits(
 
 
 @pytest.mark.behaviour("H-65")
-async def test_of_several_messages_each_goes_where_it_is_to(in_memory: Networks) -> None:
+async def test_each_of_several_messages_steers_or_waits_as_its_mode_says(
+    in_memory: Networks,
+) -> None:
     script = [
         says(send("ann", "one"), hold="at work"),
         says(send("ann", "and three")),
@@ -173,7 +175,7 @@ async def test_agents_and_other_threads_neither_steer_nor_interrupt(
 
 @pytest.mark.behaviour("Y-6")
 @pytest.mark.parametrize("taken_in", [False, True])
-async def test_a_message_enters_once_and_in_its_place_although_the_process_dies(
+async def test_a_steering_message_is_shown_once_and_in_its_place_despite_a_crash(
     in_memory: Networks, taken_in: bool
 ) -> None:
     answer = says(send("ann", "second noted"))
@@ -195,34 +197,36 @@ async def test_a_message_enters_once_and_in_its_place_although_the_process_dies(
         *_, before, again = [r.body.messages for r in s.model.requests][: 4 if taken_in else 3]
         assert [m.text for m in again] == [m.text for m in before]
         assert await heard(s.net, s.ann) == ["second noted"]
-        assert len(s.model.requests) == 4, "nothing is left that would wake it"
+        assert len(s.model.requests) == 4, "the message starts no other turn"
 
 
-# Interruptions --------------------------------------------------------------------------------
+# Interruptions ---------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-66")
-@pytest.mark.parametrize("case", ["config", "says", "away"])
-async def test_an_interruption_ends_the_turn_and_the_next_begins_with_it(
+@pytest.mark.parametrize("case", ["config", "message", "away"])
+async def test_an_interruption_ends_the_turn_and_starts_the_next(
     in_memory: Networks, case: str
 ) -> None:
     script = [says(send("ann", "never said"), hold="at work"), says(send("ann", "tea"), finish())]
     async with at_work(in_memory, *script, steer="interrupt" if case == "config" else "steer") as s:
-        if case == "away":  # it hears of it when it is back
+        if case == "away":  # it learns of it when it is back
             await s.net.begun("bot-m1")
             await s.net.cut("bot")
         await s.ann.say("bot", "no, tea", mode=None if case == "config" else "interrupt")
         first, second = await s.net.turn("bot-m1"), await s.net.turn("bot-m2")
-        found = ended(first).outcome, ended(first).reason
-        assert found == ("cancelled", "interrupted by ann")
+        assert ended(first).outcome == "cancelled"
+        assert ended(first).reason == "interrupted by ann"
         assert wakes_of(second) == ["m2"]
-        assert "first" in (second.prompt or ""), "it sees what it was at"
+        assert "first" in (second.prompt or ""), "it sees the interrupted task"
         assert (await notice(s.ann, "cancelled"))["content"]["messages"] == ["m1"]
         assert await heard(s.net, s.ann) == ["tea"]
 
 
 @pytest.mark.behaviour("H-66")
-async def test_who_is_interrupted_by_somebody_else_is_told(in_memory: Networks) -> None:
+async def test_a_person_gets_a_notice_when_another_interrupts_their_turn(
+    in_memory: Networks,
+) -> None:
     script = [says(call("list_channels"), hold="at work"), says(send("ben", "on it"), finish())]
     async with scene(in_memory, *script) as s:
         ben = await s.net.person("ben")
@@ -230,13 +234,13 @@ async def test_who_is_interrupted_by_somebody_else_is_told(in_memory: Networks) 
         await s.held("at work")
         await ben.say(["ann", "bot"], "a flight!", mode="interrupt")
         await s.net.turn("bot-m2")
-        told = await notice(s.ann, "cancelled")
-        assert told["content"]["messages"] == ["m1"]
-        assert "interrupted by ben" in told["text_representation"]
+        message = await notice(s.ann, "cancelled")
+        assert message["content"]["messages"] == ["m1"]
+        assert "interrupted by ben" in message["text_representation"]
 
 
 @pytest.mark.behaviour("H-63", "H-66")
-async def test_a_handler_in_python_ends_with_its_turn(in_memory: Networks) -> None:
+async def test_a_python_handler_is_cancelled_with_its_turn(in_memory: Networks) -> None:
     gate, released = Gate(), asyncio.Event()
 
     class Slow(Agent):
@@ -251,26 +255,27 @@ async def test_a_handler_in_python_ends_with_its_turn(in_memory: Networks) -> No
     async with harness(in_memory) as net:
         ann = await net.person()
         await net.python("bot", Slow())
-        for n, ending in enumerate(("interrupt", "stop")):
-            said = await ann.say("bot", "slow")
+        for ending in ("interrupt", "stop"):
+            slow = await net.ask(ann, "slow")
             await gate.until_reached()
             if ending == "interrupt":
-                again = await ann.say("bot", "quick", mode="interrupt")
-                assert ended(await net.turn(f"bot-{again['id']}")).outcome == "finished"
+                quick = await net.turn(await net.ask(ann, "quick", mode="interrupt"))
+                assert ended(quick).outcome == "finished"
             else:
                 await ann.call("stop", scope="agent", target="bot")
-            await eventually(released.is_set)
-            assert ended(await net.turn(f"bot-{said['id']}")).outcome == "cancelled", n
+            async with soon():
+                await released.wait()
+            assert ended(await net.turn(slow)).outcome == "cancelled", ending
             gate.reached.clear()
             released.clear()
         assert await heard(net, ann) == ["done: quick"]
 
 
-# Stops ----------------------------------------------------------------------------------------
+# Stops -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("H-63")
-async def test_a_question_of_a_stopped_turn_is_not_waited_for(in_memory: Networks) -> None:
+async def test_a_stopped_turn_does_not_wait_for_its_model(in_memory: Networks) -> None:
     scopes = ["turn", "thread", "agent", "all"]
     script = [
         answer
@@ -282,25 +287,23 @@ async def test_a_question_of_a_stopped_turn_is_not_waited_for(in_memory: Network
     ]
     async with scene(in_memory, *script, concurrency=1) as s:
         for scope in scopes:
-            said = await s.ann.say("bot", "go")
-            turn_id = f"bot-{said['id']}"
+            turn_id = await s.say()
             await s.held(f"never {scope}")
             await s.net.begun(turn_id)
-            target = {"turn": turn_id, "thread": said["thread_id"], "agent": "bot"}.get(scope)
+            target = {"turn": turn_id, "thread": "dm.ann.bot", "agent": "bot"}.get(scope)
             stopped = await s.ann.call("stop", scope=scope, target=target, reason="enough")
             assert stopped["turns"] == 1
             end = ended(await s.net.turn(turn_id))
             assert (end.outcome, end.reason) == ("cancelled", "stopped by ann: enough")
             if scope != "turn":
                 await s.ann.call("resume", scope=scope, target=target)
-            again = await s.ann.say("bot", "and now?")
-            turn = await s.net.turn(f"bot-{again['id']}")
-            assert ended(turn).outcome == "finished", "its only lane is free, the model silent"
+            turn = await s.turn("and now?")
+            assert ended(turn).outcome == "finished", "its only lane is free"
             assert await heard(s.net, s.ann) == [scope]
 
 
 @pytest.mark.behaviour("H-63")
-async def test_what_waits_for_a_lane_never_begins(in_memory: Networks) -> None:
+async def test_a_stop_drops_a_wake_that_waits_for_a_lane(in_memory: Networks) -> None:
     script = [
         says(send("ann", "one"), finish(), hold="at work"),
         says(send("ann", "two"), finish()),
@@ -320,7 +323,7 @@ async def test_what_waits_for_a_lane_never_begins(in_memory: Networks) -> None:
 
 
 @pytest.mark.behaviour("H-64")
-async def test_an_agent_that_was_away_learns_what_was_ended(in_memory: Networks) -> None:
+async def test_an_agent_that_was_away_learns_of_a_stop(in_memory: Networks) -> None:
     script = [
         says(call("list_channels"), hold="at work"),
         says(send("ann", "still here"), finish()),
@@ -329,5 +332,4 @@ async def test_an_agent_that_was_away_learns_what_was_ended(in_memory: Networks)
         await s.net.begun("bot-m1")
         await s.net.cut("bot")
         await s.ann.call("stop", scope="turn", target="bot-m1")
-        again = await s.ann.say("bot", "and now?")
-        assert ended(await s.net.turn(f"bot-{again['id']}")).outcome == "finished"
+        assert ended(await s.turn("and now?")).outcome == "finished"

@@ -1,4 +1,4 @@
-"""What the others see of an agent while it works: its activity, as signals."""
+"""Activity signals, which show others the state of an agent at work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.interaction.agent_harness import Gate, finish, harness, says, send
 from tests.interaction.peers import Networks, Peer
 from tests.interaction.scripted import scene
 
-State = dict[str, Any]  # the data of a signal: plain JSON, as it is
+State = dict[str, Any]  # the data of a signal, plain JSON
 
 
 class Slow(Agent):
@@ -26,41 +26,39 @@ class Slow(Agent):
 
 
 async def shown(ann: Peer) -> State:
-    """The next that the agent `bot` says of its turn in a thread."""
+    """The next state that the agent `bot` signals in a thread."""
     while True:
         signal = await ann.signal("activity")
         if signal["sender"] == "bot" and signal.get("thread_id"):
             assert signal["thread_id"] == "dm.ann.bot"
-            data: State = signal["data"]
-            return data
+            state: State = signal["data"]
+            return state
 
 
 async def all_shown(ann: Peer) -> list[State]:
-    """All that the agent says, up to `idle`."""
+    """The states up to `idle`."""
     states = [await shown(ann)]
     while states[-1]["state"] != "idle":
         states.append(await shown(ann))
     return states
 
 
-def said(state: str, step: int = 1, turn: str = "bot-m1", **more: Any) -> State:
+def data(state: str, step: int = 1, turn: str = "bot-m1", **more: Any) -> State:
     return {"state": state, "turn": turn, "step": step, **more}
 
 
-def after(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Handlers show themselves when they have worked for so long."""
+def signal_after(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set how long a handler works before it signals."""
     monkeypatch.setattr("hubbub.agents.python.handlers.SHOWN_AFTER_S", seconds)
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    after(monkeypatch, 0.0)
+    signal_after(monkeypatch, 0.0)
 
 
 class TestModels:
-    async def test_whatever_the_outcome_the_agent_is_idle_in_the_end(
-        self, in_memory: Networks
-    ) -> None:
+    async def test_the_agent_is_idle_after_every_outcome(self, in_memory: Networks) -> None:
         cases: list[tuple[AnyAnswer, dict[str, Any]]] = [
             (Refusal(status=500), {}),
             (Breakdown(breakdown="hang"), {"turn_timeout": 0.3}),
@@ -69,9 +67,9 @@ class TestModels:
         for answer, settings in cases:
             async with scene(in_memory, answer, **settings) as s:
                 await s.say()
-                assert await all_shown(s.ann) == [said("thinking"), said("idle")], answer
+                assert await all_shown(s.ann) == [data("thinking"), data("idle")], answer
 
-    async def test_an_agent_that_dies_is_idle_and_its_turn_is_shown_where_it_goes_on(
+    async def test_a_crashed_agent_is_idle_and_signals_from_the_step_where_it_resumes(
         self, in_memory: Networks
     ) -> None:
         answers = (says(send("ann", "one")), says(finish(), hold="dying"), says(finish()))
@@ -79,24 +77,24 @@ class TestModels:
             await s.say()
             await s.held("dying")
             await s.restart()
-            assert (await all_shown(s.ann))[-1] == said("idle", 2)
-            assert await all_shown(s.ann) == [said("thinking", 2), said("idle", 2)]
+            assert (await all_shown(s.ann))[-1] == data("idle", 2)
+            assert await all_shown(s.ann) == [data("thinking", 2), data("idle", 2)]
 
-    async def test_after_a_lost_connection_a_model_that_is_still_asked_is_shown_again(
+    async def test_the_state_is_signalled_again_after_a_lost_connection(
         self, in_memory: Networks
     ) -> None:
         async with scene(in_memory, says(finish(), hold="on")) as s:
             await s.say()
-            assert await shown(s.ann) == said("thinking")
+            assert await shown(s.ann) == data("thinking")
             await s.net.cut("bot")
-            assert await shown(s.ann) == said("thinking")
+            assert await shown(s.ann) == data("thinking")
             s.model.release("on")
             assert (await all_shown(s.ann))[-1]["state"] == "idle"
 
 
 @pytest.mark.usefixtures("at_once")
 class TestHandlers:
-    async def test_each_message_that_woke_the_agent_is_a_step(self, in_memory: Networks) -> None:
+    async def test_each_message_of_a_turn_is_a_step(self, in_memory: Networks) -> None:
         gate = Gate()
         async with harness(in_memory) as net:
             ann = await net.person()
@@ -104,14 +102,14 @@ class TestHandlers:
             for text in ("one", "two", "three"):
                 await ann.say("bot", text)
             gate.open.set()
-            assert await all_shown(ann) == [said("thinking"), said("idle")]
+            assert await all_shown(ann) == [data("thinking"), data("idle")]
             assert await all_shown(ann) == [
-                said("thinking", 1, "bot-m2"),
-                said("thinking", 2, "bot-m2"),
-                said("idle", 2, "bot-m2"),
+                data("thinking", 1, "bot-m2"),
+                data("thinking", 2, "bot-m2"),
+                data("idle", 2, "bot-m2"),
             ]
 
-    async def test_one_who_asks_is_shown_to_wait_until_the_answer_comes_or_the_time_is_up(
+    async def test_a_handler_that_asks_is_waiting_until_the_answer_or_the_timeout(
         self, in_memory: Networks
     ) -> None:
         gate = Gate()
@@ -129,28 +127,28 @@ class TestHandlers:
             await net.python("slow", Slow(gate))
             await net.python("bot", Asker())
             await ann.say("bot", "go")
-            assert await shown(ann) == said("thinking")
-            assert await shown(ann) == {**said("waiting"), "for": "slow"}
+            assert await shown(ann) == data("thinking")
+            assert await shown(ann) == {**data("waiting"), "for": "slow"}
             gate.open.set()
-            states = [data["state"] for data in await all_shown(ann)]
+            states = [each["state"] for each in await all_shown(ann)]
             assert states == ["thinking", "waiting", "thinking", "idle"]
 
 
-async def test_only_a_handler_that_takes_long_is_shown(
+async def test_only_a_handler_that_takes_long_signals(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate()
     async with harness(in_memory) as net:
         ann = await net.person()
         await net.python("bot", Slow(gate))
-        after(monkeypatch, 0.01)
+        signal_after(monkeypatch, 0.01)
         await ann.say("bot", "go")
-        assert await shown(ann) == said("thinking")
+        assert await shown(ann) == data("thinking")
         gate.open.set()
-        assert await shown(ann) == said("idle")
+        assert await shown(ann) == data("idle")
         assert (await ann.event())["message"]["content"] == "done"
-        after(monkeypatch, 60.0)
-        quick = await ann.say("bot", "go")
+        signal_after(monkeypatch, 60.0)
+        turn_id = await net.ask(ann, "go")
         await ann.event()
-        await net.turn(f"bot-{quick['id']}")
+        await net.turn(turn_id)
         assert [s for s in ann.signals if s["type"] == "activity" and "thread_id" in s] == []
