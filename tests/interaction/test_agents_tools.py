@@ -1,4 +1,4 @@
-"""Tools of one's own in a model's turns: what runs, what runs again, what the model is told."""
+"""An agent's own tools: calls, repeated calls, and what the model sees of them."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def plain(a: Annotated[int, Field(ge=0)], b: int = 2) -> dict[str, int]:
     return {"sum": a + b}
 
 
-def whereabouts() -> dict[str, object]:
-    """Tell where this runs."""
+def process() -> dict[str, object]:
+    """Describe the process."""
     return {"pid": os.getpid(), "folder": os.getcwd()}
 
 
@@ -120,7 +120,9 @@ def offered(s: Scene, request: int = 0) -> set[str]:
     return set(s.model.requests[request].tools)
 
 
-async def test_functions_of_ones_own_are_tools(in_memory: Networks, shop: Path) -> None:
+async def test_functions_become_tools_and_long_results_are_cut(
+    in_memory: Networks, shop: Path
+) -> None:
     asks = says(call("plain", a=1), call("sell", item="pie"), call("records", n=5000))
     tools = named("plain", "sell_it", "records")
     async with scene(in_memory, asks, OK, base=shop, tools=tools, result_budget=100) as s:
@@ -149,45 +151,43 @@ async def test_functions_of_ones_own_are_tools(in_memory: Networks, shop: Path) 
 
 
 async def done(module: Mapping[str, object]) -> object:
-    """What a tool has done, as soon as it has."""
+    """Wait for a tool to run. Returns its argument."""
     queue = module["DONE"]
     assert isinstance(queue, asyncio.Queue)
     async with soon():
         return await queue.get()
 
 
-async def test_after_a_crash_only_a_tool_that_does_no_harm_is_run_again(
+async def test_after_a_crash_only_an_idempotent_tool_runs_again(
     in_memory: Networks, shop: Path
 ) -> None:
     module = vars(load_module(shop / "tools.py"))
     answers = (says(call("pay", amount=200)), OK, says(call("peer", what="tea")), OK)
     async with scene(in_memory, *answers, base=shop, tools=named("pay", "peer")) as s:
-        id = await s.say("pay")
+        turn_id = await s.say("pay")
         assert await done(module) == 200
         await s.restart()
-        turn = await s.net.turn(id)
+        turn = await s.net.turn(turn_id)
         assert json.loads(s.told())["error"] == "interrupted"
         assert (turn.attempts, len(s.model.requests)) == (2, 2)
         await s.say("look")
         assert await done(module) == "tea"
         await s.restart()
-        assert await done(module) == "tea", "and nothing was paid again"
-        opened = module["OPEN"]
-        assert isinstance(opened, asyncio.Event)
-        opened.set()
+        assert await done(module) == "tea", "without another payment"
+        gate = module["OPEN"]
+        assert isinstance(gate, asyncio.Event)
+        gate.set()
         assert await s.heard() == "ok"
         assert await s.heard() == "ok"
         assert s.told() == "tea is fine"
 
 
-async def test_a_mode_and_a_ban_are_seen_by_the_model_as_absence(
+async def test_tools_excluded_by_mode_or_config_do_not_exist_for_the_model(
     in_memory: Networks, shop: Path
 ) -> None:
     config: Config = {"permission_mode": "read_only", "disabled_tools": ["records"]}
-    tools = named("look", "pay", "records")
-    async with scene(
-        in_memory, says(call("pay", amount=1)), OK, base=shop, tools=tools, **config
-    ) as s:
+    tools, pays = named("look", "pay", "records"), says(call("pay", amount=1))
+    async with scene(in_memory, pays, OK, base=shop, tools=tools, **config) as s:
         turn = await s.turn()
         assert {"look", "send_text_message", "finish"} <= offered(s)
         assert not {"pay", "records"} & offered(s)
@@ -198,45 +198,39 @@ async def test_a_mode_and_a_ban_are_seen_by_the_model_as_absence(
         assert ending(turn)[0] == "finished"
 
 
-class Person:
-    """Approves everything, and remembers it."""
+class ApproveAll:
+    """Approves everything, and records the requests."""
 
     def __init__(self) -> None:
-        self.asked: list[ApprovalRequest] = []
+        self.requests: list[ApprovalRequest] = []
 
     async def approve(self, call: ApprovalRequest) -> Verdict:
-        self.asked.append(call)
+        self.requests.append(call)
         return Approved(call.arguments)
 
 
-async def test_an_approver_of_ones_own_is_asked_in_the_place_of_people(
-    in_memory: Networks, shop: Path
-) -> None:
+async def test_a_custom_approver_decides_instead_of_people(in_memory: Networks, shop: Path) -> None:
     answers = (says(call("pay", amount=7)), OK)
     async with scene(in_memory, *answers, base=shop, started=False, tools=named("pay")) as s:
-        s.approver = person = Person()
+        s.approver = approver = ApproveAll()
         await s.start(permission_mode="ask")
         turn = await s.turn()
         assert turn.steps[0].calls[0].result == "paid 7"
-        assert person.asked[0].tool == "pay"
-        assert person.asked[0].arguments == {"amount": 7}
-        assert person.asked[0].site.turn == "bot-m1"
+        (request,) = approver.requests
+        assert (request.tool, request.arguments) == ("pay", {"amount": 7})
+        assert request.site.turn == "bot-m1"
 
 
-async def test_what_the_runtime_repeated_stands_in_the_record(
-    in_memory: Networks, shop: Path
-) -> None:
-    settings: JsonValue = {"fetch": {"attempts": 4, "backoff": "1ms"}}
+async def test_attempts_of_a_retried_tool_are_recorded(in_memory: Networks, shop: Path) -> None:
     answers = (says(call("fetch")), OK)
-    async with scene(
-        in_memory, *answers, base=shop, tools=named("fetch"), tool_settings=settings
-    ) as s:
+    settings: Config = {"tool_settings": {"fetch": {"attempts": 4, "backoff": "1ms"}}}
+    async with scene(in_memory, *answers, base=shop, tools=named("fetch"), **settings) as s:
         fetched = (await s.turn()).steps[0].calls[0]
         assert (fetched.result, fetched.attempts) == ("fetched", 3)
         assert s.told(1) == "fetched"
 
 
-async def test_of_many_tools_it_picks_some(in_memory: Networks, shop: Path) -> None:
+async def test_a_model_picks_some_of_many_tools(in_memory: Networks, shop: Path) -> None:
     picks = (says(call("use_tools", names=["look", "recrods"])), says(call("look")), OK)
     tools = named("look", "pay", "fetch", "records")
     config: Config = {"select_over": 3, "disabled_tools": ["pay"]}
@@ -244,16 +238,16 @@ async def test_of_many_tools_it_picks_some(in_memory: Networks, shop: Path) -> N
         turn = await s.turn()
         assert {"use_tools", "send_text_message", "finish"} <= offered(s)
         assert not {"look", "fetch", "records"} & offered(s)
-        lines = next(t for t in s.model.requests[0].body.tools if t.function.name == "use_tools")
-        assert "look: Look around\n" in str(lines.function.description)
-        assert "pay" not in str(lines.function.description)
+        select = next(t for t in s.model.requests[0].body.tools if t.function.name == "use_tools")
+        assert "look: Look around\n" in str(select.function.description)
+        assert "pay" not in str(select.function.description)
         assert "records" in str(turn.steps[0].calls[0].result), "the nearest name"
         assert "look" in offered(s, 1)
         assert not {"fetch", "records"} & offered(s, 1)
         assert turn.steps[1].calls[0].result == "seen"
 
 
-async def test_what_cannot_be_a_tool_is_refused_before_anything_starts(
+async def test_an_invalid_tool_is_a_config_error_at_the_start(
     in_memory: Networks, shop: Path
 ) -> None:
     (shop / "more.py").write_text("def pay() -> None:\n    '''Pay again.'''\n")
@@ -261,33 +255,32 @@ async def test_what_cannot_be_a_tool_is_refused_before_anything_starts(
     cases: list[tuple[list[JsonValue], JsonValue, str]] = [
         (["tools.py:NUMBER"], {}, "is not a function"),
         (["tools.py:silent"], {}, "needs a docstring"),
-        (["tools.py:pey"], {}, r"no 'pey' in it; did you mean pay\?"),
+        (["tools.py:pey"], {}, "no 'pey' in it; did you mean pay?"),
         (["tools.py:inner"], sandboxed, "top level of a file"),
-        (["tools.py:pay", "more.py:pay"], {}, r"agents\.bot\.tools: there are two tools called"),
+        (["tools.py:pay", "more.py:pay"], {}, "agents.bot.tools: there are two tools called"),
     ]
-    for tools, settings, words in cases:
+    for tools, settings, message in cases:
         async with scene(in_memory, base=shop, tools=tools, tool_settings=settings) as s:
             error = await s.net.death("bot")
             assert isinstance(error, ConfigError), tools
-            with pytest.raises(ConfigError, match=words):
-                raise error
+            assert message in str(error)
 
 
 class TestTemplate:
     async def ask(self, networks: Networks, folder: Path, template: str) -> tuple[list[str], str]:
-        """The prompts that a template makes of "a <b", and what the person hears."""
+        """The prompts that a template makes of "a <b", and the message to the person."""
         (folder / "mine.j2").write_text(template)
         async with scene(networks, OK, base=folder, template="mine.j2") as s:
             await s.turn("a <b")
             return [request.prompt for request in s.model.requests], await s.heard()
 
-    async def test_a_template_of_ones_own_makes_the_prompt(
+    async def test_a_custom_template_makes_the_prompt(
         self, in_memory: Networks, tmp_path: Path
     ) -> None:
         template = "{{ incoming_message.sender_id }} says {{ incoming_message.text }}"
         assert await self.ask(in_memory, tmp_path, template) == (["ann says a &lt;b"], "ok")
 
-    async def test_one_that_fails_on_a_message_ends_that_turn(
+    async def test_a_template_that_fails_on_a_message_ends_that_turn(
         self, in_memory: Networks, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         template = "{{ 1 // (incoming_message.text | length - 4) }}"
@@ -298,22 +291,24 @@ class TestTemplate:
 
 
 @pytest.mark.slow
-async def test_the_operator_confines_a_function(in_memory: Networks, shop: Path) -> None:
+async def test_the_operator_can_run_a_function_in_a_sandbox(
+    in_memory: Networks, shop: Path
+) -> None:
     config: Config = {
-        "tool_settings": {"whereabouts": {"sandbox": "process"}},
+        "tool_settings": {"process": {"sandbox": "process"}},
         "sandbox": {"memory": "400MiB"},
     }
-    answers = (says(call("whereabouts")), OK)
-    async with scene(in_memory, *answers, base=shop, tools=named("whereabouts"), **config) as s:
+    answers = (says(call("process")), OK)
+    async with scene(in_memory, *answers, base=shop, tools=named("process"), **config) as s:
         await s.turn()
-        told = json.loads(s.told(1))
-        assert told["pid"] != os.getpid()
-        assert "hubbub-" in told["folder"]
+        result = json.loads(s.told(1))
+        assert result["pid"] != os.getpid()
+        assert "hubbub-" in result["folder"]
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("K-12", "K-13")
-async def test_tools_of_a_server_and_its_death_stand_in_the_record(
+async def test_calls_of_an_mcp_servers_tools_and_its_end_are_recorded(
     in_memory: Networks, shop: Path
 ) -> None:
     answers = (says(call("shop_add", a=1)), says(call("shop_die")), OK)

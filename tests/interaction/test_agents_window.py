@@ -1,4 +1,4 @@
-"""Agents whose models have a small context window, on a real hub."""
+"""Agents with a small context window, on a real hub."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OK = says(send("ann", "yes"), finish())
 
 @pytest.mark.behaviour("A-21")
 @pytest.mark.parametrize("dialect", ["native", "tool_call", "final_output"])
-async def test_older_messages_are_left_out_and_the_record_says_so(
+async def test_older_messages_are_cut_and_the_record_shows_it(
     in_memory: Networks, dialect: str
 ) -> None:
     endpoint: JsonValue = {"dialect": dialect, "context_window": "4k"}
@@ -53,7 +53,7 @@ async def test_older_messages_are_left_out_and_the_record_says_so(
 
 
 @pytest.mark.behaviour("A-22")
-async def test_a_window_that_is_not_known_cuts_nothing_and_one_of_openai_is_counted_exactly(
+async def test_an_unknown_window_cuts_nothing_and_openai_models_are_counted_exactly(
     in_memory: Networks,
 ) -> None:
     async with scene(in_memory, OK, OK) as s:
@@ -70,7 +70,7 @@ async def test_a_window_that_is_not_known_cuts_nothing_and_one_of_openai_is_coun
 
 
 @pytest.mark.behaviour("A-21")
-async def test_a_window_without_room_for_what_must_stay_ends_the_turn_unasked(
+async def test_a_window_without_room_for_required_parts_ends_the_turn_without_a_request(
     in_memory: Networks,
 ) -> None:
     async with scene(in_memory, endpoint={"context_window": 600}, tools=LIST_TOOLS) as s:
@@ -87,7 +87,7 @@ async def test_a_window_without_room_for_what_must_stay_ends_the_turn_unasked(
 
 READS = [says(call("read_thread", thread="channel_desk", limit=n)) for n in range(1, 9)]
 """Eight steps whose results are long."""
-SHORTER = When.model_validate({"system": "^You take notes"})
+SUMMARY = When.model_validate({"system": "^You take notes"})
 NOTES = ScriptedAnswer(
     text="I have read four times.",
     ignore_tool_choice=True,
@@ -99,11 +99,9 @@ SENT = "[my step 1, in fewer words] send_text_message("
 async def long_turn(
     networks: Networks, notes: ScriptedAnswer | Refusal, **context: Any
 ) -> tuple[Turn, ModelServer, str]:
-    """A turn that sends, then reads and ends, in a window with no room for all of it; and what
-    the model was shown of it in the end.
-    """
+    """A turn too long for the window, its model, and the steps that the last request shows."""
     steps = [says(send("ann", f"wait {LONG * 3}")), *READS, says(finish())]
-    script = Script(rules=[ScriptRule(when=SHORTER, answer=notes)], answers=list(steps))
+    script = Script(rules=[ScriptRule(when=SUMMARY, answer=notes)], answers=list(steps))
     config: Config = {
         "endpoint": {"context_window": "5k"},
         "tools": LIST_TOOLS,
@@ -119,33 +117,33 @@ async def long_turn(
 
 
 @pytest.mark.behaviour("A-23")
-async def test_earlier_steps_go_by_importance_and_what_was_sent_is_remembered(
+async def test_earlier_steps_are_cut_by_importance_and_sent_messages_stay(
     in_memory: Networks,
 ) -> None:
-    turn, model, told = await long_turn(in_memory, ScriptedAnswer(text="nobody asks for this"))
+    turn, model, shown = await long_turn(in_memory, ScriptedAnswer(text="unused"))
     assert layers(turn.steps[-1])["steps"][1] > 0
-    assert SENT in told
+    assert SENT in shown
     assert [message.role for message in model.requests[-1].messages].count("tool") == 5
     assert model.mistakes == []
 
 
 @pytest.mark.behaviour("A-23")
-async def test_the_model_puts_earlier_steps_into_fewer_words(in_memory: Networks) -> None:
-    turn, model, told = await long_turn(in_memory, NOTES, compression="summary")
+async def test_the_model_summarizes_earlier_steps(in_memory: Networks) -> None:
+    turn, model, shown = await long_turn(in_memory, NOTES, compression="summary")
     asked = [request for request in model.requests if not request.tools]
     assert asked[0].prompt.startswith("<steps>\n<step n=")
     steps = [step for step in turn.steps if step.compresses]
     assert len(steps) == len(asked) == 1
     assert "were put into fewer words (1000+7 tokens)" in steps[0].notes[0]
     assert steps[0].tokens_in > 1000
-    assert "I have read four times." in told
-    assert "send_text_message(" in told
+    assert "I have read four times." in shown
+    assert "send_text_message(" in shown
 
 
 @pytest.mark.behaviour("A-23")
-async def test_a_summary_that_fails_is_replaced_by_importance(in_memory: Networks) -> None:
+async def test_a_failed_summary_is_replaced_by_cuts_by_importance(in_memory: Networks) -> None:
     refusal = Refusal(status=500, message="out of memory")
-    turn, _, told = await long_turn(in_memory, refusal, compression="summary")
+    turn, _, shown = await long_turn(in_memory, refusal, compression="summary")
     notes = [note for step in turn.steps for note in step.notes]
     assert any("failed" in note and note.endswith("; cut by importance") for note in notes)
-    assert SENT in told
+    assert SENT in shown
