@@ -35,7 +35,7 @@ ANSWERS: dict[str, list[AnyAnswer]] = {
     "answers": [says(send("ann", "here you are"), finish())],
     "answers late": [says(call("list_channels")), says(send("ann", "at last")), says(finish())],
     "says nothing": [says(finish("not for me")), says(finish("really not"))],
-    "speaks to nobody": [ScriptedAnswer(text="hm", ignore_tool_choice=True)],
+    "calls no tool": [ScriptedAnswer(text="hm", ignore_tool_choice=True)],
     "goes in circles": [says(call("list_channels"))],
     "is refused": [Refusal(status=400, message="no")],
     "breaks off": [Breakdown(breakdown="reset")],

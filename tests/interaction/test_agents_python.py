@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import threading
 
 import pytest
 from pydantic import JsonValue
@@ -80,14 +80,14 @@ class TestHandlers:
             await ann.call("broadcast_text_message", text="three")
             broadcast = (await ann.event())["message"]
             assert (broadcast["content"], broadcast["thread_id"]) == ("broadcast", "broadcast")
-            await ann.call("post_to_channel", channel="desk", text="four, to nobody")
+            await ann.call("post_to_channel", channel="desk", text="four")
             await ann.call("reply", message_id=topic["id"], text="@clerk begin")
             begun = (await ann.event())["message"]
             thread = f"{topic['thread_id']}.t{topic['seq']}"
             assert (begun["content"], begun["thread_id"]) == ("mention", thread)
             await ann.call("reply", message_id=topic["id"], text="and then?")
             assert await heard(ann) == "reply", "the agent posted last in that thread"
-            assert ("channel", "four, to nobody") in clerk.seen
+            assert ("channel", "four") in clerk.seen
             assert [name for name, _ in clerk.seen if name != "channel"] == [
                 *("direct", "mention", "broadcast", "mention", "reply"),
             ]
@@ -134,16 +134,17 @@ class TestHandlers:
             def on_direct(self, message: Message) -> str:
                 self.inside += 1
                 self.most = max(self.most, self.inside)
-                time.sleep(0.005)  # plain handlers can block
+                gate.wait()
                 self.inside -= 1
                 return "done"
 
-        slow = Slow()
+        slow, gate = Slow(), threading.Event()
         async with harness(in_memory) as net:
             people = [await net.person(name) for name in ("ann", "ben", "cat")]
             await net.python("slow", slow)
-            for person in people:
-                await person.say("slow", "go")
+            for turn_id in [await net.ask(person, "go", "slow") for person in people]:
+                await net.begun(turn_id)
+            gate.set()
             assert [await heard(person) for person in people] == ["done"] * 3
             assert slow.most == 1
 
