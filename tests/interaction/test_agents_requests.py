@@ -152,7 +152,7 @@ async def test_a_question_that_would_close_a_wait_cycle_is_an_error(in_memory: N
         await net.python("bert", Asker("ernie"))
         await ann.say("ernie", "hm?")
         assert await said_to(ann) == "wait_cycle ['bert', 'ernie', 'bert']!"
-        await net.python("bot", Asker(timeout=0.05))
+        await net.python("bot", Asker(timeout=0.5))  # time enough to send the question
         await ann.say("bot", "go")
         assert await said_to(ann) == "nobody"
         asked = await mute.ask("send_text_message", to="bot", text="you?", awaits=True)
