@@ -17,6 +17,7 @@ from hubbub.agents.tools.approval import Approver
 from hubbub.client import Client, ClientOptions
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
 from hubbub.mods.api import Mod
+from hubbub.network.ports import Store
 from hubbub.network.records import Batch, TurnEnded
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.messages import Card
@@ -239,7 +240,7 @@ async def harness(
     networks: Networks,
     file: NetworkFile | None = None,
     *,
-    store: str = "sqlite::memory:",
+    store: str | Store = "sqlite::memory:",
     mods: Sequence[Mod] = (),
 ) -> AsyncIterator[Harness]:
     """A network with agents for the length of a test."""

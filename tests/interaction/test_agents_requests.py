@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from pydantic import JsonValue
 
@@ -18,7 +20,8 @@ from tests.interaction.agent_harness import (
     said_to,
     says,
 )
-from tests.interaction.peers import Networks
+from tests.interaction.peers import Networks, soon
+from tests.interaction.stores import MoodyStore
 
 
 class Boss(Agent):
@@ -157,6 +160,37 @@ async def test_a_question_that_would_close_a_wait_cycle_is_an_error(in_memory: N
         assert await said_to(ann) == "nobody"
         asked = await mute.ask("send_text_message", to="bot", text="you?", awaits=True)
         assert asked["op"] == "result", "a question that timed out is not part of a cycle"
+
+
+@pytest.mark.behaviour("H-93")
+async def test_a_question_that_timed_out_before_it_was_sent_is_not_part_of_a_cycle(
+    in_memory: Networks, moody: MoodyStore
+) -> None:
+    timed_out, gate = asyncio.Event(), Gate()
+
+    class Hasty(Agent):
+        async def on_direct(self, message: Message) -> str | None:
+            if message.sender_kind == "human":
+                moody.gate.clear()
+                with pytest.raises(TimeoutError):
+                    await self.ask("mute", "well?", timeout=0.05)
+                timed_out.set()
+                for text in ("now", "later"):  # the second follows all that the first one did
+                    await self.send(message.sender_id, text)
+                await gate.wait()
+            return None
+
+    async with harness(in_memory, store=moody) as net:
+        ann, mute = await net.person(), await net.network.join("mute", "agent")
+        await net.python("bot", Hasty())
+        await ann.say("bot", "go")
+        async with soon():
+            await timed_out.wait()
+        moody.gate.set()
+        assert [await said_to(ann), await said_to(ann)] == ["now", "later"]
+        asked = await mute.ask("send_text_message", to="bot", text="you?", awaits=True)
+        assert asked["op"] == "result", "the hub was told that nobody waits"
+        gate.open.set()
 
 
 @pytest.mark.behaviour("H-93")

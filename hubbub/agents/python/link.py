@@ -316,15 +316,32 @@ class AgentLink:
         would close a cycle of waiting agents.
         """
         try:
-            async with _show_waiting(to), asyncio.timeout(within), self._asks.lock(to):
+            async with _show_waiting(to), asyncio.timeout(within) as limit, self._asks.lock(to):
                 ask = self._asks.begin(to)
                 try:
-                    sent = await self.speak(operation, awaits=True, **args)
+                    sent = await self._send_question(limit, operation, args)
                     return await self._answer(ask, sent)
                 finally:
                     self._asks.end(ask)
         except TimeoutError as exc:
             raise TimeoutError(f"{to} has not answered within {within:g} s") from exc
+
+    async def _send_question(
+        self, limit: asyncio.Timeout, operation: str, args: Mapping[str, JsonValue]
+    ) -> SendResult:
+        sending = asyncio.create_task(self.speak(operation, awaits=True, **args))
+        try:
+            return await asyncio.shield(sending)
+        except asyncio.CancelledError:
+            if limit.expired():  # the message may still be stored, and then the hub tracks a wait
+                sending.add_done_callback(self._stop_waiting)
+            else:
+                sending.cancel()
+            raise
+
+    def _stop_waiting(self, sending: asyncio.Task[SendResult]) -> None:
+        if not sending.cancelled() and sending.exception() is None:
+            self._outbox.post("stop_waiting", message=sending.result().id)
 
     async def _answer(self, ask: PendingQuestion, sent: SendResult) -> Message:
         """Wait for the answer to a sent question; the hub tracks waiting agents."""
