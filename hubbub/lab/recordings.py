@@ -151,7 +151,7 @@ class Cassettes:
             for line in map(Cassette.model_validate_json, lines):
                 self._lines.setdefault(line.case, []).append(line)
         except (OSError, ValidationError) as exc:
-            raise UserError(f"{shown_path(self.path)} holds no cassettes: record anew") from exc
+            raise UserError(f"{shown_path(self.path)} holds no cassettes: record again") from exc
 
     def of(self, case: str) -> Sequence[Cassette]:
         """The cassettes of a case, ordered by run."""

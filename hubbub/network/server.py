@@ -88,7 +88,7 @@ async def serve_hub(
     http = HttpSide(
         host=host,
         pages=pages,
-        trouble=lambda: _not_ready(hub),
+        not_ready=lambda: _not_ready(hub),
         metrics=lambda: _metrics(hub),
         names=hub.config.hosts,
     )
