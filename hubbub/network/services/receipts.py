@@ -289,8 +289,8 @@ class WakeAnswer(NamedTuple):
 def answer_to(seq: int, turn: StoredTurn) -> WakeAnswer:
     """How the turn responded to the message at `seq`.
 
-    Any message it sends once the message was in its prompt counts as an answer, to any recipient: an
-    agent that delegates the work is not silent.
+    Any message it sends once the message was in its prompt counts as an answer, to any recipient:
+    an agent that delegates the work is not silent.
     """
     steps = [Step.model_validate_json(step) for step in turn.steps]
     end = TurnEnd.model_validate_json(turn.end) if turn.end is not None else None
