@@ -51,9 +51,9 @@ class Documented(BaseModel):
         properties = handler.resolve_ref_schema(schema).get("properties", {})
         for name, text in descriptions(cls).items():
             field = cls.model_fields[name]
-            for known in (name, field.validation_alias, field.serialization_alias):
-                if isinstance(known, str) and known in properties:
-                    properties[known]["description"] = text
+            for alias in (name, field.validation_alias, field.serialization_alias):
+                if isinstance(alias, str) and alias in properties:
+                    properties[alias]["description"] = text
         return schema
 
 

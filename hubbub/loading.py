@@ -13,12 +13,12 @@ from types import CodeType, ModuleType
 from typing import Literal, TypeVar
 
 from hubbub.errors import ConfigError
-from hubbub.user_code import told
+from hubbub.user_code import describe_error
 from hubbub.wording import did_you_mean
 
 __all__ = ["construct", "load_attribute", "load_module", "missing_extra"]
 
-Made = TypeVar("Made")
+Instance = TypeVar("Instance")
 _EXTRAS = {
     "a2a": ("a2a",),
     "acp": ("acp", "mcp"),
@@ -71,11 +71,11 @@ def load_module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as exc:  # a user's file can raise anything
         del sys.modules[name]
-        raise ConfigError(f"importing it raises {_told(exc)}", path, _line(exc, path)) from exc
+        raise ConfigError(f"importing it raises {_describe(exc)}", path, _line(exc, path)) from exc
     return module
 
 
-def construct(class_: type[Made]) -> Made:
+def construct(class_: type[Instance]) -> Instance:
     """An instance, created without arguments.
 
     Raises `ConfigError`, with the line in the class's file, if `__init__` raises anything.
@@ -85,11 +85,13 @@ def construct(class_: type[Made]) -> Made:
     except (Exception, SystemExit) as exc:  # a user's class can raise anything
         path = Path(inspect.getfile(class_))
         line = _line(exc, path) or _first_line(class_.__init__, path)
-        raise ConfigError(f"{class_.__name__}() raises {_told(exc)}", path, line) from exc
+        raise ConfigError(f"{class_.__name__}() raises {_describe(exc)}", path, line) from exc
 
 
-def _told(exc: BaseException) -> str:
-    return f"{type(exc).__name__}: {exc.msg}" if isinstance(exc, SyntaxError) else told(exc)
+def _describe(exc: BaseException) -> str:
+    if isinstance(exc, SyntaxError):
+        return f"{type(exc).__name__}: {exc.msg}"
+    return describe_error(exc)
 
 
 def _line(exc: BaseException, path: Path) -> int | None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Escape", "contained", "told"]
+__all__ = ["Escape", "contained", "describe_error"]
 
 
 class Escape(Exception):
@@ -34,14 +34,14 @@ def contained() -> Iterator[None]:
     except asyncio.CancelledError as exc:
         if task.cancelling() > before:
             raise
-        raise Escape(told(exc)) from exc
+        raise Escape(describe_error(exc)) from exc
     except BaseException as exc:
         if asyncio.current_task(task.get_loop()) is not task:
             raise  # the coroutine is not running: it is closed
-        raise Escape(told(exc)) from exc
+        raise Escape(describe_error(exc)) from exc
 
 
-def told(exc: BaseException) -> str:
+def describe_error(exc: BaseException) -> str:
     """The exception's type and message, on one or more lines. Raises nothing."""
     if isinstance(exc, Escape):
         return str(exc)

@@ -26,8 +26,8 @@ from tests.browser.support import chromium  # noqa: E402
 from tests.browser.support.agents import NEWSROOM, newsroom_script  # noqa: E402
 from tests.browser.support.desk import NARROW, WIDE, Desk, Desks, Seats  # noqa: E402
 from tests.browser.support.room import Room  # noqa: E402
-from tests.browser.support.scene import VIEWS, View, a_morning  # noqa: E402
-from tests.browser.support.workspace import MODS, WORKPLACE_VIEWS, a_workday  # noqa: E402
+from tests.browser.support.scene import VIEWS, View, set_up_newsroom  # noqa: E402
+from tests.browser.support.workspace import MODS, WORKSPACE_VIEWS, set_up_workspace  # noqa: E402
 
 PICTURES = ROOT / "docs" / "screenshots"
 SIZES = {"wide": WIDE, "narrow": NARROW}
@@ -57,7 +57,7 @@ async def _take(
         ModelServer(newsroom_script()) as model,
         Room.open({"name": "newsroom"}, plan=NEWSROOM, model=model) as room,
     ):
-        morning = await a_morning(room, model)
+        morning = await set_up_newsroom(room, model)
         name = None if views[0].name == "join" else "ann"
         desk = await desks.sit(room, name, color=color, size=SIZES[size])
         for view in views:
@@ -78,7 +78,7 @@ async def _take_at_work(
     settings = {"name": "newsroom", "store": f"sqlite:{folder}/hub.db"}
     async with Room.open(settings, mods=MODS) as room:
         desk = await desks.sit(room, "ann", color=color, size=SIZES[size])
-        day = await a_workday(room)
+        day = await set_up_workspace(room)
         for view in views:
             await view.arrange(desk, day)
             await _keep(desk, f"{view.name}-{size}-{color}.png")
@@ -164,7 +164,7 @@ def main(names: Sequence[str]) -> int:
         sys.stderr.write(f"{chromium.MISSING}\n")
         return 2
     views = [view for view in VIEWS if view.shot and (not names or view.name in names)]
-    at_work = [each for each in WORKPLACE_VIEWS if each.shot and (not names or each.name in names)]
+    at_work = [each for each in WORKSPACE_VIEWS if each.shot and (not names or each.name in names)]
     asyncio.run(take(views, at_work, executable))
     total = sum(path.stat().st_size for path in PICTURES.glob("*.png"))
     where = PICTURES.relative_to(ROOT)

@@ -186,6 +186,6 @@ def model_server_parts(script: Path) -> dict[str, str]:
         **{f"{name}_fields": fields(model) for name, model in shapes.items()},
         **{f"{name}_about": docstring(model) for name, model in shapes.items()},
         "script_example": script.read_text("utf-8"),
-        "script_words": ", ".join(f"`{word}`" for word in nothing.words()),
+        "script_placeholders": ", ".join(f"`{name}`" for name in nothing.placeholders()),
         "place": "{{ name }}",
     }

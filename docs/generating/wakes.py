@@ -40,7 +40,7 @@ def _meanings(reasons: tuple[Reason, ...] | list[Reason]) -> list[tuple[str, str
 
 def _rules() -> Iterator[tuple[str, str, str, str]]:
     for rule in RULES:
-        yield _place(rule), _speaker(rule), rule.whom, _reply(rule)
+        yield _place(rule), _speaker(rule), rule.targets, _reply(rule)
 
 
 def _place(rule: WakeRule) -> str:

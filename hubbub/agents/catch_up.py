@@ -30,8 +30,8 @@ async def fill_gaps(client: Client, inbox: Inbox, after: int) -> None:
     Positions within a thread have no gaps, so missing messages are noticed. Raises
     `OperationError`.
     """
-    found = ThreadList.model_validate(await client.call("list_threads", limit=MOST_GAPS))
-    for summary in found.threads:
+    listed = ThreadList.model_validate(await client.call("list_threads", limit=MOST_GAPS))
+    for summary in listed.threads:
         thread = inbox.thread(summary.id)
         if summary.last_seq > after and not (thread and thread.is_complete(summary.head, after)):
             page = await client.call("read_thread", thread=summary.id, limit=MAX_THREAD_MESSAGES)

@@ -18,7 +18,7 @@ of the turn (`Step.made`) before the next question. When the turn ends, so does 
 about to be parked waits for it first. A resumed turn restarts it from where its own record ends.
 
 It has a thread of its own: goal and result are posted as replies to the message that woke the
-agent, if that wakes nobody (there is no other agent in that direct thread; mentions are put in
+agent, if they wake no agent (there is no other agent in that direct thread; mentions are put in
 code). Its steps are recorded in the turn under numbers of their own (`StepRange`), so a sub-agent
 interrupted by a crash continues where its record ends.
 """
@@ -194,7 +194,7 @@ class HelperHost:
     """Recorded steps of sub-agents that are restarted, after a crash or after being parked."""
     caller: HubCaller
     shows: bool = False
-    """Whether goals and results may be posted without waking anybody."""
+    """Whether goals and results can be posted without waking an agent."""
     _loops: dict[StepRange, Loop] = field(default_factory=dict)
     _tasks: dict[StepRange, asyncio.Task[str]] = field(default_factory=dict)
     """Sub-agents in the background."""
@@ -208,8 +208,8 @@ class HelperHost:
         offset = parent.base if parent.depth else 0
         ordinal = fork_calls(loop.steps).index((site.step - offset, site.index)) + 1
         if ordinal > self.config.most:
-            words = f"a turn has at most {self.config.most} helpers; do the rest yourself"
-            raise ToolFailed(words, error="too_many_helpers")
+            message = f"a turn has at most {self.config.most} helpers; do the rest yourself"
+            raise ToolFailed(message, error="too_many_helpers")
         if not fork.background:
             return await self._run(fork, parent.child(ordinal), ordinal, site.untrusted)
         self._begin(fork, parent.child(ordinal), ordinal, site.untrusted)
@@ -292,8 +292,8 @@ class HelperHost:
         place = parent.child(ordinal)
         if ordinal not in running_helpers(loop.steps) or place not in self._tasks:
             near = [str(n) for n in running_helpers(loop.steps)]
-            words = f"no helper {ordinal} is at work in the background"
-            raise ToolFailed(words, error=NOT_JOINED, near=near)
+            message = f"no helper {ordinal} is at work in the background"
+            raise ToolFailed(message, error=NOT_JOINED, near=near)
         return self._tasks[place], place
 
     def join(self, parent: StepRange = _TURN) -> list[Command]:
@@ -321,7 +321,7 @@ class HelperHost:
             await asyncio.wait(mine)
 
     async def end_all(self) -> None:
-        """The turn is over, or the process is shutting down."""
+        """The turn ended, or the process is shutting down."""
         await _cancelled(self._tasks.values())
 
     # The sub-agent -------------------------------------------------------------------------------
@@ -353,9 +353,9 @@ class HelperHost:
         read = calls.trust.untrusted
         if end.outcome == "finished":
             return UntrustedText(end.reason or "done") if read else end.reason or "done"
-        words = f"failed: {end.outcome}: {end.reason}"
-        words = f"{words}; it said: {end.text}" if end.text else words
-        raise ToolFailed(words, error=end.outcome, untrusted=read)
+        message = f"failed: {end.outcome}: {end.reason}"
+        message = f"{message}; it said: {end.text}" if end.text else message
+        raise ToolFailed(message, error=end.outcome, untrusted=read)
 
     def _prompt_client(self, fork: Fork, names: Collection[str]) -> PromptClient:
         turn, message = self.prompt_client, FixedMessage(_prompt(fork))

@@ -83,7 +83,7 @@ async def run_agent(
     )
 
     inbox = inbox_of(config, name)
-    made = open_backend(
+    opened = open_backend(
         config,
         name,
         client,
@@ -97,7 +97,7 @@ async def run_agent(
         objects=objects,
         program=program,
     )
-    async with made as (backend, trials):
+    async with opened as (backend, trials):
         await run_backend(client, inbox, backend, config, grace_s, greet_cid, trials, program)
 
 
@@ -127,10 +127,10 @@ def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:
     """The class of a `python` agent. Raises `ConfigError`."""
     if config.class_ is None:
         raise ConfigError("a python agent needs `class: file.py:ClassName`")
-    found = load_attribute(config.class_, base_dir)
-    if not (isinstance(found, type) and issubclass(found, Agent)):
+    class_ = load_attribute(config.class_, base_dir)
+    if not (isinstance(class_, type) and issubclass(class_, Agent)):
         raise ConfigError(f"{config.class_} is no subclass of hubbub.Agent")
-    return found
+    return class_
 
 
 async def run_backend(

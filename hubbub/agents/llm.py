@@ -394,7 +394,7 @@ async def _one_backend(parts: AgentParts) -> AsyncIterator[tuple[AgentBackend, T
     scratchpad, key = prompts.settings.scratchpad, f"agents.{parts.name}.model"
     async with parts.open_model(config.model, key, scratchpad=scratchpad) as model:
         tool_policy = with_token_budget(parts.tool_policy, model.context)
-        tools = parts.tools(tool_policy, more, prompts.words)
+        tools = parts.tools(tool_policy, more, prompts.operator_text)
         runner = TrialRunner(config, parts.models, tools, scratchpad)
         prompt_builder = parts.prompt_builder(prompts, model.model.name)
         chooser = ToolChooser.of(config, parts.models)

@@ -153,9 +153,9 @@ class LlmAgent:
         if isinstance(prompt, PromptBuilder):
             del given["prompt"]
         self.name, self._label = name, model
-        made = self._tools(tools or ())
+        placed_tools = self._tools(tools or ())
         self.objects = PythonObjects(
-            tools={place: tool for place, tool in made if tool is not None},
+            tools={place: tool for place, tool in placed_tools if tool is not None},
             hooks=[hook for hook in hooks or () if not isinstance(hook, str)],
             instruction=instruction if callable(instruction) else None,
             builder=prompt if isinstance(prompt, PromptBuilder) else None,
@@ -168,7 +168,7 @@ class LlmAgent:
         answering = {k: v for k, v in given.items() if k in ModelSettings.model_fields}
         agent["model_settings"] = valid(ModelSettings, answering, self._place)
         if tools is not None:
-            agent["tools"] = [place for place, _ in made]
+            agent["tools"] = [place for place, _ in placed_tools]
         self.config = valid(AgentConfig, agent, self._place)
         own = ModelConfig.model_fields.keys() - ModelSettings.model_fields.keys()
         self._endpoint = {k: v for k, v in given.items() if k in own}
@@ -193,10 +193,10 @@ class LlmAgent:
         """The name of each tool in the config, and the tool itself if it is a Python object."""
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise ConfigError(f"{self._place}: tools: {given!r} is no list: write [{given!r}]")
-        found: list[tuple[str, FunctionTool[..., object] | None]] = []
+        placed: list[tuple[str, FunctionTool[..., object] | None]] = []
         for one in given:
             if isinstance(one, str):
-                found.append((one, None))
+                placed.append((one, None))
                 continue
             try:
                 tools = as_tools(one)
@@ -205,8 +205,8 @@ class LlmAgent:
             if not tools:
                 what = f"{self._place}: tools: {one!r} is not a function, and has no `@tool`"
                 raise ConfigError(what)
-            found += [(f"{_OBJECT}{tool.name}", tool) for tool in tools]
-        return found
+            placed += [(f"{_OBJECT}{tool.name}", tool) for tool in tools]
+        return placed
 
     @property
     def _place(self) -> str:
@@ -232,10 +232,10 @@ class ResolvedAgent:
     """The network's models and the agent's own."""
 
 
-def is_agent(found: object) -> bool:
+def is_agent(value: object) -> bool:
     """Whether it is an agent: an `LlmAgent`, or an `Agent` instance or subclass."""
-    return isinstance(found, LlmAgent | Agent) or (
-        isinstance(found, type) and issubclass(found, Agent)
+    return isinstance(value, LlmAgent | Agent) or (
+        isinstance(value, type) and issubclass(value, Agent)
     )
 
 
@@ -248,18 +248,18 @@ def resolve_agent(
     """
     if config.object is None:
         return ResolvedAgent(config, models=models)
-    found = load_attribute(config.object, base_dir)
+    agent = load_attribute(config.object, base_dir)
     overrides = {key: getattr(config, key) for key in config.model_fields_set - {"object"}}
-    if isinstance(found, LlmAgent):
-        config_of_object, model = found.joined(models)
-        objects = replace(found.objects, tools={} if "tools" in overrides else found.objects.tools)
-        added = {} if model is None else {found.name: model}
+    if isinstance(agent, LlmAgent):
+        config_of_object, model = agent.joined(models)
+        objects = replace(agent.objects, tools={} if "tools" in overrides else agent.objects.tools)
+        added = {} if model is None else {agent.name: model}
         return ResolvedAgent(
             config_of_object.model_copy(update=overrides), objects, {**models, **added}
         )
-    if isinstance(found, type) and issubclass(found, Agent):
-        found = construct(found)
-    if not isinstance(found, Agent):
+    if isinstance(agent, type) and issubclass(agent, Agent):
+        agent = construct(agent)
+    if not isinstance(agent, Agent):
         raise ConfigError(f"agents.{name}.object: {config.object} is no LlmAgent or Agent")
     python = AgentConfig(kind="python").model_copy(update=overrides)
-    return ResolvedAgent(python, PythonObjects(agent=found), models)
+    return ResolvedAgent(python, PythonObjects(agent=agent), models)

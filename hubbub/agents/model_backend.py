@@ -69,20 +69,20 @@ async def open_backend(
         objects=objects,
         program=program,
     )
-    made = llm_backend(parts) if config.kind == "llm" else role_backend(parts)
-    async with made as (backend, trials), servers:
+    opened = llm_backend(parts) if config.kind == "llm" else role_backend(parts)
+    async with opened as (backend, trials), servers:
         yield backend, trials
 
 
 def load_hooks(config: AgentConfig, base_dir: Path) -> list[Hooks]:
     """Instances of the hooks in the config. Raises `ConfigError`."""
-    made: list[Hooks] = []
+    hooks: list[Hooks] = []
     for place in config.hooks:
-        found = load_attribute(place, base_dir)
-        if not (isinstance(found, type) and issubclass(found, Hooks)):
+        class_ = load_attribute(place, base_dir)
+        if not (isinstance(class_, type) and issubclass(class_, Hooks)):
             raise ConfigError(f"{place} is no subclass of hubbub.Hooks")
-        made.append(construct(found))
-    return made
+        hooks.append(construct(class_))
+    return hooks
 
 
 def conversation_template(config: AgentConfig, base_dir: Path) -> ConversationTemplate:

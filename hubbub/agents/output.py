@@ -55,8 +55,8 @@ class Output(Generic[T]):
             TypeError,
         ) as exc:
             raise UserError(
-                f"output: {self.name} cannot be told in JSON; give a pydantic model, a dataclass, "
-                "bool, int, float or str, or a list or union of those"
+                f"output: {self.name} cannot be represented in JSON; use a pydantic model, a "
+                "dataclass, bool, int, float or str, or a list or union of those"
             ) from exc
 
     @property

@@ -49,10 +49,10 @@ _RESULTS = 8
 def window_size(config: AgentConfig, model: ModelConfig) -> tuple[int, int] | None:
     """The agent's window and the tokens reserved in it for the completion; None: not known."""
     context = config.context
-    known = [size for size in (context.window, model.context_window) if size is not None]
-    if not known:
+    sizes = [size for size in (context.window, model.context_window) if size is not None]
+    if not sizes:
         return None
-    size = min(known)
+    size = min(sizes)
     if context.reserve is not None:
         return size, context.reserve
     return size, min(model.max_output_tokens or DEFAULT_RESERVE, size // 4)
@@ -64,12 +64,12 @@ async def context_rules(config: AgentConfig, name: str, model: ModelConfig) -> C
     Raises `ConfigError` when the reserve leaves no room in the window.
     """
     context = config.context
-    found, protect = window_size(config, model), frozenset(context.protect)
-    if found is None:
+    window, protect = window_size(config, model), frozenset(context.protect)
+    if window is None:
         return ContextRules(
             compression=context.compression, keep_steps=context.keep_steps, protect=protect
         )
-    size, reserve = found
+    size, reserve = window
     if reserve >= size:
         what = f"{reserve} tokens reserved for the answer leave nothing of a window of {size}"
         raise ConfigError(f"agents.{name}.context.reserve: {what}")
@@ -172,7 +172,7 @@ class AgentParts:
         )
 
     def tools(
-        self, tool_policy: ToolPolicy, more: Sequence[Tool] = (), words: str = ""
+        self, tool_policy: ToolPolicy, more: Sequence[Tool] = (), operator_text: str = ""
     ) -> Callable[[Ready], Toolbox]:
         """A function that makes the toolbox from what the hub offers. `more` and `words` as for
         `ToolKit`.
@@ -186,7 +186,7 @@ class AgentParts:
             tool_policy=tool_policy,
             source=self.source,
             more=more,
-            words=words,
+            operator_text=operator_text,
             own=self.objects.tools,
         )
 

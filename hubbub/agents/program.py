@@ -57,5 +57,5 @@ class AgentProgram(Protocol):
         ...
 
     def turn_settled(self, plan: TurnPlan) -> None:
-        """A turn is over and its record is durable."""
+        """A turn ended and its record is stored."""
         ...

@@ -308,7 +308,7 @@ class PromptClient:
         shown = self._shown(steps, attempts.steering)
         fitted = self._fitted(dialect, steps, shown)
         summary = await self._summary(shown, attempts.n) if fitted.truncated else None
-        if summary is not None and summary.words is not None:
+        if summary is not None and summary.compressed is not None:
             fitted = self._fitted(dialect, steps, summary.applied(shown))
         model = self._budgeted(attempts.n)
         answer = dialect.read(await model.answer(fitted.question, on_delta))
@@ -423,11 +423,11 @@ class _Attempts:
 def _with_summary(answer: Completion, summary: Summary) -> Completion:
     """The answer with the cost of the preceding summary, and the summary as its marks."""
     answer = _with_cost_of(summary.spent, answer)
-    words = () if summary.words is None else (summary.words,)
+    compressed = () if summary.compressed is None else (summary.compressed,)
     return replace(
         answer,
         discards=(*summary.discards, *answer.discards),
-        compresses=(*words, *answer.compresses),
+        compresses=(*compressed, *answer.compresses),
         notes=(summary.note, *answer.notes),
     )
 

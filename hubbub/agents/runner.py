@@ -29,7 +29,7 @@ from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
-from hubbub.user_code import contained, told
+from hubbub.user_code import contained, describe_error
 from hubbub.waiting import done_within
 
 if TYPE_CHECKING:
@@ -400,7 +400,7 @@ class AgentRunner:
             if isinstance(exc, OperationError) and exc.code == ErrorCode.TURN_OVER:
                 raise  # already ended: there is no other end to record
             traceback.print_exception(exc)
-            await recorder.end("handler_error", told(exc))
+            await recorder.end("handler_error", describe_error(exc))
 
     async def _isolation(
         self, plan: TurnPlan, recorder: TurnRecorder

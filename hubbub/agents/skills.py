@@ -60,11 +60,11 @@ def load_skills(places: Sequence[Path]) -> dict[str, Skill]:
 def _files(place: Path) -> list[Path]:
     if not place.is_dir():
         return [place]
-    found = [path for path in place.glob("*.md") if not path.name.startswith(".")]
-    found += place.glob(f"*/{_FILE_OF_FOLDER}")
-    if not found:
+    paths = [path for path in place.glob("*.md") if not path.name.startswith(".")]
+    paths += place.glob(f"*/{_FILE_OF_FOLDER}")
+    if not paths:
         raise ConfigError(f"has no skills: no *.md and no */{_FILE_OF_FOLDER}", shown_path(place))
-    return sorted(found)
+    return sorted(paths)
 
 
 def read_skill(path: Path) -> Skill:
@@ -179,8 +179,8 @@ class LoadSkill(ReadingTool):
         skill = self._skills.get(name)
         if skill is None:
             meant = list(near(name, self._skills, 3, 0.4))
-            words = f"there is no skill {name[:80]!r}; there are: {', '.join(self._skills)}"
-            raise ToolFailed(words, error="unknown_skill", near=meant)
+            message = f"there is no skill {name[:80]!r}; there are: {', '.join(self._skills)}"
+            raise ToolFailed(message, error="unknown_skill", near=meant)
         return skill.body
 
 

@@ -79,12 +79,12 @@ class Memory:
         if self._known is not None and self._known[0] is connection and self._known[1] == asked:
             return self._known[2]
         try:
-            found = Recalled.model_validate(await self._caller.call("recall"))
+            recalled = Recalled.model_validate(await self._caller.call("recall"))
         except OperationError as exc:
             log.warning("memory cannot be read", reason=str(exc))
             return _NOTHING
-        state = quoted_state({entry.key: entry.value for entry in found.entries})
-        for entry in found.entries:
+        state = quoted_state({entry.key: entry.value for entry in recalled.entries})
+        for entry in recalled.entries:
             if entry.long:
                 state[entry.key] = omitted_value(entry.key, entry.size)
         self._known = (connection, asked, state)
@@ -152,9 +152,9 @@ class SystemPromptBuilder:
         config, entry = self.config.knowledge, toolbox.registry.get(SEARCH_KNOWLEDGE)
         if not config.auto or entry is None or not isinstance(entry.tool, SearchKnowledge):
             return ()
-        words, counter = " ".join(m.text for m in plan.incoming), counter_for(self.model)
+        query, counter = " ".join(m.text for m in plan.incoming), counter_for(self.model)
         shown, room = list[str](), config.auto_tokens
-        for hit in await entry.tool.best(words, config.auto):
+        for hit in await entry.tool.best(query, config.auto):
             source = escaped(f"{hit.file}:{hit.line} {hit.heading}".strip())
             text = escaped(fit_result(hit.text, room, counter))
             passage = f'<passage source="{source}">{text}</passage>'

@@ -112,7 +112,7 @@ class TrialRunner:
             answer = without_thoughts(answer)
         notes = [*_missing(start.tools, toolbox.names)]
         if before:
-            notes.append(f"the steps of {before}, with which the turn goes on, were not shown")
+            notes.append(f"the steps of {before}, which the turn continues, were not shown")
         answer = replace(answer, notes=(*notes, *answer.notes))
         step = step_of(answer, 1, sorted({*start.tools, FINISH}), at, clock.since(at))
         return hold_back(step, (), first)
@@ -160,10 +160,10 @@ class TurnTrials:
                 step=tried.step,
                 error=tried.error,
             )
-        except OperationError as exc:  # the owner has gone, or it took too long
-            log.info("nobody waits for a tried turn", turn=trial.turn, error=str(exc))
+        except OperationError as exc:  # the owner left, or it took too long
+            log.info("tried turn no longer awaited", turn=trial.turn, error=str(exc))
         except ConnectionLost:
-            return  # the hub tells whoever waits
+            return  # the hub notifies the waiting owner
 
     async def _tried(self, trial: Trial) -> TurnTried:
         client, request = self._client, trial.request
@@ -178,7 +178,7 @@ class TurnTrials:
             return TurnTried(request=request, error=why)
         except (ModelError, OperationError, ConnectionLost) as exc:
             return TurnTried(request=request, error=str(exc) or type(exc).__name__)
-        except Exception as exc:  # whatever went wrong, the agent must go on
+        except Exception as exc:  # the agent continues after any error
             log.warning("a turn could not be tried", turn=trial.turn, exc_info=exc)
             return TurnTried(request=request, error=f"the trial failed: {type(exc).__name__}")
         short = within_limits(step.model_dump(mode="json"), client.hello.limits)

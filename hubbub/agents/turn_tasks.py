@@ -78,7 +78,7 @@ class Cancellation:
     """The hub has ended it: nothing more is recorded or sent."""
 
     async def record(self, recorder: TurnRecorder) -> None:
-        """Record that the turn is over for this reason."""
+        """Record the end of the turn with this reason."""
         if self.by_hub:
             await recorder.ended_by_hub(self.reason)
         else:
@@ -175,7 +175,7 @@ class TurnTasks:
 
     def cancellation_of(self, turn: str) -> Cancellation | None:
         """Called by the turn's own task on CancelledError: why it was cancelled. With a reason the
-        task goes on to record it; None means that the agent itself is shutting down.
+        task continues, to record it; None means that the agent itself is shutting down.
         """
         ending = self.ending(turn)
         if ending is not None:

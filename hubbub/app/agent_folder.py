@@ -63,8 +63,8 @@ class DiskAgentFiles:
     def agents(self) -> Sequence[str]:
         """The agents that can be changed."""
         read: dict[Path, _AgentFile | None] = {}
-        known = {*self._own, *(file.stem for file in files_in(self._folder))}
-        return sorted(agent for agent in known if self._changeable(agent, read))
+        names = {*self._own, *(file.stem for file in files_in(self._folder))}
+        return sorted(agent for agent in names if self._changeable(agent, read))
 
     def _changeable(self, agent: str, read: dict[Path, _AgentFile | None]) -> bool:
         path = self._path(agent)
@@ -95,7 +95,7 @@ class DiskAgentFiles:
                 return CheckedConfig(None, problems)
         written = None if fields is None else self._text(agent, fields, before)
         try:
-            known = load(self._config.path, texts={path: written}).file.agents
+            agents = load(self._config.path, texts={path: written}).file.agents
         except ConfigProblems as error:
             return CheckedConfig(None, [_problem(agent, each) for each in error.problems])
         except ConfigError as error:
@@ -108,7 +108,7 @@ class DiskAgentFiles:
             if before and rest_of(before[1].data, agent) != rest_of(parsed.document.data, agent):
                 shared = f"{self.file(agent)} shares parts of it with other agents: edit that file"
                 return CheckedConfig(None, [AgentProblem(field="", message=shared)])
-        return CheckedConfig(known.get(agent), [])
+        return CheckedConfig(agents.get(agent), [])
 
     def write(self, agent: str, fields: AgentFields | None) -> Callable[[], None]:
         """Write the agent's file atomically, or remove it; returns a function that restores the old

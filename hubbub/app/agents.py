@@ -74,16 +74,16 @@ def from_config(
     the network is at `address`, or else at the config's address.
     """
     config = load(path, environ=environ)
-    known = config.file.agents
+    agents = config.file.agents
     for name in names:
-        if name not in known:
-            text = f"there is no agent '{name}'{nearest(name, known)}"
+        if name not in agents:
+            text = f"there is no agent '{name}'{nearest(name, agents)}"
             raise ConfigError(text, shown_path(config.path))
     place = _place(environ.get(URL), address or str(config.address))
     tokens = {**place.tokens, **agent_tokens(environ)}
     models, folder = config.file.models, config.path.parent
     jobs: list[AgentJob] = []
-    for name in names or known:
+    for name in names or agents:
         agent, objects = config.file.agent(name), None
         if agent.object is not None:
             from hubbub.agents.llm_agent import resolve_agent  # imports agents with models

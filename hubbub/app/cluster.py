@@ -160,6 +160,6 @@ def _until(session: PostgresSession, done: Callable[[Cluster], bool]) -> None:
         time.sleep(AGAIN_S)
 
 
-def _check(what: str, name: str, known: Iterable[str]) -> None:
-    if name not in (names := list(known)):
+def _check(what: str, name: str, valid: Iterable[str]) -> None:
+    if name not in (names := list(valid)):
         raise UserError(f"there is no {what} '{name}' in this cluster{nearest(name, names)}")

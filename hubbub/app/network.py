@@ -68,16 +68,16 @@ class Commands:
             if value is not None
         ]
         options += [f"--result={each.tool}={each.text}" for each in args.results]
-        words = ["branch", "--json", "--config", str(self._config), *options, "--", args.message]
-        return Branched.model_validate_json(await self._run(*words))
+        command = ["branch", "--json", "--config", str(self._config), *options, "--", args.message]
+        return Branched.model_validate_json(await self._run(*command))
 
     async def case(self, message: str) -> str:
         return await self._run("record", "--case", "-", "--", message)
 
-    async def _run(self, *words: str) -> str:
+    async def _run(self, *command: str) -> str:
         """The command's output. Raises `OperationError` with its error message if there is none."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "hubbub", *words,
+            sys.executable, "-m", "hubbub", *command,
             stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=self._environment,
         )  # fmt: skip
         try:

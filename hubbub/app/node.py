@@ -245,7 +245,7 @@ class Node:
         try:
             await serve(
                 network.config,
-                partial(self._heard, network),
+                partial(self._on_event, network),
                 stop=stop,
                 with_agents=self._with_agents,
                 standby=True,
@@ -266,7 +266,7 @@ class Node:
             network.not_before = asyncio.get_running_loop().time() + again_s
             self._look_again.set()
 
-    def _heard(self, network: _HostedNetwork, event: LifecycleEvent) -> None:
+    def _on_event(self, network: _HostedNetwork, event: LifecycleEvent) -> None:
         match event:
             case NetworkUp(url=url):
                 network.url, network.problem = url, ""

@@ -127,7 +127,7 @@ class Printer:
         while (text := self._next()) is not None:
             try:
                 _write(self._stream, text)
-            except (OSError, ValueError):  # the reader has gone, or the stream was closed
+            except (OSError, ValueError):  # the reader is gone, or the stream was closed
                 with self._changed:
                     self._closed = True
                     self._waiting.clear()

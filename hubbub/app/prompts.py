@@ -97,9 +97,9 @@ class AgentPrompt:
         """
         fork = self.config.fork if self.config.kind == "llm" else None
         more = [ForkTool(fork)] if fork is not None else []
-        words = self.prompts.words
+        text = self.prompts.operator_text
         folder, own = self.loaded.path.parent, self.objects.tools
-        kit = ToolKit(self.config, self.name, folder, more=more, words=words, own=own)
+        kit = ToolKit(self.config, self.name, folder, more=more, operator_text=text, own=own)
         return kit.toolbox(self.ready, _UnreachableHub())
 
     @cached_property

@@ -21,7 +21,7 @@ def stopping(stop: asyncio.Event, report: Report, signals: bool) -> Iterator[Non
     def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
             os._exit(128 + number)
-        stop.set()  # first, because the report can fail if the terminal has gone away
+        stop.set()  # first, because the report can fail if the terminal is gone
         report(Stopping(number.name))
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signals else ()

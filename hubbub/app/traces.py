@@ -307,8 +307,8 @@ class Traces:
         return SpanContext(trace, _digest(8, self._epoch, what), False, TraceFlags(flags))
 
 
-def _digest(size: int, *words: str) -> int:
-    return int.from_bytes(sha256(" ".join(words).encode()).digest()[:size]) or 1
+def _digest(size: int, *parts: str) -> int:
+    return int.from_bytes(sha256(" ".join(parts).encode()).digest()[:size]) or 1
 
 
 def _ns(at: datetime | None) -> int:

@@ -157,7 +157,7 @@ def run(args: Sequence[str]) -> int:
         code = command.main(args=list(args), prog_name="hubbub", standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         return 130
-    except SystemExit as exit_:  # typer exits this way when the reader of our output has gone
+    except SystemExit as exit_:  # typer exits this way when the reader of the output is gone
         return exit_.code if isinstance(exit_.code, int) else 1
     except Exception as error:  # noqa: BLE001  a traceback is shown on request only
         return failed(error)

@@ -98,13 +98,13 @@ def starter_files(proposals: Sequence[ModelProposal]) -> dict[str, str]:
 
 def mod_files(name: str) -> Mapping[str, str]:
     """The files of a mod called `name` (a lower-case identifier), by path."""
-    words = {"name": name, "class_name": name.title().replace("_", "")}
+    values = {"name": name, "class_name": name.title().replace("_", "")}
     paths = {
         f"{name}.py": "mod.py.txt",
         f"{name}_tables/0001_{name}.sql": "mod_tables.sql.txt",
         f"test_{name}.py": "test_mod.py.txt",
     }
-    return {path: Template(_text(file)).substitute(words) for path, file in paths.items()}
+    return {path: Template(_text(file)).substitute(values) for path, file in paths.items()}
 
 
 def _text(file: str) -> str:

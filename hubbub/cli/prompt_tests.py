@@ -58,12 +58,12 @@ def run_tests(
     the bar."""
     from hubbub.app.preflight import load_valid
     from hubbub.app.process import run_loop
-    from hubbub.lab.cases import without_servers
+    from hubbub.lab.cases import missing_servers
     from hubbub.lab.prompt_tests import run_cases
 
     loaded = load_valid(config)
     cases = _chosen(loaded, files, only)
-    for line in without_servers(loaded, cases):
+    for line in missing_servers(loaded, cases):
         typer.echo(line, err=True)
     if junit is not None and not junit.absolute().parent.is_dir():
         raise UserError(f"--junit: there is no folder {shown_path(junit.absolute().parent)}")
@@ -76,7 +76,7 @@ def run_tests(
                 bar=bar,
                 concurrency=concurrency,
                 model=model,
-                told=advance,
+                on_run=advance,
                 record=record,
             )
         )

@@ -130,7 +130,9 @@ def replay(
         raise UserError(f"there is no model '{model}'{nearest(model, loaded.file.models)}")
     if model is not None:
         loaded = with_model(loaded, model)
-    run = NetworkRun(loaded, tape=Tape(recording), live=bool(prompt or model), anew=bool(model))
+    run = NetworkRun(
+        loaded, tape=Tape(recording), live=bool(prompt or model), ignore_tape=bool(model)
+    )
     differs = run_loop(replayed(run, recording, changed))
     if differs is None:
         turns = counted(len(recording.turns), "turn", "turns")
@@ -188,7 +190,9 @@ def branch(
         agent, _, key = named.rpartition(".")
         loaded = with_change(loaded, agent, key, _value(value))
     given = dict(each.split("=", 1) for each in results or () if "=" in each)
-    run = NetworkRun(loaded, results=dict[str, JsonValue](given), live=True, anew=not changes)
+    run = NetworkRun(
+        loaded, results=dict[str, JsonValue](given), live=True, ignore_tape=not changes
+    )
     if sys.stdin.isatty():
         run.ask = _ask
     outcome = run_loop(_branched(run, seq, stay=stay, as_json=as_json))

@@ -43,7 +43,7 @@ class Events:
         self._hand_out = hand_out
         self._items: deque[Incoming] = deque()
         self._signals = 0
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._awaited = False
         self._end: ConnectionLost | None = None
 
@@ -58,8 +58,8 @@ class Events:
             while not self._items:
                 if self._end is not None:
                     raise ConnectionLost(self._end.code, self._end.reason)
-                self._news.clear()
-                await self._news.wait()
+                self._changed.clear()
+                await self._changed.wait()
         finally:
             self._awaited = False
         return self._pop()
@@ -79,12 +79,12 @@ class Events:
             self._items.clear()  # they belong to the old state
             self._signals = 0
         self._items.append(item)
-        self._news.set()
+        self._changed.set()
 
     def finish(self, end: ConnectionLost) -> None:
         """End the iterator after the queued items."""
         self._end = end
-        self._news.set()
+        self._changed.set()
 
     def _make_room(self) -> None:
         if self._signals >= MAX_SIGNALS:

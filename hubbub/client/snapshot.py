@@ -98,10 +98,10 @@ async def _learn(asking: _UnsharedCalls, operations: Sequence[OperationInfo]) ->
 
 
 def _described(operation: OperationInfo) -> OperationInfo:
-    known = _known.get(operation.schemas)
-    if known is None:
+    cached = _known.get(operation.schemas)
+    if cached is None:
         return operation
-    schemas = {"input_schema": known.input_schema, "output_schema": known.output_schema}
+    schemas = {"input_schema": cached.input_schema, "output_schema": cached.output_schema}
     return operation.model_copy(update=schemas)
 
 

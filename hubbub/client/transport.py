@@ -169,19 +169,19 @@ class _MemoryOutlet:
         self.frames: deque[bytes] = deque()
         self.ended: tuple[int, str] | None = None
         """Close code and reason."""
-        self.news = asyncio.Event()
+        self.changed = asyncio.Event()
         self._unsent = 0
 
     def write(self, frame: bytes) -> None:
         if self.ended is None:
             self.frames.append(frame)
             self._unsent += len(frame)
-            self.news.set()
+            self.changed.set()
 
     def close(self, code: int, reason: str) -> None:
         if self.ended is None:
             self.ended = (code, reason)
-            self.news.set()
+            self.changed.set()
             # As with a socket, the hub is notified of the loss later, never within its own call.
             asyncio.get_running_loop().call_soon(self._lose)
 
@@ -217,8 +217,8 @@ class _MemoryWire:
         while not self._outlet.frames:
             if self._outlet.ended is not None:
                 raise ConnectionLost(*self._outlet.ended)
-            self._outlet.news.clear()
-            await self._outlet.news.wait()
+            self._outlet.changed.clear()
+            await self._outlet.changed.wait()
         return self._outlet.take()
 
     async def close(self) -> None:

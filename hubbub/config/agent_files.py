@@ -161,9 +161,9 @@ def agent_text(agent: str, fields: AgentFields, before: tuple[str, YamlDocument]
     section, old = data["agents"][agent], AgentFields()
     if before:
         agents = before[1].data["agents"]
-        known = agents[agent] if isinstance(agents, dict) else None
-        assert isinstance(known, dict)  # checked when the file was read
-        old = fields_of(known)
+        current = agents[agent] if isinstance(agents, dict) else None
+        assert isinstance(current, dict)  # checked when the file was read
+        old = fields_of(current)
     for name, place in _PLACES.items():
         value = getattr(fields, name)
         if value != getattr(old, name):

@@ -230,8 +230,8 @@ def _check_store(document: YamlDocument, store: str) -> None:
     if store.startswith(POSTGRES) and store != POSTGRES:
         return
     if not store.startswith(SQLITE) or store == SQLITE:
-        known = f"sqlite:<file>, {MEMORY_STORE} or {POSTGRES}<user>@<host>/<database>"
-        document.report(loc, f"'{store}' is not a valid store: expected {known}")
+        expected = f"sqlite:<file>, {MEMORY_STORE} or {POSTGRES}<user>@<host>/<database>"
+        document.report(loc, f"'{store}' is not a valid store: expected {expected}")
     elif store != MEMORY_STORE:
         folder = Path(store.removeprefix(SQLITE)).parent
         if not folder.is_dir():
@@ -239,18 +239,18 @@ def _check_store(document: YamlDocument, store: str) -> None:
 
 
 def _check_members(document: YamlDocument) -> None:
-    known = {*_names(document, "agents"), *_names(document, "humans")}
+    names = {*_names(document, "agents"), *_names(document, "humans")}
     for name, channel in _sections(document.data, "channels"):
         for place, member in texts(channel.get("members"), ("channels", name, "members")):
-            if member not in known:
+            if member not in names:
                 document.report(
                     place,
                     f"channel '{name}' has the member '{member}', which is not in agents or "
-                    f"humans{nearest(member, known)}",
+                    f"humans{nearest(member, names)}",
                 )
 
 
-def _check_mods(document: YamlDocument, known: Collection[str]) -> None:
+def _check_mods(document: YamlDocument, valid: Collection[str]) -> None:
     mods = document.data.get("mods")
     for n, entry in enumerate(mods) if isinstance(mods, list) else ():
         names = (
@@ -261,8 +261,8 @@ def _check_mods(document: YamlDocument, known: Collection[str]) -> None:
         for name in names:
             if split_spec(name) is not None:
                 _check_spec(document, ("mods", n), name, "ClassName")
-            elif name not in known:
-                document.report(("mods", n), f"unknown mod '{name}'{nearest(name, known)}")
+            elif name not in valid:
+                document.report(("mods", n), f"unknown mod '{name}'{nearest(name, valid)}")
 
 
 def _check_agent(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
@@ -350,10 +350,10 @@ def _check_ignored(
 
 
 def _check_servers(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
-    known = _names(document, "mcp_servers")
+    servers = _names(document, "mcp_servers")
     for place, server in texts(agent.get("mcp"), (*loc, "mcp")):
-        if server not in known:
-            hint = nearest(server, known) or "; add a section mcp_servers:"
+        if server not in servers:
+            hint = nearest(server, servers) or "; add a section mcp_servers:"
             text = f"{dotted(loc)} uses the unknown MCP server '{server}'{hint}"
             document.report(place, text)
 

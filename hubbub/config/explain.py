@@ -143,7 +143,7 @@ def _sentences(
         return
     custom = [d["msg"] for d in details if d["type"] in ("size", "span", "value_error")]
     name = dotted(loc)
-    given = _given(details[0]["input"])
+    given = _quoted(details[0]["input"])
     if custom:
         is_nested = isinstance(details[0]["input"], Mapping | list)
         yield f"{name}: {custom[0]}" if is_nested else f"{name} is {given}: {custom[0]}"
@@ -171,8 +171,8 @@ def _expectation(details: ErrorDetails) -> str:
     if kind == "literal_error":
         return str(context["expected"])
     if kind in _BOUNDS:
-        bound, words = _BOUNDS[kind]
-        return f"{words} {context[bound]:g}"
+        bound, phrase = _BOUNDS[kind]
+        return f"{phrase} {context[bound]:g}"
     return _EXPECTED.get(kind) or details["msg"].removeprefix("Input should be ")
 
 
@@ -182,7 +182,7 @@ def _choices(details: ErrorDetails) -> list[str]:
     return re.findall(r"'([^']*)'", str(details.get("ctx", {})["expected"]))
 
 
-def _given(value: object) -> str:
+def _quoted(value: object) -> str:
     """The value as shown in a message, cut if long."""
     match value:
         case None:

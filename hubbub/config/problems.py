@@ -43,9 +43,9 @@ def closest(name: str, valid: Iterable[str]) -> str | None:
 
 def listing(names: Iterable[str], limit: int = 12) -> str:
     """`a, b, c`, cut after `limit` names."""
-    known = sorted(names)
-    shown = ", ".join(known[:limit])
-    return f"{shown}, … ({len(known)} in all)" if len(known) > limit else shown
+    ordered = sorted(names)
+    shown = ", ".join(ordered[:limit])
+    return f"{shown}, … ({len(ordered)} in all)" if len(ordered) > limit else shown
 
 
 def shown_path(path: Path) -> str:

@@ -110,9 +110,9 @@ async def branched(run: NetworkRun, at: int) -> AsyncIterator[tuple[Hub, Branche
         span = _Span(interaction, at)
         then = await span.read(store.original, store.original_head)
         run.tape = Tape(then)
-        async with run.agents(hub) as (_, over):
+        async with run.agents(hub) as (_, wait_for_end):
             async with asyncio.timeout(MOST_S):
-                await over(interaction)
+                await wait_for_end(interaction)
             now = await span.read(store.read, hub.kernel.log.head)
             end = run.end
             lacking = (

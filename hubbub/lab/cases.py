@@ -1,4 +1,4 @@
-"""Files of cases: where they lie, and what is wrong with them."""
+"""Files of cases: loads and validates them, adds cases, and builds the fixture of a dry run."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ from hubbub.protocol.messages import (
 __all__ = [
     "PlacedCase",
     "add_case",
+    "case_fixture",
     "case_text",
     "find_cases",
     "load_cases",
-    "scene",
-    "without_servers",
+    "missing_servers",
 ]
 
 _FOLDER = "cases"
 _SUFFIXES = (".yaml", ".yml")
 
 _WITHOUT_MODEL = ("python", "a2a", "acp", "program")
-"""Kinds of agents that no case of a prompt can be about."""
+"""Kinds of agents that cannot be tested with cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedCase:
-    """A case that holds together, and where it stands."""
+    """A valid case and its location."""
 
     case: Case
     document: YamlDocument
@@ -70,43 +70,41 @@ class PlacedCase:
         return self.document.place(self.loc).line
 
     def problem(self, message: str, *key: str | int) -> ConfigError:
-        """An error about a part of the case, with file and line."""
+        """An error in a part of the case, with file and line."""
         return self.document.problem((*self.loc, *key), message)
 
 
 def find_cases(loaded: LoadedConfig) -> list[Path]:
-    """The files in the `cases` folders of the prompts that a config speaks of, by name."""
+    """The files in the `cases` folders of a config's prompts, by name."""
     folders = [path / _FOLDER for library in libraries(loaded) for path in library.glob("*")]
-    found = {file for folder in folders for file in folder.glob("*") if file.suffix in _SUFFIXES}
-    return sorted(found)
+    return sorted({f for folder in folders for f in folder.glob("*") if f.suffix in _SUFFIXES})
 
 
 def load_cases(loaded: LoadedConfig, files: Sequence[Path]) -> list[PlacedCase]:
-    """The cases of these files. Raises `ConfigProblems` with all that is wrong in them."""
+    """The cases of these files. Raises `ConfigProblems` with all their errors."""
     problems: list[ConfigError] = []
     cases: list[PlacedCase] = []
     for file in files:
         document = parse(file.absolute(), os.environ)
-        found = _cases(document, file)
+        cases += _cases(document, file)
         problems += document.problems
-        cases += found
     for placed in cases:
-        problems += _wrong(placed, loaded)
+        problems += _problems(placed, loaded)
     if problems:
         raise ConfigProblems(problems)
     if not cases:
-        raise UserError("there are no cases: name a file, or put some into prompts/NAME/cases")
+        raise UserError("there are no cases: name a file, or add some to prompts/NAME/cases")
     return cases
 
 
-def without_servers(loaded: LoadedConfig, cases: Sequence[PlacedCase]) -> list[str]:
-    """A line for each agent of these cases that has MCP servers: they do not run in a case."""
-    talked_to = {p.case.agent for p in cases if p.case.incoming is not None}
+def missing_servers(loaded: LoadedConfig, cases: Sequence[PlacedCase]) -> list[str]:
+    """A line for each agent of these cases that has MCP servers, which do not run in a case."""
+    tested = {p.case.agent for p in cases if p.case.incoming is not None}
     return [
-        f"agents.{name}: no MCP server runs in prompt tests, so the tools of "
-        f"{', '.join(agent.mcp)} are not there"
+        f"agents.{name}: MCP servers do not run in prompt tests, so the tools of "
+        f"{', '.join(agent.mcp)} are missing"
         for name, agent in loaded.file.agents.items()
-        if name in talked_to and agent.mcp
+        if name in tested and agent.mcp
     ]
 
 
@@ -121,31 +119,30 @@ def _cases(document: YamlDocument, path: Path) -> list[PlacedCase]:
         settings = file.model_copy(update={"prompt": path.absolute().parent.parent.name})
     placed = []
     for n, case in enumerate(file.cases):
-        # A folder's prompt is for its prompt alone: a conversation may be about another one.
+        # The folder names the prompt of a message only: a conversation can test another prompt.
         own = settings if case.message is not None else file
         placed.append(PlacedCase(case.under(own), document, ("cases", n)))
     return placed
 
 
-def _wrong(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[ConfigError]:
+def _problems(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[ConfigError]:
     case, file = placed.case, loaded.file
     name = case.name
     if case.agent is not None and case.agent not in file.agents:
         hint = nearest(case.agent, file.agents)
-        yield placed.problem(f"'{name}' is about the unknown agent '{case.agent}'{hint}", "agent")
+        yield placed.problem(f"'{name}' names the unknown agent '{case.agent}'{hint}", "agent")
     elif case.agent is not None and file.agents[case.agent].kind in _WITHOUT_MODEL:
         yield placed.problem(f"'{name}': the agent '{case.agent}' has no model", "agent")
     elif case.says is not None:
         for said in case.says:
-            known = [f"#{name}" for name in file.channels] + list(file.agents)
-            if said.to.removeprefix("@") not in known:
-                hint = nearest(said.to, known)
-                words = f"'{name}' is said to the unknown '{said.to}'{hint}"
-                yield placed.problem(words, "says")
+            targets = [f"#{name}" for name in file.channels] + list(file.agents)
+            if said.to.removeprefix("@") not in targets:
+                hint = nearest(said.to, targets)
+                yield placed.problem(f"'{name}' is sent to the unknown '{said.to}'{hint}", "says")
     elif case.incoming is not None:
-        yield from _wrong_conversation(placed, loaded)
+        yield from _conversation_problems(placed, loaded)
     elif case.prompt is None:
-        yield placed.problem(f"'{name}' has a message, but names no prompt to send it to")
+        yield placed.problem(f"'{name}' has a message, but no prompt to send it to")
     if case.model is not None and case.model not in file.models:
         hint = nearest(case.model, file.models)
         yield placed.problem(f"'{name}' names the unknown model '{case.model}'{hint}", "model")
@@ -155,46 +152,49 @@ def _wrong(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[ConfigError]:
                 Draft202012Validator.check_schema(expectation.schema_)
             except SchemaError as exc:
                 at = ("expect", n, "schema")
-                yield placed.problem(f"'{name}': no JSON Schema: {exc.message}", *at)
+                yield placed.problem(f"'{name}': invalid JSON Schema: {exc.message}", *at)
 
 
-def _wrong_conversation(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[ConfigError]:
+def _conversation_problems(placed: PlacedCase, loaded: LoadedConfig) -> Iterator[ConfigError]:
     case = placed.case
     if case.agent is None:
-        yield placed.problem(f"'{case.name}' has an incoming message, but names no agent")
+        yield placed.problem(f"'{case.name}' has an incoming message, but no agent")
         return
     agent = loaded.file.agents[case.agent]
     for thread in [*case.threads, *([case.thread] if case.thread else [])]:
         if thread_ids.canonical(thread, case.agent) is None:
-            words = f"'{thread}' is no thread: direct_NAME, channel_NAME or broadcast"
-            yield placed.problem(words, "threads", thread)
-    for said in case.incoming or ():
-        if said.sender in agent.ignore_senders:
-            yield placed.problem(f"'{case.agent}' ignores what '{said.sender}' says", "incoming")
-        if said.sender == case.agent:
-            yield placed.problem("no agent is woken by a message of its own", "incoming")
+            problem = f"'{thread}' is not a thread: use direct_NAME, channel_NAME or broadcast"
+            yield placed.problem(problem, "threads", thread)
+    for message in case.incoming or ():
+        if message.sender in agent.ignore_senders:
+            problem = f"'{case.agent}' ignores messages from '{message.sender}'"
+            yield placed.problem(problem, "incoming")
+        if message.sender == case.agent:
+            yield placed.problem("an agent is not woken by its own message", "incoming")
     used = agent.prompt.name if agent.prompt else None
     if case.prompt is not None and case.prompt.partition("@")[0] != used:
-        words = f"'{case.agent}' does not use the prompt '{case.prompt}'"
+        problem = f"'{case.agent}' does not use the prompt '{case.prompt}'"
         hint = f"; it uses '{used}'" if used else ""
-        yield placed.problem(words + hint, "prompt")
+        yield placed.problem(problem + hint, "prompt")
     if case.variables and used is None:
         yield placed.problem(f"the prompt of '{case.agent}' has no variables", "variables")
 
 
 def add_case(file: Path, recording: Recording) -> None:
-    """Write a case of what came of a message into a file of cases, and its cassette beside that:
-    the agents that answered do so again, with the tools that they called.
+    """Append a recording to a file of cases, and write its cassette next to the file. The case
+    expects the same agents to answer, with the same tool calls.
 
-    Raises `UserError` for what no case can say, and a file that is none of cases; `OSError`.
+    Raises `UserError` for a recording that a case cannot express or a file that is not a file of
+    cases; `OSError`.
     """
     text, lines = file.read_text("utf-8") if file.exists() else "cases:\n", case_text(recording)
     text = f"{text.rstrip()}\n{lines}"
     try:
         CaseFile.model_validate(yaml.safe_load(text))
     except (ValidationError, yaml.YAMLError) as exc:
-        words = f"{shown_path(file)}: the case does not fit at its end; add it yourself:\n{lines}"
-        raise UserError(words) from exc
+        raise UserError(
+            f"{shown_path(file)}: the case cannot be appended; add it yourself:\n{lines}"
+        ) from exc
     cassettes = Cassettes(file)
     file.write_text(text, encoding="utf-8")
     name = str(_case_of(recording)["name"])
@@ -202,7 +202,7 @@ def add_case(file: Path, recording: Recording) -> None:
 
 
 def case_text(recording: Recording) -> str:
-    """A case of what came of a message, as an item of `cases`. Raises `UserError`."""
+    """The recording as an item of `cases`. Raises `UserError`."""
     lines = yaml.safe_dump([_case_of(recording)], sort_keys=False, allow_unicode=True, width=100)
     return textwrap.indent(lines, "  ")
 
@@ -214,7 +214,7 @@ def _case_of(recording: Recording) -> dict[str, JsonValue]:
         thread, others = asked.thread_id, asked.recipients
         channel = thread_ids.kind_of(thread) == "channel"
         if thread_ids.root(thread) != thread or not (channel or len(others) == 1):
-            raise UserError(f"no case can say {asked.id}: it is to several, or under another one")
+            raise UserError(f"{asked.id} cannot be a case: it has several recipients or is a reply")
         to = f"#{thread.partition('.')[2]}" if channel else others[0]
         says.append({"from": asked.sender_id, "to": to, "text": asked.text})
         answers = (m for m in recording.messages if m.sender_kind == "agent")
@@ -223,36 +223,31 @@ def _case_of(recording: Recording) -> dict[str, JsonValue]:
     expect: list[JsonValue] = [{"answered_by": name} for name in answering if len(answering) == 1]
     expect += [{"tool_called": name} for name in calls if name != "finish"]
     expect += [{"max_turns": 2 * max(1, len(recording.turns))}, "never_silent", "no_loop"]
-    said = textwrap.shorten(recording.asked[0].text, 60, placeholder="…")
-    name = f"{said} ({recording.asked[0].id})"
+    beginning = textwrap.shorten(recording.asked[0].text, 60, placeholder="…")
+    name = f"{beginning} ({recording.asked[0].id})"
     return {"name": name, "says": says, "expect": expect}
 
 
-# What a case is asked with ------------------------------------------------------------------------
+# Fixtures -----------------------------------------------------------------------------------------
 
 
-_BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
-"""The same always, so that the same case gives the same prompt: a Monday morning."""
+_START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+"""Fixed, so that a case always gives the same prompt: a Monday morning."""
 
 
-def scene(case: Case, me: str, file: NetworkFile, ready: Ready) -> DryRunFixture:
-    """What the agent `me` finds: `ready` with the case's threads, and the incoming messages as the
-    wakes of one turn.
+def case_fixture(case: Case, me: str, file: NetworkFile, ready: Ready) -> DryRunFixture:
+    """The network's state for the agent `me`: `ready` with the case's threads, and the incoming
+    messages as the wakes of one turn.
 
-    Threads are as old as they stand in the case: what was said in the last one came last.
+    Threads are ordered as in the case; the messages of the last one are the newest.
     """
     incoming = case.incoming or []
     writer = _CaseWriter(me, file)
-    where = writer.thread(case.thread, incoming)
-    earlier = {
-        thread_ids.canonical(thread, me) or thread: said for thread, said in case.threads.items()
-    }
-    threads = {
-        thread: [writer.message(thread, said) for said in saids]
-        for thread, saids in earlier.items()
-    }
-    waking = [writer.message(where, said) for said in incoming]
-    threads[where] = [*threads.get(where, []), *waking]
+    thread = writer.thread(case.thread, incoming)
+    earlier = {thread_ids.canonical(id, me) or id: items for id, items in case.threads.items()}
+    threads = {id: [writer.message(id, item) for item in items] for id, items in earlier.items()}
+    waking = [writer.message(thread, item) for item in incoming]
+    threads[thread] = [*threads.get(thread, []), *waking]
     turn = f"{me}-{waking[0].id}"
     return DryRunFixture(
         network=file.network.name,
@@ -269,27 +264,27 @@ def scene(case: Case, me: str, file: NetworkFile, ready: Ready) -> DryRunFixture
 
 
 class _CaseWriter:
-    """Numbers messages in the order in which they are written."""
+    """Writes messages and numbers them."""
 
     def __init__(self, me: str, file: NetworkFile):
         self.seq = 0
         self._me, self._file = me, file
-        self._somebody = next(iter(file.humans), "ann")
+        self._default_sender = next(iter(file.humans), "ann")
         self._tseqs: dict[str, int] = {}
-        self._seen: dict[str, None] = {}
+        self._senders: dict[str, None] = {}
 
-    def thread(self, named: str | None, incoming: Sequence[CaseMessage]) -> str:
-        """Where the incoming messages stand; canonical."""
-        if named is not None:
-            return thread_ids.canonical(named, self._me) or named
-        return thread_ids.direct({self._me, incoming[0].sender or self._somebody})
+    def thread(self, id: str | None, incoming: Sequence[CaseMessage]) -> str:
+        """The canonical id of the incoming messages' thread."""
+        if id is not None:
+            return thread_ids.canonical(id, self._me) or id
+        return thread_ids.direct({self._me, incoming[0].sender or self._default_sender})
 
-    def message(self, thread: str, said: CaseMessage) -> Message:
-        sender = said.sender or self._somebody
+    def message(self, thread: str, item: CaseMessage) -> Message:
+        sender = item.sender or self._default_sender
         members = thread_ids.members_of(thread)
         self.seq += 1
         self._tseqs[thread] = self._tseqs.get(thread, 0) + 1
-        self._seen[sender] = None
+        self._senders[sender] = None
         return Message(
             id=f"m{self.seq}",
             seq=self.seq,
@@ -299,20 +294,20 @@ class _CaseWriter:
             sender_kind=self._kind(sender),
             type=thread_ids.kind_of(thread),
             recipients=tuple(m for m in members if m != sender),
-            content=said.text,
+            content=item.text,
             interaction_id=f"i{self.seq}",
             hop=0,
-            sent_at=_BEGINS + timedelta(minutes=self.seq),
+            sent_at=_START + timedelta(minutes=self.seq),
         )
 
     def _kind(self, sender: str) -> SenderKind:
         return "agent" if sender == self._me or sender in self._file.agents else "human"
 
     def strangers(self, ready: Ready) -> Iterator[Participant]:
-        """Those of the case whom the config does not name."""
-        known = {participant.id for participant in ready.participants}
-        for name in self._seen:
-            if name not in known:
+        """Senders that are not in the config."""
+        registered = {participant.id for participant in ready.participants}
+        for name in self._senders:
+            if name not in registered:
                 yield Participant(id=name, kind="human", present=True)
 
 

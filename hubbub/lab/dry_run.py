@@ -1,6 +1,6 @@
 """A dry run: one turn of an agent with its real model against a fake hub.
 
-    result = await dry_run(config, "clerk", scene, folder, models, {"find_order": "a lamp"})
+    result = await dry_run(config, "clerk", fixture, folder, models, {"find_order": "a lamp"})
 
 The agent's messages reach only the fake hub. Its tools are offered and its calls pass every check,
 but none runs: a call returns the given result, and a call without one ends the dry run. Tools that
@@ -99,19 +99,19 @@ class DryRunFixture:
 class FakeHub:
     """The hub of one dry run.
 
-    over    set when the turn ends, or cannot continue without a tool result (`stop`)
+    ended   set when the turn ends, or cannot continue without a tool result (`stop`)
     steps   the recorded steps, by number
     sent    the agent's messages as text, oldest first
     """
 
-    def __init__(self, scene: DryRunFixture):
-        self.scene = scene
-        self.over = asyncio.Event()
+    def __init__(self, fixture: DryRunFixture):
+        self.fixture = fixture
+        self.ended = asyncio.Event()
         self.steps: dict[int, Step] = {}
         self.sent: list[str] = []
         self.end: TurnEnd | None = None
         self.lacking: str | None = None
-        self._seq = scene.ready.head
+        self._seq = fixture.ready.head
         self._stopped_at: int | None = None
         self._outlet: Outlet | None = None
 
@@ -119,20 +119,22 @@ class FakeHub:
         """End the dry run once the step is recorded, because the tool has no result."""
         if self.lacking is None:
             self.lacking, self._stopped_at = tool, step
-        self._check_over()
+        self._check_end()
 
     # The interface of `Hub.attach` and its inlet --------------------------------------------------
 
     def attach(self, outlet: Outlet) -> FakeHub:
         self._outlet = outlet
-        hello = Hello(network=self.scene.network, epoch="dry-run", heartbeat_s=25.0, limits=_LIMITS)
+        hello = Hello(
+            network=self.fixture.network, epoch="dry-run", heartbeat_s=25.0, limits=_LIMITS
+        )
         self._write(hello)
         return self
 
     def receive(self, frame: bytes) -> None:
         match _frames.validate_json(frame):
             case Identify():
-                self._write(self.scene.ready)
+                self._write(self.fixture.ready)
             case Call() as call:
                 self._answer(call)
             case _:
@@ -170,19 +172,19 @@ class FakeHub:
             case "record_step":
                 step = Step.model_validate(args["step"])
                 self.steps[step.n] = step
-                self._check_over()
+                self._check_end()
                 return Done()
             case "end_turn":
                 self.end = TurnEnd.model_validate(args["end"])
-                self._check_over()
+                self._check_end()
                 return Done()
             case "reserve_budget":
                 request = ReserveBudget.model_validate(args)
                 return Reservation(turn=request.turn, key=request.key)
             case "list_participants":
-                return Participants(participants=self.scene.ready.participants)
+                return Participants(participants=self.fixture.ready.participants)
             case "list_threads":
-                return ThreadList(threads=self.scene.ready.threads)
+                return ThreadList(threads=self.fixture.ready.threads)
             case "recall":
                 return Recalled()
             case "read_thread":
@@ -193,14 +195,14 @@ class FakeHub:
 
     def _read(self, thread: str) -> ThreadPage:
         """For the runtime only; a model's call of this operation needs a result in the case."""
-        ready = self.scene.ready
+        ready = self.fixture.ready
         id = thread_ids.canonical(thread, ready.participant) or thread
         messages = next((summary.messages for summary in ready.threads if summary.id == id), ())
         return ThreadPage(thread_id=id, messages=messages, more=False)
 
-    def _check_over(self) -> None:
+    def _check_end(self) -> None:
         if self.end is not None or self._stopped_at in self.steps:
-            self.over.set()
+            self.ended.set()
 
     # The agent's messages -------------------------------------------------------------------------
 
@@ -225,7 +227,7 @@ class FakeHub:
             seq=self._seq,
             thread_id=thread,
             tseq=self._seq,
-            sender_id=self.scene.ready.participant,
+            sender_id=self.fixture.ready.participant,
             sender_kind="agent",
             type=thread_ids.kind_of(thread),
             content=args.get("text", args.get("content")),
@@ -246,7 +248,7 @@ class FakeHub:
 
     def _thread(self, args: Mapping[str, JsonValue]) -> str:
         """The addressed thread. Raises `OperationError`."""
-        me = self.scene.ready.participant
+        me = self.fixture.ready.participant
         match args:
             case {"to": str(to)} if (thread := thread_ids.canonical(to, me)) is not None:
                 return thread
@@ -257,12 +259,12 @@ class FakeHub:
             case {"channel": str(channel)}:
                 return thread_ids.channel(channel.removeprefix("#").removeprefix("channel_"))
             case {"message_id": str(id)} if id.removeprefix("m").isdecimal():
-                return thread_ids.reply_thread(self.scene.thread, int(id.removeprefix("m")))
+                return thread_ids.reply_thread(self.fixture.thread, int(id.removeprefix("m")))
         return thread_ids.BROADCAST
 
     def _participant(self, name: str) -> str:
         """The id of the named participant. Raises `OperationError`."""
-        bare, ids = name.removeprefix("@"), [p.id for p in self.scene.ready.participants]
+        bare, ids = name.removeprefix("@"), [p.id for p in self.fixture.ready.participants]
         if bare in ids:
             return bare
         near = closest(bare, ids)
@@ -284,20 +286,20 @@ _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 async def dry_run(
     config: AgentConfig,
     name: str,
-    scene: DryRunFixture,
+    fixture: DryRunFixture,
     base_dir: Path,
     models: Mapping[str, ModelConfig],
     results: Mapping[str, JsonValue] = _NO_RESULTS,
     *,
     mods: Sequence[Note] = (),
 ) -> CaseRun:
-    """Run the turn of the wake in `scene`.
+    """Run the turn of the wake in `fixture`.
 
     Omits MCP servers, hooks and the agent's greeting. Approves calls that need a person's approval.
     Raises `ConfigError` as `run_agent` does.
     """
-    isolated = _isolated(config, name, scene, base_dir)
-    hub = FakeHub(scene)
+    isolated = _isolated(config, name, fixture, base_dir)
+    hub = FakeHub(fixture)
     async with Client(MemoryTransport(hub.attach), name, "agent", turns=True) as client:
         work = asyncio.create_task(
             run_agent(
@@ -312,31 +314,33 @@ async def dry_run(
                 performer=_CannedResults(hub, results).perform,
             )
         )
-        over = asyncio.create_task(hub.over.wait())
+        ended = asyncio.create_task(hub.ended.wait())
         try:
-            await asyncio.wait({work, over}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 work.result()  # raises: without cancellation it ends only on an error
         finally:
-            over.cancel()
+            ended.cancel()
             work.cancel()
-            await asyncio.wait({work, over})
+            await asyncio.wait({work, ended})
     end = hub.end
     return CaseRun(
         steps=tuple(step for _, step in sorted(hub.steps.items())),
-        said=tuple(hub.sent),
+        sent=tuple(hub.sent),
         outcome=end.outcome if end else None,
         reason=end.reason if end else "",
         lacking=hub.lacking,
     )
 
 
-def _isolated(config: AgentConfig, name: str, scene: DryRunFixture, base_dir: Path) -> AgentConfig:
+def _isolated(
+    config: AgentConfig, name: str, fixture: DryRunFixture, base_dir: Path
+) -> AgentConfig:
     """The config without MCP servers, settings of their tools, hooks and greeting."""
     isolated = config.model_copy(update={"mcp": [], "hooks": [], "greet": None})
     if not config.mcp:
         return isolated
-    offered = {o.name for o in scene.ready.operations if o.tool and o.permission != "admin"}
+    offered = {o.name for o in fixture.ready.operations if o.tool and o.permission != "admin"}
     own = ToolKit(config, name, base_dir).own_names
     of_mcp = set(wrong_names(isolated, offered, own)) - set(wrong_names(config, offered, own))
     drop = {(name.key, name.at) for name in of_mcp}

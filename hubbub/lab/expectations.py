@@ -1,6 +1,6 @@
-"""Checks the result of a prompt's test case against the expectations. Pure.
+"""Checks the run of a prompt's test case against its expectations. Pure.
 
-failures(case.expect, result)      one sentence for each expectation that does not hold
+failures(case.expect, run)      one sentence for each failed expectation
 """
 
 from __future__ import annotations
@@ -27,23 +27,20 @@ from hubbub.wording import shortened
 
 __all__ = ["CaseRun", "ConfidenceInterval", "failures", "wilson"]
 
-# The confidence of a pass rate. Pure.
-
-
 Z_95 = 1.959963984540054
-"""95 % of a normal distribution lies within so many standard deviations."""
+"""95 % of a normal distribution lies within this many standard deviations of the mean."""
 
 
 class ConfidenceInterval(NamedTuple):
-    """The true rate lies in here with 95 % confidence."""
+    """Contains the true rate with 95 % confidence."""
 
     low: float
     high: float
 
 
 def wilson(passed: int, runs: int, z: float = Z_95) -> ConfidenceInterval:
-    """The score interval of Wilson (1927) for `passed` out of `runs`: valid for few runs, too, and
-    always within 0 to 1. Without a run nothing is known.
+    """The score interval of Wilson (1927) for `passed` out of `runs`. It holds for few runs, too,
+    and lies within 0 to 1; without runs it is 0 to 1.
 
     Raises ValueError for impossible counts.
     """
@@ -54,35 +51,35 @@ def wilson(passed: int, runs: int, z: float = Z_95) -> ConfidenceInterval:
     rate, spread = passed / runs, z * z / runs
     middle = (rate + spread / 2) / (1 + spread)
     half = z * sqrt(rate * (1 - rate) / runs + spread / (4 * runs)) / (1 + spread)
-    # At the ends the exact bound is the end itself, which rounding may miss.
+    # At the ends the exact bound is the end itself, which rounding can miss.
     low = 0.0 if passed == 0 else max(0.0, middle - half)
     high = 1.0 if passed == runs else min(1.0, middle + half)
     return ConfidenceInterval(low, high)
 
 
-_SHOWN = 120
-"""Characters of an answer that a failure quotes."""
+_MAX_QUOTE = 120
+"""Maximum characters of an answer in a failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRun:
-    """What a model did in one run of a case."""
+    """The behaviour of a model in one run of a case."""
 
     steps: tuple[Step, ...] = ()
-    said: tuple[str, ...] = ()
-    """The messages that it sent; without an agent, its answer."""
+    sent: tuple[str, ...] = ()
+    """The messages it sent; without an agent, its answer."""
     outcome: Outcome | None = None
-    """How the turn ended; None: it did not, or there was none."""
+    """None: there was no turn, or it did not end."""
     reason: str = ""
     lacking: str | None = None
     """The tool that ended the run because the case has no result for it."""
     schemas: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
-    """Its tools, with the schemas of their arguments."""
+    """By tool, the schema of its arguments."""
 
     turns: tuple[Turn, ...] = ()
     """In a network: all turns."""
-    answering: tuple[str, ...] = ()
-    """In a network: the senders of the messages in `said`."""
+    senders: tuple[str, ...] = ()
+    """In a network: the sender of each message in `sent`."""
     notices: tuple[str, ...] = ()
     """In a network: notices of the hub."""
 
@@ -93,7 +90,7 @@ class CaseRun:
     @property
     def answer(self) -> str:
         """The last message."""
-        return self.said[-1] if self.said else ""
+        return self.sent[-1] if self.sent else ""
 
     @property
     def tokens_in(self) -> int:
@@ -101,7 +98,7 @@ class CaseRun:
 
     @property
     def tokens_out(self) -> int:
-        """As counted by the endpoint, or else estimated."""
+        """As counted by the endpoint, otherwise estimated."""
         by_models = (step for turn in self.turns if turn.start.model for step in turn.steps)
         steps = tuple(by_models) if self.turns else self.steps
         counted = sum(step.tokens_out for step in steps)
@@ -109,18 +106,18 @@ class CaseRun:
 
 
 class _ExpectationFailed(Exception):
-    """The expectation does not hold; the text says why."""
+    """The expectation does not hold, for the reason in the text."""
 
 
 def failures(expected: Sequence[Expectation], run: CaseRun) -> list[str]:
     """The expectations that do not hold, each as `expectation: why`."""
-    found = []
+    failed = []
     for expectation in expected:
         try:
             _CHECKS[expectation.kind](expectation, run)
         except _ExpectationFailed as exc:
-            found.append(f"{expectation}: {exc}")
-    return found
+            failed.append(f"{expectation}: {exc}")
+    return failed
 
 
 # The answer ---------------------------------------------------------------------------------------
@@ -137,10 +134,10 @@ def _has_field(expectation: Expectation, run: CaseRun) -> None:
 def _no_field(expectation: Expectation, run: CaseRun) -> None:
     value = _json(run)
     try:
-        found = _at(value, expectation.no_field or "")
+        present = _at(value, expectation.no_field or "")
     except _ExpectationFailed:
         return
-    raise _ExpectationFailed(f"it is there: {_short(json.dumps(found, ensure_ascii=False))}")
+    raise _ExpectationFailed(f"it is there: {_short(json.dumps(present, ensure_ascii=False))}")
 
 
 def _field(expectation: Expectation, run: CaseRun) -> None:
@@ -151,7 +148,7 @@ def _field(expectation: Expectation, run: CaseRun) -> None:
 
 def _matches(expectation: Expectation, run: CaseRun) -> None:
     pattern = re.compile(expectation.matches or "")
-    if not any(pattern.search(text) for text in run.said):
+    if not any(pattern.search(text) for text in run.sent):
         raise _ExpectationFailed(_quoted(run))
 
 
@@ -160,24 +157,23 @@ def _json(run: CaseRun) -> JsonValue:
         return read_json(run.answer)
     except ValueError:
         fenced = ", which is in a code fence" if run.answer.lstrip()[:3] == "```" else ""
-        raise _ExpectationFailed(f"it is no JSON{fenced}: {_quoted(run)}") from None
+        raise _ExpectationFailed(f"it is not JSON{fenced}: {_quoted(run)}") from None
 
 
 def _at(value: JsonValue, path: str) -> JsonValue:
     """The value of a field. A key that contains dots takes precedence over a path."""
     if isinstance(value, dict) and path in value:
         return value[path]
-    here = value
     for part in path.split("."):
-        if isinstance(here, dict) and part in here:
-            here = here[part]
-        elif isinstance(here, list) and part.isdecimal() and int(part) < len(here):
-            here = here[int(part)]
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
         else:
             raise _ExpectationFailed(
-                f"it has no {part!r}: {_short(json.dumps(here, ensure_ascii=False))}"
+                f"it has no {part!r}: {_short(json.dumps(value, ensure_ascii=False))}"
             )
-    return here
+    return value
 
 
 def _same(value: JsonValue, other: JsonValue) -> bool:
@@ -186,9 +182,9 @@ def _same(value: JsonValue, other: JsonValue) -> bool:
 
 
 def _quoted(run: CaseRun) -> str:
-    if not run.said:
-        return "it said nothing" + _stopped(run)
-    return f"it said {_short(run.answer)!r}"
+    if not run.sent:
+        return "it sent nothing" + _stopped(run)
+    return f"it sent {_short(run.answer)!r}"
 
 
 # Calls --------------------------------------------------------------------------------------------
@@ -211,33 +207,33 @@ def _arguments_match(expectation: Expectation, run: CaseRun) -> None:
     for call in calls:
         if not isinstance(call.arguments, dict):
             raise _ExpectationFailed(
-                f"its arguments are no JSON object: {_short(str(call.arguments))}"
+                f"its arguments are not a JSON object: {_short(str(call.arguments))}"
             )
-        given, own = expectation.schema_, run.schemas.get(name)
-        if given is not None:
-            wrong = _strict(given, call.arguments)
+        expected, own = expectation.schema_, run.schemas.get(name)
+        if expected is not None:
+            problem = _strict_error(expected, call.arguments)
         elif own is not None:
-            wrong = _by_own_schema(own, call.arguments)
-        else:  # a tool of this turn only: the runtime has checked it
-            wrong = call.result if call.error == "invalid_arguments" else None
-        if wrong is not None:
-            raise _ExpectationFailed(wrong)
+            problem = _tool_error(own, call.arguments)
+        else:  # a tool of this turn only, which the runtime checked
+            problem = call.result if call.error == "invalid_arguments" else None
+        if problem is not None:
+            raise _ExpectationFailed(problem)
 
 
-def _strict(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> str | None:
-    # The empty registry fetches nothing: a `$ref` to another document stays unresolved.
-    errors = Draft202012Validator(schema, registry=Registry()).iter_errors(arguments)
-    found = best_match(errors)
-    if found is None:
-        return None
-    place = ".".join(map(str, found.absolute_path))
-    return f"{place}: {found.message}" if place else str(found.message)
-
-
-def _by_own_schema(
+def _strict_error(
     schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]
 ) -> str | None:
-    """The tool's own error message."""
+    # The empty registry fetches nothing: a `$ref` to another document stays unresolved.
+    errors = Draft202012Validator(schema, registry=Registry()).iter_errors(arguments)
+    error = best_match(errors)
+    if error is None:
+        return None
+    place = ".".join(map(str, error.absolute_path))
+    return f"{place}: {error.message}" if place else str(error.message)
+
+
+def _tool_error(schema: Mapping[str, JsonValue], arguments: Mapping[str, JsonValue]) -> str | None:
+    """The error message that the tool itself returns for these arguments."""
     try:
         ArgumentCheck(schema).check(arguments)
     except ToolFailed as exc:
@@ -252,9 +248,7 @@ def _of(run: CaseRun, name: str) -> list[ToolCallRecord]:
         return calls
     others = ", ".join(dict.fromkeys(call.name for call in run.calls))
     stopped = _stopped(run)
-    raise _ExpectationFailed(
-        (f"called were {others}" if others else "nothing was called") + stopped
-    )
+    raise _ExpectationFailed((f"it called {others}" if others else "it called no tool") + stopped)
 
 
 def _max_tokens(expectation: Expectation, run: CaseRun) -> None:
@@ -273,14 +267,14 @@ def _ends_with_finish(_: Expectation, run: CaseRun) -> None:
 
 
 def _answered_by(expectation: Expectation, run: CaseRun) -> None:
-    answering = list(dict.fromkeys(run.answering))
-    if answering != [expectation.answered_by]:
-        what = f"{' and '.join(answering)} did" if answering else "nobody did"
-        raise _ExpectationFailed(what + _stopped(run))
+    senders = list(dict.fromkeys(run.senders))
+    if senders != [expectation.answered_by]:
+        reason = f"{' and '.join(senders)} did" if senders else "there was no answer"
+        raise _ExpectationFailed(reason + _stopped(run))
 
 
 def _never_silent(_: Expectation, run: CaseRun) -> None:
-    if not (run.said or run.notices):
+    if not (run.sent or run.notices):
         raise _ExpectationFailed("there is neither an answer nor a notice" + _stopped(run))
 
 
@@ -296,20 +290,20 @@ def _max_cost(expectation: Expectation, run: CaseRun) -> None:
 
 
 def _no_loop(_: Expectation, run: CaseRun) -> None:
-    looping = [turn for turn in run.turns if turn.end and turn.end.outcome in _CIRCLES]
+    looping = [turn for turn in run.turns if turn.end and turn.end.outcome in _LOOP_OUTCOMES]
     if looping and looping[0].end is not None:
         raise _ExpectationFailed(f"a turn of {looping[0].agent} ended as {looping[0].end.outcome}")
     if notices := [text for text in run.notices if "loop_limit" in text]:
         raise _ExpectationFailed(_short(notices[0]))
 
 
-_CIRCLES = frozenset({"loop_detected", "max_steps"})
+_LOOP_OUTCOMES = frozenset({"loop_detected", "max_steps"})
 
 
 def _stopped(run: CaseRun) -> str:
     if run.lacking is None:
         return ""
-    return f"; the case has no result of {run.lacking}: give it one in `results`"
+    return f"; the case has no result for {run.lacking}: add one to `results`"
 
 
 def _written(step: Step) -> str:
@@ -318,7 +312,7 @@ def _written(step: Step) -> str:
 
 
 def _short(text: str) -> str:
-    return shortened(text, _SHOWN)
+    return shortened(text, _MAX_QUOTE)
 
 
 _CHECKS: Mapping[str, Callable[[Expectation, CaseRun], None]] = {

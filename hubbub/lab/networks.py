@@ -148,14 +148,14 @@ class RunEnd:
 @dataclass(slots=True)
 class NetworkRun:
     """One run. Requests go to the config's models if there is no `tape`, if `live` and the tape has
-    no answer, or if `anew`."""
+    no answer, or if `ignore_tape`."""
 
     loaded: LoadedConfig
     results: Mapping[str, JsonValue] = field(default_factory=lambda: _NO_RESULTS)
     tape: Tape | None = None
     live: bool = False
-    anew: bool = False
-    trouble: FaultInjector = field(default_factory=FaultInjector)
+    ignore_tape: bool = False
+    faults: FaultInjector = field(default_factory=FaultInjector)
     ask: Ask | None = None
     """Provides results for calls without one."""
     end: RunEnd | None = field(default=None, init=False)
@@ -327,7 +327,7 @@ class NetworkRun:
         if it must not."""
         if self.end is not None:
             raise ModelError(self.end.text)
-        if self.tape is None or self.anew:
+        if self.tape is None or self.ignore_tape:
             return None
         answer = self.tape.answer(_TURN.get(""), question)
         if answer is None and not self.live:
@@ -337,11 +337,11 @@ class NetworkRun:
 
     async def strike(self, agent: str) -> None:
         """Inject the fault if it is due, before a request to a model. Raises `ModelError`."""
-        if not self.trouble.strikes():
+        if not self.faults.strikes():
             return
-        match self.trouble.fault:
+        match self.faults.fault:
             case "slow_model":
-                await asyncio.sleep(self.trouble.seconds)
+                await asyncio.sleep(self.faults.seconds)
             case "rate_limit":
                 raise ModelError("HTTP 429 after all retries: too many requests")
             case "agent_killed":
@@ -375,7 +375,7 @@ class NetworkRun:
         """Repeat the recorded decision; without one, approve, unless the person is silent."""
         tape = self.tape
         recorded = tape.call(call.tool, call.arguments, call.site) if tape is not None else None
-        if self.trouble.fault == "person_silent":
+        if self.faults.fault == "person_silent":
             return Denied("no decision in time", error="expired")
         if recorded is None:
             return Approved(call.arguments)

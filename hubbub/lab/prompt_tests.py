@@ -1,10 +1,10 @@
-"""Runs cases against their models, again and again, and counts.
+"""Runs each case against its model several times, and counts the results.
 
     report = await run_cases(loaded, load_cases(loaded, files), runs=5, bar=0.9)
     report.passed
 
-Models are asked for real, or answer from cassettes; nothing else is reached: see
-`hubbub.lab.dry_run` for one agent, `hubbub.lab.networks` for a whole network.
+Only models are reached, unless cassettes replace them: see `hubbub.lab.dry_run` for one agent,
+`hubbub.lab.networks` for a whole network.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hubbub.config.problems import nearest
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError, ModelError, UserError
 from hubbub.lab.branches import with_model
-from hubbub.lab.cases import PlacedCase, scene
+from hubbub.lab.cases import PlacedCase, case_fixture
 from hubbub.lab.dry_run import dry_run
 from hubbub.lab.expectations import CaseRun, ConfidenceInterval, failures, wilson
 from hubbub.lab.networks import MOST_S, FaultInjector, NetworkRun, RunMessage
@@ -47,9 +47,9 @@ class Run:
     """One run of one case."""
 
     failures: tuple[str, ...] = ()
-    """What did not hold."""
+    """The expectations that did not hold."""
     error: str | None = None
-    """Why there was no answer to judge: the model's endpoint failed, or the agent itself."""
+    """Why there was no answer to judge: the model's endpoint or the agent failed."""
     seconds: float = 0.0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -63,25 +63,25 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class CaseReport:
-    """What came of one case."""
+    """The result of one case."""
 
     placed: PlacedCase
     runs: tuple[Run, ...]
     bar: float
     before: tuple[int, int] | None = None
-    """Of the last time: runs that passed, and that were answered."""
+    """Of the previous report: runs that passed, and runs with an answer."""
 
     def count(self, status: Status) -> int:
         return sum(run.status == status for run in self.runs)
 
     @property
     def answered(self) -> int:
-        """Runs in which there was an answer to judge."""
+        """Runs with an answer to judge."""
         return len(self.runs) - self.count("error")
 
     @property
     def rate(self) -> float | None:
-        """The share of the answered runs that passed; None without any."""
+        """The share of answered runs that passed; None without answered runs."""
         return self.count("passed") / self.answered if self.answered else None
 
     @property
@@ -90,8 +90,8 @@ class CaseReport:
 
     @property
     def trend(self) -> Literal["better", "worse", "changed"] | None:
-        """Against the last time: what no chance explains (the intervals are apart), or a change
-        that may be one. None: the rate is the same, or there was no last time."""
+        """Compared with the previous report: `better` or `worse` if the intervals do not overlap,
+        `changed` if the difference can be chance. None: the same rate, or no previous report."""
         if self.before is None or self.rate is None or self.before[0] / self.before[1] == self.rate:
             return None
         then, now = wilson(*self.before), self.interval
@@ -101,7 +101,7 @@ class CaseReport:
 
     @property
     def status(self) -> Status:
-        """error: nothing is proven, because a run had no answer, and the others do not fail."""
+        """error: some run had no answer, and the others are above the bar."""
         if self.rate is not None and self.rate < self.bar:
             return "failed"
         return "error" if self.count("error") else "passed"
@@ -109,7 +109,7 @@ class CaseReport:
 
 @dataclass(frozen=True, slots=True)
 class CasesReport:
-    """What came of all cases, in their order."""
+    """The results of all cases, in their order."""
 
     cases: tuple[CaseReport, ...]
     seconds: float
@@ -127,15 +127,15 @@ async def run_cases(
     bar: float = 0.9,
     concurrency: int = 4,
     model: str | None = None,
-    told: Callable[[PlacedCase, Run], None] = lambda placed, run: None,
+    on_run: Callable[[PlacedCase, Run], None] = lambda placed, run: None,
     record: bool = False,
 ) -> CasesReport:
-    """Run each case `runs` times, at most `concurrency` at the same time; `model` in place of the
-    one that a case or its agent names. `told` hears of each run when it is over. Cases of whole
-    networks are answered from the cassettes beside their file, if there are some; with `record`
-    their models are asked, and the cassettes are written anew.
+    """Run each case `runs` times, at most `concurrency` runs at once. `model` replaces the model of
+    the case or its agent. `on_run` is called with each completed run. Cases of whole networks are
+    answered from the cassettes next to their file, if there are any; with `record`, their models
+    are asked and the cassettes are rewritten.
 
-    Raises `UserError` for cases that cannot be run, before any model is asked, and for an agent
+    Raises `UserError` for cases that cannot run, before any request to a model, and for an agent
     that cannot start.
     """
     players = [_player(loaded, placed, model, record=record) for placed in cases]
@@ -145,7 +145,7 @@ async def run_cases(
     async def one(placed: PlacedCase, player: _Player) -> Run:
         async with slots:
             run = await _run(placed, player)
-        told(placed, run)
+        on_run(placed, run)
         return run
 
     try:
@@ -155,21 +155,21 @@ async def run_cases(
                 for p, player in zip(cases, players, strict=True)
             ]
     except BaseExceptionGroup as several:
-        raise several.exceptions[0] from None  # a mistake in an agent's config is one for all runs
+        raise several.exceptions[0] from None  # an error in an agent's config affects all runs
     for player in players:
-        if isinstance(player, _NetworkPlayer) and player.made:
-            Cassettes(player.placed.path).put(player.placed.case.name, player.made)
-    last = PreviousResults(loaded.path.parent)
+        if isinstance(player, _NetworkPlayer) and player.recorded:
+            Cassettes(player.placed.path).put(player.placed.case.name, player.recorded)
+    previous = PreviousResults(loaded.path.parent)
     reports = [
         CaseReport(
             p,
-            tuple(t.result() for t in made),
+            tuple(t.result() for t in each),
             bar if p.case.bar is None else p.case.bar,
-            last.counts.get(_key(p)),
+            previous.counts.get(_key(p)),
         )
-        for p, made in zip(cases, tasks, strict=True)
+        for p, each in zip(cases, tasks, strict=True)
     ]
-    last.put({_key(r.placed): (r.count("passed"), r.answered) for r in reports if r.answered})
+    previous.put({_key(r.placed): (r.count("passed"), r.answered) for r in reports if r.answered})
     return CasesReport(tuple(reports), time.monotonic() - started)
 
 
@@ -180,22 +180,20 @@ def _key(placed: PlacedCase) -> str:
 async def _run(placed: PlacedCase, player: _Player) -> Run:
     started = time.monotonic()
     try:
-        performance = await player.play()
+        run = await player.play()
     except ModelError as exc:
         return Run(error=str(exc), seconds=time.monotonic() - started)
-    error = None
-    if performance.outcome in ("model_error", "handler_error"):
-        error = performance.reason
+    error = run.reason if run.outcome in ("model_error", "handler_error") else None
     return Run(
-        failures=tuple(failures(placed.case.expect, performance)) if error is None else (),
+        failures=tuple(failures(placed.case.expect, run)) if error is None else (),
         error=error,
         seconds=time.monotonic() - started,
-        tokens_in=performance.tokens_in,
-        tokens_out=performance.tokens_out,
+        tokens_in=run.tokens_in,
+        tokens_out=run.tokens_out,
     )
 
 
-# What plays a case --------------------------------------------------------------------------------
+# Players ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,17 +206,17 @@ class _AgentPlayer:
     async def play(self) -> CaseRun:
         prompt, case = self.prompt, self.placed.case
         file = prompt.loaded.file
-        performance = await dry_run(
+        run = await dry_run(
             prompt.config,
             prompt.name,
-            scene(case, prompt.name, file, prompt.ready),
+            case_fixture(case, prompt.name, file, prompt.ready),
             prompt.loaded.path.parent,
             file.models,
             case.results,
             mods=prompt.mods,
         )
         tools = (entry.tool.spec for entry in prompt.toolbox.registry.entries)
-        return replace(performance, schemas={tool.name: tool.parameters for tool in tools})
+        return replace(run, schemas={tool.name: tool.parameters for tool in tools})
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,67 +249,68 @@ class _PromptPlayer:
 
 @dataclass(frozen=True, slots=True)
 class _NetworkPlayer:
-    """Says something to a whole network."""
+    """Sends messages to a whole network."""
 
     placed: PlacedCase
     loaded: LoadedConfig
     cassettes: Cassettes
     record: bool
-    made: list[Cassette] = field(default_factory=list)
+    recorded: list[Cassette] = field(default_factory=list)
     number: int = 0
 
     async def play(self) -> CaseRun:
-        case, known = self.placed.case, self.cassettes.of(self.placed.case.name)
-        cassette = known[self.number % len(known)] if known else None
+        case, cassettes = self.placed.case, self.cassettes.of(self.placed.case.name)
+        cassette = cassettes[self.number % len(cassettes)] if cassettes else None
         tape = Tape(cassette.recording) if cassette is not None and not self.record else None
         number = self.number if tape is None or cassette is None else cassette.run
         run = NetworkRun(
             self.loaded,
             case.results,
             tape,
-            trouble=FaultInjector(case.faults, f"{case.name} {number}"),
+            faults=FaultInjector(case.faults, f"{case.name} {number}"),
         )
         history = cassette.recording.history if cassette is not None else ()
         try:
-            recording = await run.run([RunMessage.of(said) for said in history], self._says())
+            recording = await run.run([RunMessage.of(m) for m in history], self._messages())
         except TimeoutError as exc:
-            raise ModelError(f"it was not over after {MOST_S:g} s") from exc
+            raise ModelError(f"it did not end within {MOST_S:g} s") from exc
         if run.end is not None and run.end.lacking is None:
-            raise ModelError(f"{run.end.text}: record anew with --record")
+            raise ModelError(f"{run.end.text}: record again with --record")
         if self.record:
-            self.made.append(Cassette(case=case.name, run=self.number, recording=recording))
-        return _performance(recording, run)
+            self.recorded.append(Cassette(case=case.name, run=self.number, recording=recording))
+        return _case_run(recording, run)
 
-    def _says(self) -> list[RunMessage]:
+    def _messages(self) -> list[RunMessage]:
+        """The messages that the case sends."""
         file = self.loaded.file
-        person, says = next(iter(file.humans), "ann"), list[RunMessage]()
+        person, messages = next(iter(file.humans), "ann"), list[RunMessage]()
         for said in self.placed.case.says or ():
             sender, to = said.sender or person, said.to.removeprefix("@")
-            channel = to.removeprefix("#")
-            to_all = thread_ids.channel(channel)
-            thread = to_all if to != channel else thread_ids.direct([sender, to])
-            says.append(RunMessage(sender, "human", thread, said.text))
-        return says
+            name = to.removeprefix("#")
+            direct = to == name
+            thread = thread_ids.direct([sender, to]) if direct else thread_ids.channel(name)
+            messages.append(RunMessage(sender, "human", thread, said.text))
+        return messages
 
 
-def _performance(recording: Recording, run: NetworkRun) -> CaseRun:
-    """Raises `ModelError` for a model that failed although nothing was to go wrong with it."""
+def _case_run(recording: Recording, run: NetworkRun) -> CaseRun:
+    """Raises `ModelError` for a model that failed without an injected fault."""
     unfinished = [t.end for t in recording.turns if t.end and t.end.outcome != "finished"]
     end = next(iter(unfinished), None)
     failed = end is not None and end.outcome in ("model_error", "handler_error")
-    if failed and end is not None and run.end is None and run.trouble.fault != "rate_limit":
+    if failed and end is not None and run.end is None and run.faults.fault != "rate_limit":
         raise ModelError(end.reason)
     threads = {message.thread_id for message in recording.asked}
     by_agents = (m for m in recording.messages if m.sender_kind == "agent")
-    said = [m for m in by_agents if any(thread_ids.within(m.thread_id, one) for one in threads)]
+    sent = [m for m in by_agents if any(thread_ids.within(m.thread_id, one) for one in threads)]
     return CaseRun(
         steps=tuple(step for turn in recording.turns for step in turn.steps),
-        said=tuple(message.text for message in said),
+        sent=tuple(message.text for message in sent),
         outcome="finished" if end is None else None if failed else end.outcome,
         reason=end.reason if end is not None else "",
         lacking=run.end.lacking if run.end is not None else None,
         turns=recording.turns,
-        answering=tuple(message.sender_id for message in said),
+        senders=tuple(message.sender_id for message in sent),
         notices=run.notices,
     )
 
@@ -366,7 +365,7 @@ def _agent_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -
 
 
 def _pinned(settings: PromptConfig, placed: PlacedCase) -> PromptConfig:
-    """The agent's prompt as the case wants it: its variables, and its version for all threads."""
+    """The agent's prompt with the variables of the case, and its version for all threads."""
     case = placed.case
     update: dict[str, object] = {"variables": {**settings.variables, **case.variables}}
     if case.prompt is not None:
@@ -376,15 +375,15 @@ def _pinned(settings: PromptConfig, placed: PlacedCase) -> PromptConfig:
 
 
 def _check_tools(placed: PlacedCase, prompt: AgentPrompt) -> None:
-    """Raises `ConfigError` for a tool that the agent does not have, or not in a case."""
+    """Raises `ConfigError` for a tool that the agent does not have in a case."""
     if prompt.config.kind != "llm":
         return  # roles have tools of their own
     names = prompt.toolbox.names
     for tool in placed.case.results:
         _check_server(placed, prompt, tool, "results", tool)
         if tool not in names:
-            words = f"'{prompt.name}' has no tool '{tool}'{nearest(tool, names)}"
-            raise placed.problem(words, "results", tool)
+            problem = f"'{prompt.name}' has no tool '{tool}'{nearest(tool, names)}"
+            raise placed.problem(problem, "results", tool)
     for n, expected in enumerate(placed.case.expect):
         tools = (expected.tool_called, expected.tool_not_called, expected.arguments_match)
         for tool in filter(None, tools):
@@ -392,26 +391,29 @@ def _check_tools(placed: PlacedCase, prompt: AgentPrompt) -> None:
 
 
 def _check_server(placed: PlacedCase, prompt: AgentPrompt, tool: str, *key: str | int) -> None:
-    """What could be called only if a server ran would be a case that says nothing."""
+    """Raises `ConfigError` for a tool of an MCP server: without the server it is never called, so
+    the case proves nothing."""
     servers = (server for server in prompt.config.mcp if tool.startswith(f"{server}_"))
     server = next(servers, None)
     if server is not None and tool not in prompt.toolbox.names:
-        words = f"'{tool}' is a tool of the MCP server {server}, and no server runs in prompt tests"
-        raise placed.problem(words, *key)
+        raise placed.problem(
+            f"'{tool}' is a tool of the MCP server {server}, which does not run in prompt tests",
+            *key,
+        )
 
 
 def _prompt_player(loaded: LoadedConfig, placed: PlacedCase, model: str | None) -> _PromptPlayer:
     case = placed.case
     name, _, version = (case.prompt or "").partition("@")
-    agent = case.agent or _user(loaded, name)
+    agent = case.agent or _agent_with(loaded, name)
     config = loaded.file.agent(agent) if agent is not None else AgentConfig()
     settings = config.prompt if config.prompt and config.prompt.name == name else None
     wanted = version or (settings.version if settings else LATEST)
     template = _template(loaded, name, settings, wanted)
     used = model or config.model
     if used not in loaded.file.models:
-        words = f"'{case.name}' needs a model, and there is no '{used}'"
-        raise placed.problem(words + nearest(used, loaded.file.models))
+        hint = nearest(used, loaded.file.models)
+        raise placed.problem(f"'{case.name}' needs a model, and there is no '{used}'{hint}")
     _check_key(loaded, used)
     context = _context(loaded, agent, config)
     settings = (settings or PromptConfig(name=name)).model_copy(
@@ -439,8 +441,8 @@ def _template(
     return library_with(libraries(loaded).values(), name).load(name, version)
 
 
-def _user(loaded: LoadedConfig, prompt: str) -> str | None:
-    """An agent that uses the prompt, if there is one."""
+def _agent_with(loaded: LoadedConfig, prompt: str) -> str | None:
+    """An agent that uses the prompt."""
     agents = loaded.file.agents.items()
     return next((n for n, a in agents if a.prompt is not None and a.prompt.name == prompt), None)
 

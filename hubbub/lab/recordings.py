@@ -151,7 +151,7 @@ class Cassettes:
             for line in map(Cassette.model_validate_json, lines):
                 self._lines.setdefault(line.case, []).append(line)
         except (OSError, ValidationError) as exc:
-            raise UserError(f"{shown_path(self.path)} holds no cassettes: record anew") from exc
+            raise UserError(f"{shown_path(self.path)} holds no cassettes: record again") from exc
 
     def of(self, case: str) -> Sequence[Cassette]:
         """The cassettes of a case, ordered by run."""
@@ -210,9 +210,9 @@ class Tape:
         if info.id in self._turns:
             return
         cause = _cause(info.agent, info.messages)
-        found = next((n for n, (known, _) in enumerate(self._left) if known == cause), None)
-        if found is not None:
-            self._turns[info.id] = self._left.pop(found)[1]
+        index = next((n for n, (other, _) in enumerate(self._left) if other == cause), None)
+        if index is not None:
+            self._turns[info.id] = self._left.pop(index)[1]
 
     def answer(self, turn: str, question: CompletionRequest) -> Completion | None:
         """The recorded answer to a request; None if the request is not recorded. Raises
@@ -251,8 +251,8 @@ class Tape:
 
 def _alike(call: ToolCallRecord, arguments: Mapping[str, JsonValue]) -> bool:
     """Whether a call has these arguments, either as the model wrote them or as the call ran."""
-    known = [call.arguments, call.ran_with]
-    return steady(_dumped(arguments)) in [steady(_dumped(each)) for each in known]
+    recorded = [call.arguments, call.ran_with]
+    return steady(_dumped(arguments)) in [steady(_dumped(each)) for each in recorded]
 
 
 def _fits(turn: Turn, steps: Sequence[Step], n: int, question: CompletionRequest) -> bool:
@@ -261,10 +261,10 @@ def _fits(turn: Turn, steps: Sequence[Step], n: int, question: CompletionRequest
     if n < len(steps) and steps[n].role is not None:
         return True
     asked = [steady(message["content"] or "") for message in question.messages]
-    words = asked[0].endswith(QUESTION_PROMPT)
-    if words != (n < len(steps) and steps[n].made == "confirm"):
+    is_question = asked[0].endswith(QUESTION_PROMPT)
+    if is_question != (n < len(steps) and steps[n].made == "confirm"):
         return False
-    if words:  # a separate request, whose system message is not recorded
+    if is_question:  # a separate request, whose system message is not recorded
         return asked[1] == steady(turn.prompt or "")
     if asked[:2] != [steady(turn.system_prompt or ""), steady(turn.prompt or "")]:
         return False
@@ -315,7 +315,7 @@ def difference(then: Recording, now: Recording, changed: Collection[str] = ()) -
     equal. Ignores the system prompts of `changed` agents."""
     left, missing = _causes(now), None
     for cause, turn in _causes(then):
-        n = next((n for n, (known, _) in enumerate(left) if known == cause), None)
+        n = next((n for n, (other, _) in enumerate(left) if other == cause), None)
         if n is None:
             missing = missing or Difference(_named(cause), ("it begins",), ())
             continue
@@ -358,10 +358,10 @@ def _blocks(turn: Turn) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield SYSTEM, _lines(turn.system_prompt or "")
     yield "the prompt", _lines(turn.prompt or "")
     for step in turn.steps:
-        told = [step.text or ""]
+        lines = [step.text or ""]
         for call in step.calls:
-            told += [f"{call.name} {_json(call)}", f"-> {call.result or ''}"]
-        yield f"step {step.n}", _lines("\n".join(told))
+            lines += [f"{call.name} {_json(call)}", f"-> {call.result or ''}"]
+        yield f"step {step.n}", _lines("\n".join(lines))
     if turn.end is not None and not _broken_off(turn):
         yield "its end", _lines(f"{turn.end.outcome}\n{turn.end.reason}")
 

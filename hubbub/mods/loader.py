@@ -24,7 +24,7 @@ from hubbub.errors import UserError
 from hubbub.loading import load_attribute
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.operation import Operation
-from hubbub.user_code import told
+from hubbub.user_code import describe_error
 from hubbub.wording import did_you_mean
 
 __all__ = [
@@ -175,20 +175,20 @@ def find_mod(name: str, allowed: Collection[str] | None = None) -> ListedMod:
 
     Raises `UserError` if it does not exist, is not allowed, cannot be imported, or is not a mod.
     """
-    known = _find(name)
-    if allowed is not None and known.name not in allowed and known.origin != "built in":
+    listed = _find(name)
+    if allowed is not None and listed.name not in allowed and listed.origin != "built in":
         raise UserError(
-            f"mods: {name!r} ({known.origin}) is not in network.allow_mods. It would run inside "
-            f"the hub with full privileges; add {known.name!r} there if you trust it"
+            f"mods: {name!r} ({listed.origin}) is not in network.allow_mods. It would run inside "
+            f"the hub with full privileges; add {listed.name!r} there if you trust it"
         )
     try:
-        kind = known.load()
+        kind = listed.load()
     except UserError:
         raise
     except Exception as exc:  # a third-party module can raise anything
-        text = f"mods: {name!r} ({known.origin}) cannot be imported: {told(exc)}"
+        text = f"mods: {name!r} ({listed.origin}) cannot be imported: {describe_error(exc)}"
         raise UserError(text) from exc
-    return ListedMod(_checked(name, known.origin, kind), known.origin, {})
+    return ListedMod(_checked(name, listed.origin, kind), listed.origin, {})
 
 
 def _find(name: str) -> KnownMod:
@@ -197,10 +197,10 @@ def _find(name: str) -> KnownMod:
         return KnownMod(spec[1], str(spec[0]), partial(load_attribute, name, Path()))
     if name in BUILT_IN:
         return _built_in(name)  # without reading the entry points of all packages
-    known = known_mods()
-    if name in known:
-        return known[name]
-    hint = did_you_mean(name, known, f"; available: {', '.join(sorted(known))}")
+    mods = known_mods()
+    if name in mods:
+        return mods[name]
+    hint = did_you_mean(name, mods, f"; available: {', '.join(sorted(mods))}")
     raise UserError(f"mods: there is no mod {name!r}{hint}")
 
 

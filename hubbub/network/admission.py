@@ -20,7 +20,7 @@ from hubbub.network.limits import TokenBucket
 from hubbub.network.mods.runtime import Mods
 from hubbub.network.queries import TokenHashes, TokenOwner
 from hubbub.network.records import CursorMoved, MemberLeft, ParticipantSeen, Record, ThreadCreated
-from hubbub.network.services.threads import said_before
+from hubbub.network.services.threads import markers_at_end
 from hubbub.network.session import Session
 from hubbub.network.snapshot import Snapshots
 from hubbub.network.state import ChannelState, ParticipantState
@@ -163,13 +163,13 @@ class Admission:
     def _new_participant(self, name: str, kind: Kind, card: Card) -> Iterable[Record]:
         """Add a new or changed participant to the state, and yield its records."""
         state, head = self._state, self._kernel.log.head
-        known = state.get(name)
+        existing = state.get(name)
         text = card.model_dump_json()
-        if known is not None and (known.kind, known.card) == (kind, text):
+        if existing is not None and (existing.kind, existing.card) == (kind, text):
             return
         yield ParticipantSeen(name, kind, text)
-        state.add(ParticipantState(name, kind, text, known.cursor if known else head))
-        if known is not None:
+        state.add(ParticipantState(name, kind, text, existing.cursor if existing else head))
+        if existing is not None:
             return
         yield CursorMoved(name, head)
         scopes = [state.broadcast.no, *(thread.no for thread in self._mods.threads())] + [
@@ -187,9 +187,9 @@ class Admission:
             return
         state.members.join(name, scope, head)
         yield StoredMember(name, scope, head)
-        known = state.get(name)
-        if known is not None and known.kind == "human":
-            for mark in said_before(self._kernel, name, scope):
+        existing = state.get(name)
+        if existing is not None and existing.kind == "human":
+            for mark in markers_at_end(self._kernel, name, scope):
                 state.marks.put(name, mark.thread_no, mark.tseq)
                 yield mark
 
@@ -214,15 +214,15 @@ class Admission:
         name = next(launched, None) or await self._store.read(TokenOwner(mine))
         if name is None:
             return None
-        known = self._state.get(name)
+        existing = self._state.get(name)
         if name == OPERATOR:
             return name, "service"
-        return name, known.kind if known is not None else "human"
+        return name, existing.kind if existing is not None else "human"
 
     async def _authenticate(self, frame: Identify) -> bool:
         """Check the identity; returns whether it is an owner. Raises `AdmissionRefused`."""
         name, kind = frame.participant, frame.kind
-        known = self._state.get(name)
+        existing = self._state.get(name)
         # A bridge's token also proves the people of the other chat that it speaks for.
         bridge = self._file.bridge_of(name)
         proven = bridge or name
@@ -237,8 +237,8 @@ class Admission:
         if not thread_ids.is_participant_id(name):
             text = f"participant: {name!r} is a reserved name"
             raise AdmissionRefused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
-        if known is not None and known.kind != kind:
-            text = f"{name!r} is already {KINDS[known.kind]}; choose another name"
+        if existing is not None and existing.kind != kind:
+            text = f"{name!r} is already {KINDS[existing.kind]}; choose another name"
             raise AdmissionRefused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
         human = self._file.humans.get(name, HumanConfig())
         return kind != "agent" and (open_to_all or "owner" in human.roles)
@@ -327,10 +327,10 @@ class Admission:
         name, state = frame.participant, self._state
         while (under_way := self._registering.get(name)) is not None:
             await under_way.wait()  # another of its sockets came first, which can still fail
-        known = state.get(name)
+        existing = state.get(name)
         card = frame.card
         if card is None:
-            card = Card.model_validate_json(known.card) if known else Card()
+            card = Card.model_validate_json(existing.card) if existing else Card()
         records = list(self._new_participant(name, frame.kind, card))
         if not records:
             return
@@ -338,15 +338,15 @@ class Admission:
         try:
             await self._kernel.log.write(*records)
         except StoreUnavailable:
-            if known is None:
+            if existing is None:
                 state.forget(name)
             else:
-                state.add(known)
+                state.add(existing)
             raise
         finally:
             del self._registering[name]
             done.set()
-        if known is None:
+        if existing is None:
             self._announce_channels(name)
 
     def _announce_channels(self, newcomer: str) -> None:
@@ -367,10 +367,10 @@ class Admission:
                 return wanted.seq, True
             if wanted.run not in (None, self._state.run):
                 self._report_shorter_log(frame.participant, seen, end)
-        known = self._state.get(frame.participant)
-        if frame.observe or frame.latest or known is None:
+        existing = self._state.get(frame.participant)
+        if frame.observe or frame.latest or existing is None:
             return head, False
-        return min(known.cursor, head), False
+        return min(existing.cursor, head), False
 
     def _report_shorter_log(self, participant: str, seen: int, end: int) -> None:
         """Report once per run that a client has seen more of an earlier run than the log holds."""

@@ -55,9 +55,9 @@ class Ancestors:
 
     async def ancestor(self, seq: int) -> Ancestor | None:
         """The message at `seq`; None if there is none. Raises `StoreUnavailable`."""
-        known = self.recent(seq)
-        if known is not None:
-            return known
+        recent = self.recent(seq)
+        if recent is not None:
+            return recent
         body = await self._store.message(seq) if seq <= self._log.head else None
         if body is None:
             return None

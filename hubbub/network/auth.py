@@ -33,8 +33,8 @@ def proves(token: str | None, hashes: Iterable[str]) -> bool:
     """Whether the hash of `token` is among `hashes`. Every hash is compared."""
     digest = token_hash(token or "")
     matches = False
-    for known in hashes:
-        matches |= hmac.compare_digest(digest, known)
+    for stored in hashes:
+        matches |= hmac.compare_digest(digest, stored)
     return matches and token is not None
 
 

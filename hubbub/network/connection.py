@@ -172,7 +172,7 @@ class Connection(ServerConnection):
         self._stranger = True
         self._received = 0
         """Bytes received before the peer identified."""
-        self.heard = True
+        self.has_received = True
         """Whether anything arrived since the last heartbeat check."""
         self._early: list[bytes] = []
         self._fragments: list[bytes] = []
@@ -219,7 +219,7 @@ class Connection(ServerConnection):
             inlet.receive(data)
 
     def data_received(self, data: bytes) -> None:
-        self.heard = True
+        self.has_received = True
         if self._stranger:
             self._received += len(data)
             if self._received > MAX_FROM_STRANGER:

@@ -63,11 +63,11 @@ class Cursors:
 
         `settles_wakes`: it does not record turns, so a received wake counts as handled.
         """
-        known = self._state.get(participant)
-        if known is None or (seq <= known.cursor and not settles_wakes):
+        state = self._state.get(participant)
+        if state is None or (seq <= state.cursor and not settles_wakes):
             return
-        known.cursor = max(known.cursor, seq)
-        self._moved[participant] = known.cursor
+        state.cursor = max(state.cursor, seq)
+        self._moved[participant] = state.cursor
         if settles_wakes:
             self._settled[participant] = max(seq, self._settled.get(participant, 0))
         self._write_later()

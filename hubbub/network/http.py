@@ -55,12 +55,12 @@ class HttpSide:
         *,
         host: str,
         pages: Pages | None,
-        trouble: Callable[[], Awaitable[str]],
+        not_ready: Callable[[], Awaitable[str]],
         metrics: Callable[[], bytes],
         names: Sequence[str] = (),
     ):
         self._host, self._pages, self._metrics = host, pages, metrics
-        self._trouble, self._names = trouble, names
+        self._not_ready, self._names = not_ready, names
 
     async def respond(self, request: Request) -> Response | None:
         """The response to `request`, or None for an acceptable WebSocket handshake."""
@@ -84,9 +84,9 @@ class HttpSide:
         if path == "/healthz":
             return _response(HTTPStatus.OK, b"ok\n", TEXT)
         if path == "/readyz":
-            trouble = await self._trouble()
-            status = HTTPStatus.SERVICE_UNAVAILABLE if trouble else HTTPStatus.OK
-            return _response(status, f"{trouble or 'ready'}\n".encode(), TEXT)
+            reason = await self._not_ready()
+            status = HTTPStatus.SERVICE_UNAVAILABLE if reason else HTTPStatus.OK
+            return _response(status, f"{reason or 'ready'}\n".encode(), TEXT)
         if path == "/metrics":
             return _response(HTTPStatus.OK, self._metrics(), PROMETHEUS)
         page = self._pages.find(path, _plain(request.headers)) if self._pages else None

@@ -299,11 +299,11 @@ class Services:
     @property
     def hooks(self) -> Sequence[Service]:
         """The services that follow joins, departures and absences, in order."""
-        heard = ("joined", "left", "absent")
+        hooks = ("joined", "left", "absent")
         return [
             each
             for each in self
-            if any(getattr(type(each), name) is not getattr(Service, name) for name in heard)
+            if any(getattr(type(each), name) is not getattr(Service, name) for name in hooks)
         ]
 
 

@@ -53,7 +53,7 @@ class ReadMarks(_Announced[int, int]):
         marks = self._stored.get(participant)
         return 0 if marks is None else marks.get(thread_no, 0)
 
-    def wanted(self, participant: str, thread_no: int) -> int:
+    def latest(self, participant: str, thread_no: int) -> int:
         """The marker after all announced changes."""
         announced = self._announced.get((participant, thread_no))
         return announced[-1] if announced else self.get(participant, thread_no)

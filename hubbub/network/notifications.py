@@ -130,8 +130,8 @@ class Notifications:
 
     def down_changed(self, agents: Sequence[str]) -> None:
         """Announce agents that the launcher gave up on."""
-        known = [self._state.get(agent) for agent in agents]
-        down: JsonValue = [self._state.describe(p).model_dump(mode="json") for p in known if p]
+        states = [self._state.get(agent) for agent in agents]
+        down: JsonValue = [self._state.describe(p).model_dump(mode="json") for p in states if p]
         data: JsonValue = {"online": [], "offline": [], "down": down}
         self._fanout.send_ephemeral_to_all(
             Signal(type="presence", sender="hub", data=data).encoded()

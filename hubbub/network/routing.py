@@ -114,9 +114,9 @@ class Router:
     def thread(self, to: str | Sequence[str], speaker: str) -> Thread:
         """The thread for `to`. Posting creates a direct thread; any other must exist."""
         if isinstance(to, str):
-            known = self._conversations.get((speaker, to))
-            if known is not None:
-                return known
+            cached = self._conversations.get((speaker, to))
+            if cached is not None:
+                return cached
         thread = self._find(to, speaker)
         if isinstance(to, str) and thread.scope is None and thread.others[speaker] == (to,):
             self._conversations[speaker, to] = thread
@@ -221,9 +221,9 @@ class Router:
     def _context(self, entry: Entry, cause: Ancestor) -> TraceContext:
         draft, amends = entry.draft, entry.draft.amends
         thread = self._state.threads.by_no(cause.thread_no)
-        known = draft.sender_kind == "system" or cause.sender == draft.sender_id
-        known = known or (amends is not None and amends.message_id == draft.cause_id)
-        if not known and not self._state.may_read(thread, draft.sender_id):
+        is_readable = draft.sender_kind == "system" or cause.sender == draft.sender_id
+        is_readable = is_readable or (amends is not None and amends.message_id == draft.cause_id)
+        if not is_readable and not self._state.may_read(thread, draft.sender_id):
             raise OperationError(
                 ErrorCode.UNKNOWN_MESSAGE, f"cause: {draft.cause_id} never reached you"
             )

@@ -88,7 +88,7 @@ async def serve_hub(
     http = HttpSide(
         host=host,
         pages=pages,
-        trouble=lambda: _not_ready(hub),
+        not_ready=lambda: _not_ready(hub),
         metrics=lambda: _metrics(hub),
         names=hub.config.hosts,
     )
@@ -269,8 +269,8 @@ class Watch:
         self, connection: Connection, watched: _ConnectionWatch, now: float
     ) -> None:
         limits = self._sessions.limits
-        if connection.heard:
-            connection.heard = False
+        if connection.has_received:
+            connection.has_received = False
             watched.heard_at, watched.pinged_at = now, None
         elif watched.pinged_at is not None:
             if now - watched.pinged_at > limits.heartbeat_reply:

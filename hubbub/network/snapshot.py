@@ -88,8 +88,8 @@ class Snapshots:
         """All participants as a JSON list; None if `ready` has no room for them."""
         pieces: list[bytes] = []
         room = SNAPSHOT_LIST_BYTES
-        for known in self._state.everybody():
-            pieces.append(self._state.described(known))
+        for participant in self._state.all_participants():
+            pieces.append(self._state.described(participant))
             room -= len(pieces[-1])
             if room < 0:
                 return None
@@ -126,12 +126,12 @@ class Snapshots:
 
     def _operations_for(self, caller: Caller) -> bytes:
         version = self._registry.version
-        known = self._operations.get(caller.owner)
-        if known is None or known[0] != version:
+        cached = self._operations.get(caller.owner)
+        if cached is None or cached[0] != version:
             allowed = [op for op in self._registry.values() if caller.may(op.permission)]
-            known = version, b"[%b]" % b",".join(map(_operation_json, allowed))
-            self._operations[caller.owner] = known
-        return known[1]
+            cached = version, b"[%b]" % b",".join(map(_operation_json, allowed))
+            self._operations[caller.owner] = cached
+        return cached[1]
 
 
 @lru_cache(maxsize=512)  # the same for all hubs of a process

@@ -144,18 +144,18 @@ class NetworkState:
     def participants(self) -> Collection[str]:
         return self._known.keys()
 
-    def everybody(self) -> Iterator[ParticipantState]:
+    def all_participants(self) -> Iterator[ParticipantState]:
         yield from self._known.values()
 
     def get(self, participant: str) -> ParticipantState | None:
         return self._known.get(participant)
 
-    def add(self, known: ParticipantState) -> None:
-        self._known[known.id] = known
-        if known.kind == "agent":
-            self.agents.add(known.id)
+    def add(self, participant: ParticipantState) -> None:
+        self._known[participant.id] = participant
+        if participant.kind == "agent":
+            self.agents.add(participant.id)
         else:
-            self.agents.discard(known.id)
+            self.agents.discard(participant.id)
 
     def forget(self, participant: str) -> None:
         """Remove a participant that could not be stored."""
@@ -165,18 +165,20 @@ class NetworkState:
         for scope in list(self.members.scopes(participant)):
             self.members.leave(participant, scope)
 
-    def describe(self, known: ParticipantState) -> Participant:
-        described = _described(known.id, known.kind, known.id in self.presence, known.card)
-        down = self.down.get(known.id)
+    def describe(self, participant: ParticipantState) -> Participant:
+        described = _described(
+            participant.id, participant.kind, participant.id in self.presence, participant.card
+        )
+        down = self.down.get(participant.id)
         return described if down is None else described.model_copy(update={"down": down})
 
-    def described(self, known: ParticipantState) -> bytes:
+    def described(self, participant: ParticipantState) -> bytes:
         """`describe` as JSON."""
-        if known.id in self.down:
-            return self.describe(known).model_dump_json().encode()
-        present = "true" if known.id in self.presence else "false"
+        if participant.id in self.down:
+            return self.describe(participant).model_dump_json().encode()
+        present = "true" if participant.id in self.presence else "false"
         return (
-            f'{{"id":"{known.id}","kind":"{known.kind}","present":{present},"card":{known.card}}}'
+            f'{{"id":"{participant.id}","kind":"{participant.kind}","present":{present},"card":{participant.card}}}'
         ).encode()
 
     # Channels -----------------------------------------------------------------------------
@@ -221,8 +223,8 @@ class NetworkState:
 
     def is_person(self, participant: str) -> bool:
         """Whether the participant is a person; an unknown one counts as such."""
-        known = self._known.get(participant)
-        return known is None or known.kind == "human"
+        state = self._known.get(participant)
+        return state is None or state.kind == "human"
 
     def set_by_person(self, timer_of: str | None) -> bool:
         """Whether the timer's owner is a person or the operator; `timer_of` is None without one."""

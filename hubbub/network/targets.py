@@ -41,9 +41,9 @@ MAX_COMPARED = 200
 """Names that a misspelled one is compared with; each comparison takes about 40 us."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """A hint to append to an error: `; did you mean x?`, or nothing if no name is similar."""
-    return f"; {_NO_PARTICIPANT}" if name == HUB else did_you_mean(name, known)
+    return f"; {_NO_PARTICIPANT}" if name == HUB else did_you_mean(name, names)
 
 
 def resolve_target(to: str | Sequence[str], me: str, directory: Directory) -> str:

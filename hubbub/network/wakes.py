@@ -27,7 +27,7 @@ __all__ = [
     "Reason",
     "WakeContext",
     "WakeRule",
-    "Whom",
+    "WakeTargets",
     "decide",
     "decide_amendment",
     "decide_direct",
@@ -147,14 +147,14 @@ class WakeContext(StrEnum):
     SILENT = "`silent`, in any thread"
 
 
-class Whom(StrEnum):
+class WakeTargets(StrEnum):
     RECIPIENTS = "the agents among its recipients"
     MENTIONED = "the agents it mentions"
     LAST_SPEAKER = "the agents it mentions; if none, the last agent to post there"
-    EVERYBODY = "every agent"
+    EVERY_AGENT = "every agent"
     ASKER = "the agent that made the request"
     NAMED = "the agents it was set for"
-    NOBODY = "no one"
+    NONE = "no one"
 
 
 class WakeRule(NamedTuple):
@@ -163,7 +163,7 @@ class WakeRule(NamedTuple):
     place: WakeContext
     by_person: bool | None
     """Whether the sender is a person rather than an agent or a service; None: any sender."""
-    whom: Whom
+    targets: WakeTargets
     reply: ReplyNeed | None
     mentioned: ReplyNeed | None = None
     """The reply asked of mentioned agents, if it differs."""
@@ -172,24 +172,26 @@ class WakeRule(NamedTuple):
 
 
 RULES = (
-    WakeRule(WakeContext.DIRECT, True, Whom.RECIPIENTS, "required"),
-    WakeRule(WakeContext.DIRECT, False, Whom.RECIPIENTS, "optional"),
-    WakeRule(WakeContext.CHANNEL, True, Whom.MENTIONED, "required"),
-    WakeRule(WakeContext.CHANNEL, False, Whom.MENTIONED, "optional"),
-    WakeRule(WakeContext.REPLIES, True, Whom.LAST_SPEAKER, "required"),
-    WakeRule(WakeContext.REPLIES, False, Whom.MENTIONED, "optional"),
-    WakeRule(WakeContext.BROADCAST, True, Whom.EVERYBODY, "optional", "required", "humans"),
-    WakeRule(WakeContext.BROADCAST, False, Whom.MENTIONED, "optional", None, "humans"),
-    WakeRule(WakeContext.BROADCAST, True, Whom.EVERYBODY, "optional", "required", "all"),
-    WakeRule(WakeContext.BROADCAST, False, Whom.EVERYBODY, "optional", None, "all"),
-    WakeRule(WakeContext.BROADCAST, True, Whom.MENTIONED, "required", None, "mentioned"),
-    WakeRule(WakeContext.BROADCAST, False, Whom.MENTIONED, "optional", None, "mentioned"),
-    WakeRule(WakeContext.RESULT, None, Whom.ASKER, "optional"),
-    WakeRule(WakeContext.NOTICE, None, Whom.NOBODY, None),
-    WakeRule(WakeContext.AMENDMENT, None, Whom.NOBODY, None),
-    WakeRule(WakeContext.TIMER, None, Whom.NAMED, "optional"),
-    WakeRule(WakeContext.IMPORTED, None, Whom.NOBODY, None),
-    WakeRule(WakeContext.SILENT, None, Whom.NOBODY, None),
+    WakeRule(WakeContext.DIRECT, True, WakeTargets.RECIPIENTS, "required"),
+    WakeRule(WakeContext.DIRECT, False, WakeTargets.RECIPIENTS, "optional"),
+    WakeRule(WakeContext.CHANNEL, True, WakeTargets.MENTIONED, "required"),
+    WakeRule(WakeContext.CHANNEL, False, WakeTargets.MENTIONED, "optional"),
+    WakeRule(WakeContext.REPLIES, True, WakeTargets.LAST_SPEAKER, "required"),
+    WakeRule(WakeContext.REPLIES, False, WakeTargets.MENTIONED, "optional"),
+    WakeRule(
+        WakeContext.BROADCAST, True, WakeTargets.EVERY_AGENT, "optional", "required", "humans"
+    ),
+    WakeRule(WakeContext.BROADCAST, False, WakeTargets.MENTIONED, "optional", None, "humans"),
+    WakeRule(WakeContext.BROADCAST, True, WakeTargets.EVERY_AGENT, "optional", "required", "all"),
+    WakeRule(WakeContext.BROADCAST, False, WakeTargets.EVERY_AGENT, "optional", None, "all"),
+    WakeRule(WakeContext.BROADCAST, True, WakeTargets.MENTIONED, "required", None, "mentioned"),
+    WakeRule(WakeContext.BROADCAST, False, WakeTargets.MENTIONED, "optional", None, "mentioned"),
+    WakeRule(WakeContext.RESULT, None, WakeTargets.ASKER, "optional"),
+    WakeRule(WakeContext.NOTICE, None, WakeTargets.NONE, None),
+    WakeRule(WakeContext.AMENDMENT, None, WakeTargets.NONE, None),
+    WakeRule(WakeContext.TIMER, None, WakeTargets.NAMED, "optional"),
+    WakeRule(WakeContext.IMPORTED, None, WakeTargets.NONE, None),
+    WakeRule(WakeContext.SILENT, None, WakeTargets.NONE, None),
 )
 """Which agents wake."""
 
@@ -205,7 +207,7 @@ _BROADCAST = {
     for (place, person, policy), rule in _RULES.items()
     if place is WakeContext.BROADCAST
 }
-_EVERYBODY, _LAST_SPEAKER = Whom.EVERYBODY, Whom.LAST_SPEAKER
+_EVERY_AGENT, _LAST_SPEAKER = WakeTargets.EVERY_AGENT, WakeTargets.LAST_SPEAKER
 
 
 class Decision(NamedTuple):
@@ -251,10 +253,10 @@ def decide(facts: Facts, policy: WakePolicy) -> list[Decision]:
     rule = _rule(facts, policy)
     reply = rule.mentioned or rule.reply
     named = {p: _decision(p, Reason.MENTION, reply) for p in facts.mentions}
-    if rule.whom is _EVERYBODY:
+    if rule.targets is _EVERY_AGENT:
         for agent in facts.agents & facts.audience:
             named.setdefault(agent, _decision(agent, Reason.BROADCAST, rule.reply))
-    elif rule.whom is _LAST_SPEAKER and not named:
+    elif rule.targets is _LAST_SPEAKER and not named:
         last = facts.last_agent
         if last is not None and last in facts.agents and last in facts.audience:
             named[last] = _decision(last, Reason.LAST_SPEAKER, rule.reply)

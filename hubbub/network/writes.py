@@ -279,12 +279,12 @@ class Writes:
 
         Waits for a first write that is still in flight.
         """
-        over = self._in_flight_end(sender, cid)
+        ended = self._in_flight_end(sender, cid)
 
         async def answer() -> None:
             none = otherwise or StoreUnavailable("the first result is not readable")
-            if over is not None:
-                await over.wait()
+            if ended is not None:
+                await ended.wait()
                 none = StoreUnavailable("the first write with this cid failed; try again")
             try:
                 settled = await self._store.read(SettledCall(sender, cid))
@@ -306,9 +306,9 @@ class Writes:
         entry = self._pending.get((sender, cid))
         if entry is None:
             return self._settling.get((sender, cid))
-        over = asyncio.Event()
-        entry.also = (*entry.also, (CallbackWaiter(lambda outcome: over.set()), ""))
-        return over
+        ended = asyncio.Event()
+        entry.also = (*entry.also, (CallbackWaiter(lambda outcome: ended.set()), ""))
+        return ended
 
     # Other writes -------------------------------------------------------------------------
 
@@ -339,7 +339,7 @@ class Writes:
                 _settle(written, CallSettled(*settle, first))
             return written
 
-        def over(error: Exception | None) -> None:
+        def ended(error: Exception | None) -> None:
             if pair is not None:
                 self._settling.pop(pair).set()
             contradicted = next((r for r in written if isinstance(r, ModRows) and r.refused), None)
@@ -357,7 +357,7 @@ class Writes:
             for draft in commit.messages if error is None else ():
                 self.announce(draft)
 
-        self._log.change(Change(records, over, pair))
+        self._log.change(Change(records, ended, pair))
 
     async def write(self, commit: Commit[Record]) -> BaseModel:
         """Write a commit and return its answer, or raise its error."""

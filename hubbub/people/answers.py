@@ -151,7 +151,7 @@ class Answers:
         return message.interaction_id == question.interaction_id or message.cause_id in turns
 
     def _note(self, message: Message) -> None:
-        if all(known.id != message.id for known in self.messages):
+        if all(ids.id != message.id for ids in self.messages):
             self.messages.append(message)
             self._answered(message)
 

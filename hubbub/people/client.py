@@ -83,8 +83,8 @@ class PersonClient:
 
     def thread(self, name: str) -> str:
         """The canonical id of a thread."""
-        known = self.state
-        return find_thread(name, known.me, {*known.participants, known.me}, known.channels)
+        state = self.state
+        return find_thread(name, state.me, {*state.participants, state.me}, state.channels)
 
     def approval(self, name: str, approvals: Sequence[Approval]) -> Approval:
         """An approval by its id or an unambiguous part of it."""

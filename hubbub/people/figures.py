@@ -158,8 +158,8 @@ def outcome_text(outcome: str | None, reason: str = "") -> str:
     """How a turn ended, to follow its agent's name; None: it is running."""
     if outcome is None:
         return "running"
-    words = OUTCOMES.get(outcome, outcome.replace("_", " "))
-    return f"{words}: {one_line(reason)}" if reason else words
+    text = OUTCOMES.get(outcome, outcome.replace("_", " "))
+    return f"{text}: {one_line(reason)}" if reason else text
 
 
 def turn_text(turn: TurnSummary) -> str:

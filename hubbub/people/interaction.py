@@ -150,12 +150,12 @@ class _Branches:
     def __init__(self, whole: InteractionView):
         self._whole = whole
         entries = whole.entries()
-        known = {entry.id for entry in entries}
+        ids = {entry.id for entry in entries}
         turns = {wake.turn for wake in whole.wakes} | set(whole.turns)
         self._under: defaultdict[str, list[Message | Envelope]] = defaultdict(list)
         for entry in entries:
             cause = entry.cause_id or ""
-            self._under[cause if cause in known or cause in turns else ""].append(entry)
+            self._under[cause if cause in ids or cause in turns else ""].append(entry)
         self._wakes: defaultdict[str, list[InteractionWake]] = defaultdict(list)
         for wake in whole.wakes:
             self._wakes[wake.message_id].append(wake)

@@ -105,10 +105,10 @@ def attachment_text(attachment: Attachment) -> str:
         return f"[{name}: {one_line(attachment.uri)}]"
     if attachment.gone:
         return f"[{one_line(file)} {name}, deleted]"
-    known = [f"{one_line(file)} {name}", one_line(attachment.media_type)]
+    parts = [f"{one_line(file)} {name}", one_line(attachment.media_type)]
     if attachment.size is not None:
-        known.append(size_text(attachment.size))
-    return f"[{', '.join(known)}]"
+        parts.append(size_text(attachment.size))
+    return f"[{', '.join(parts)}]"
 
 
 def where(message: Message) -> str:
@@ -140,8 +140,8 @@ def message_line(message: Message, shown: str | None = None) -> Text:
     line = Text()
     line.append(f"{clock_time(message.sent_at)} {message.id} ", style="dim")
     line.append(speaker(message), style=colour if colour == "dim" else f"bold {colour}")
-    known = marks(message)
-    line.append(f" {where(message)}{f' {known}' if known else ''}  ", style="dim")
+    suffix = marks(message)
+    line.append(f" {where(message)}{f' {suffix}' if suffix else ''}  ", style="dim")
     if shown is None:
         line.append(visible(message.text).replace("\n", "\n    "))
     else:

@@ -68,8 +68,8 @@ def find_thread(text: str, reader: str, people: Collection[str], channels: Colle
         return find_thread(match["top"], reader, people, channels) + replies
     if "hub" in names_in(text.removeprefix("direct_")):
         raise UserError(_HUB)
-    known = [*people, *channels, *(f"#{name}" for name in channels), *(f"@{p}" for p in people)]
-    hint = did_you_mean(text.lstrip("@#"), known)
+    names = [*people, *channels, *(f"#{name}" for name in channels), *(f"@{p}" for p in people)]
+    hint = did_you_mean(text.lstrip("@#"), names)
     raise UserError(f"there is no {_noun(text)} {one_line(text)!r}{hint}")
 
 

@@ -50,26 +50,26 @@ class KnownIds:
 
     def of(self, kind: str) -> list[tuple[str, str]]:
         """The ids and names of a kind (t, p, f, d, b), newest first."""
-        known = self._known.get(kind, {})
-        return sorted(known.items(), key=lambda item: -int(item[0][1:]))
+        ids = self._known.get(kind, {})
+        return sorted(ids.items(), key=lambda item: -int(item[0][1:]))
 
     def react(self, message_id: str, reactions: Iterable[tuple[str, int]]) -> str:
         """Cache a message's reactions; returns them as text: `👍 2  🎉 1`."""
-        words = "  ".join(f"{one_line(emoji)} {count}" for emoji, count in reactions)
+        text = "  ".join(f"{one_line(emoji)} {count}" for emoji, count in reactions)
         self._reactions.pop(message_id, None)
-        if words:
-            _remember(self._reactions, message_id, words, MOST_REACTIONS)
-        return words
+        if text:
+            _remember(self._reactions, message_id, text, MOST_REACTIONS)
+        return text
 
     def reactions(self, message_id: str) -> str:
         """A message's reactions as text: `👍 2`, or nothing."""
         return self._reactions.get(message_id, "")
 
 
-def _remember(known: dict[str, T], key: str, value: T, most: int) -> None:
-    known[key] = value
-    if len(known) > most:
-        del known[next(iter(known))]
+def _remember(cache: dict[str, T], key: str, value: T, most: int) -> None:
+    cache[key] = value
+    if len(cache) > most:
+        del cache[next(iter(cache))]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ModNotice:
     """Show it only if this message is visible; empty: always."""
 
 
-def notice(signal: Signal, me: str, known: KnownIds) -> ModNotice | None:
+def notice(signal: Signal, me: str, ids: KnownIds) -> ModNotice | None:
     """The notice for a signal, if any. Most signals only tell programs to refresh: votes, task
     states, versions of documents. A poll arrives as a message."""
     mod = signal.type.removeprefix("mod.")
@@ -94,16 +94,16 @@ def notice(signal: Signal, me: str, known: KnownIds) -> ModNotice | None:
     match signal.data:
         case {"kind": str(kind), "data": dict(data)}:
             if mod == "reactions":
-                return _reaction(thread, kind, data, me, known)
+                return _reaction(thread, kind, data, me, ids)
             id, name = (data.get(each) for each in _NAMES.get(mod, ("", "")))
             if isinstance(id, str) and isinstance(name, str) and id[1:].isdecimal():
-                known.note([(id, name)])
+                ids.note([(id, name)])
             return _mod_notice(thread, mod, kind, data, me)
     return None
 
 
 def _reaction(
-    thread: str, kind: str, data: dict[str, JsonValue], me: str, known: KnownIds
+    thread: str, kind: str, data: dict[str, JsonValue], me: str, ids: KnownIds
 ) -> ModNotice | None:
     match data:
         case {
@@ -113,7 +113,7 @@ def _reaction(
             "reactions": list(reactions),
         }:
             counts = [(r.get("emoji"), r.get("count")) for r in reactions if isinstance(r, dict)]
-            words = known.react(id, [(str(name), n) for name, n in counts if isinstance(n, int)])
+            words = ids.react(id, [(str(name), n) for name, n in counts if isinstance(n, int)])
             verb = "reacted with" if kind == "added" else "removed"
             now = f" ({words})" if words else ""
             line = f"{id} {one_line(by)} {verb} {one_line(emoji)}{now}"

@@ -67,7 +67,7 @@ class Oversight:
         return [approval for approval in self.approvals.values() if approval.may_decide]
 
     @property
-    def spoken_for(self) -> list[str]:
+    def controlled_agents(self) -> list[str]:
         """Agents that this person speaks for."""
         return [held.agent for held in self.takeovers if held.by == self._me]
 

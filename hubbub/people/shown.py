@@ -106,7 +106,7 @@ class CommandResult:
     notes: Sequence[NoteLine] = ()
     tree: Tree | None = None
     """The notes as a coloured tree, if they are one."""
-    spoken: SendResult | None = None
+    sent: SendResult | None = None
     """The message that the command sent."""
 
 
@@ -148,15 +148,15 @@ def by_shape(value: JsonValue, thread: Thread = str) -> list[NoteLine]:
     if value == {"done": True}:
         return done("done")
     lines: list[NoteLine] = []
-    cells = {name: _cell(name, each, thread) for name, each in value.items() if not _things(each)}
+    cells = {name: _cell(name, each, thread) for name, each in value.items() if not _objects(each)}
     rows = [(name.replace("_", " "), cell) for name, cell in cells.items() if cell]
     if rows != [("more", "no")] and rows:
         lines += table((), rows)
     for name, each in value.items():
-        if things := _things(each):
-            names = dict.fromkeys(name for thing in things for name in thing)
+        if objects := _objects(each):
+            names = dict.fromkeys(name for row in objects for name in row)
             lines += [NoteLine(f"{name}:")] if rows and len(value) > 2 else []
-            lines += _columns(things, {name.replace("_", " "): name for name in names}, thread)
+            lines += _columns(objects, {name.replace("_", " "): name for name in names}, thread)
     return lines or [NoteLine("nothing")]
 
 
@@ -164,17 +164,17 @@ def listing(value: JsonValue, columns: Iterable[str], thread: Thread, page: str)
     """The objects of an answer, one row each. `columns` are fields (`card.skills` is a nested one),
     optionally as `heading=field`; `page` is the option for the next page, if there is one."""
     assert isinstance(value, dict), "an answer is an object"
-    name, things = next((name, _things(each)) for name, each in value.items() if name != "more")
-    if not things:
+    name, objects = next((name, _objects(each)) for name, each in value.items() if name != "more")
+    if not objects:
         return [NoteLine(f"no {name}")]
     fields = {}
     for column in columns:
         heading, same, field = column.partition("=")
         fields[heading if same else _heading(column)] = field or column
-    lines = _columns(things, fields, thread)
+    lines = _columns(objects, fields, thread)
     if not value.get("more"):
         return lines
-    last = things[-1][next(iter(fields.values()))]
+    last = objects[-1][next(iter(fields.values()))]
     return [*lines, NoteLine(f"there are more: {f'--{page} {last}' if page else 'see --limit'}")]
 
 
@@ -182,7 +182,7 @@ def _heading(field: str) -> str:
     return field.rpartition(".")[2].removesuffix("_id").removesuffix("_at").replace("_", " ")
 
 
-def _things(value: JsonValue) -> list[Mapping[str, JsonValue]]:
+def _objects(value: JsonValue) -> list[Mapping[str, JsonValue]]:
     """The objects of a list of objects; empty for other values."""
     if isinstance(value, list) and all(isinstance(each, dict) for each in value):
         return [each for each in value if isinstance(each, dict)]
@@ -190,20 +190,20 @@ def _things(value: JsonValue) -> list[Mapping[str, JsonValue]]:
 
 
 def _columns(
-    things: Sequence[Mapping[str, JsonValue]], fields: Mapping[str, str], thread: Thread
+    objects: Sequence[Mapping[str, JsonValue]], fields: Mapping[str, str], thread: Thread
 ) -> list[NoteLine]:
     """A table of these fields by heading, without empty columns."""
     columns = {
-        heading: [_cell(field, _value(each, field), thread) for each in things]
+        heading: [_cell(field, _value(each, field), thread) for each in objects]
         for heading, field in fields.items()
     }
     columns = {heading.upper(): cells for heading, cells in columns.items() if any(cells)}
     return table(list(columns), zip(*columns.values(), strict=True))
 
 
-def _value(thing: Mapping[str, JsonValue], field: str) -> JsonValue:
+def _value(row: Mapping[str, JsonValue], field: str) -> JsonValue:
     name, _, rest = field.partition(".")
-    value = thing.get(name)
+    value = row.get(name)
     return _value(value, rest) if rest and isinstance(value, dict) else value
 
 

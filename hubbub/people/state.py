@@ -355,16 +355,16 @@ class ClientState:
         top = thread_ids.root(thread_id)
         if top.startswith("dm."):
             return self.me in thread_ids.members_of(top)
-        known = self.channels.get(top.partition(".")[2])
-        return not top.startswith("channel.") or (known is not None and known.joined)
+        channel = self.channels.get(top.partition(".")[2])
+        return not top.startswith("channel.") or (channel is not None and channel.joined)
 
     def _presence(self, online: object, offline: object) -> None:
         for described in online if isinstance(online, list) else ():
             person = Participant.model_validate(described)
             self.participants[person.id] = person
         for name in offline if isinstance(offline, list) else ():
-            if (known := self.participants.get(name)) is not None:
-                self.participants[name] = known.model_copy(update={"present": False})
+            if (participant := self.participants.get(name)) is not None:
+                self.participants[name] = participant.model_copy(update={"present": False})
                 self.activities.left(name)
 
     def _channel(self, channel: Channel) -> None:
@@ -450,12 +450,12 @@ class ClientState:
 
     def joined(self, name: str) -> None:
         """This person joined a channel."""
-        known = self.channels.get(name) or Channel(name=name)
-        self.channels[name] = known.model_copy(update={"joined": True})
+        channel = self.channels.get(name) or Channel(name=name)
+        self.channels[name] = channel.model_copy(update={"joined": True})
 
     def parted(self, name: str) -> None:
         """This person left a channel."""
-        if (known := self.channels.get(name)) is not None:
-            self.channels[name] = known.model_copy(update={"joined": False})
+        if (channel := self.channels.get(name)) is not None:
+            self.channels[name] = channel.model_copy(update={"joined": False})
         gone = thread_ids.channel(name)
         self.threads = {id: t for id, t in self.threads.items() if thread_ids.root(id) != gone}

@@ -29,7 +29,7 @@ from hubbub.protocol.frame_errors import (
     FrameError,
     check_values,
     place_of,
-    said_by,
+    reason_of,
     sentence_of,
     shown,
     too_deep,
@@ -172,7 +172,7 @@ class Decoder:
         except RecursionError:
             raise FrameError(ErrorCode.BAD_FRAME, too_deep(self._max_depth)) from None
         except ValueError as error:
-            raise FrameError(ErrorCode.BAD_FRAME, f"not valid JSON: {said_by(error)}") from None
+            raise FrameError(ErrorCode.BAD_FRAME, f"not valid JSON: {reason_of(error)}") from None
         if not isinstance(value, dict):
             raise FrameError(ErrorCode.BAD_FRAME, "a frame is a JSON object")
         try:

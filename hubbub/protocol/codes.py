@@ -1,6 +1,6 @@
 """Error codes of frames and close codes of sockets.
 
-The range of a close code tells whether to reconnect: yes for 4000-4499, no for 4500-4999.
+The range of a close code determines whether to reconnect: yes for 4000-4499, no for 4500-4999.
 """
 
 from __future__ import annotations

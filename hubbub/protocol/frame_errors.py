@@ -15,7 +15,7 @@ __all__ = [
     "FrameError",
     "check_values",
     "place_of",
-    "said_by",
+    "reason_of",
     "sentence_of",
     "shown",
     "too_deep",
@@ -107,7 +107,7 @@ def sentence_of(error: ErrorDetails, place: str) -> str:
     return f"{place}: {message[0].lower()}{message[1:]}"
 
 
-def said_by(error: ValueError) -> str:
+def reason_of(error: ValueError) -> str:
     text = str(error)
     if text.startswith("Exceeds the limit"):  # the rest is a remedy for programmers
         return "a number has too many digits"

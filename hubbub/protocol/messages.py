@@ -214,8 +214,8 @@ class Message(Model):
         return self.sender_kind == "human" or self.sent_by is not None
 
     @property
-    def said_by(self) -> str:
-        """Who sent it, or on whose behalf."""
+    def author(self) -> str:
+        """The person who wrote it in an agent's place, otherwise the sender."""
         return self.sent_by or self.sender_id
 
     @property
@@ -311,8 +311,8 @@ class Draft(Struct, frozen=True):
         return self.sender_kind == "human" or self.sent_by is not None
 
     @property
-    def said_by(self) -> str:
-        """Who sent it, or on whose behalf."""
+    def author(self) -> str:
+        """The person who wrote it in an agent's place, otherwise the sender."""
         return self.sent_by or self.sender_id
 
     @property

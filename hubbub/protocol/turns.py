@@ -314,5 +314,5 @@ class Turn(Model):
     @property
     def cost_usd(self) -> float | None:
         """The total known cost of the steps; None if no cost is known."""
-        known = [step.cost_usd for step in self.steps if step.cost_usd is not None]
-        return round(fsum(known), 12) if known else None
+        costs = [step.cost_usd for step in self.steps if step.cost_usd is not None]
+        return round(fsum(costs), 12) if costs else None

@@ -1,10 +1,11 @@
-"""For tests, of Hubbub's own and of people's: real parts in one process, and no mocks.
+"""For tests of Hubbub and of its users: real parts in one process, and no mocks.
 
-network                       a whole network without a process of its own
-model_server, model_script    an endpoint over HTTP, and the script that it plays; `model_playbook`
-                              chooses; `model_request`, `model_responses`, `model_wire`: HTTP
-store_contract, _*            what each store has to do; `store_rows` writes its rows
-mod_contract                  what each mod has to do
+network                       a whole network in this process
+model_server, model_script    a model endpoint over HTTP, and the script that it plays;
+                              `model_playbook` chooses the answers, `model_request`,
+                              `model_responses` and `model_wire` read and write HTTP
+store_contract, _*            the contract of stores; `store_rows` builds their rows
+mod_contract                  the contract of mods
 
-May import everything but the commands, which import it only to serve a script.
+Imports everything except the commands, which import it only to serve a script.
 """

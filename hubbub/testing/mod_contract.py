@@ -1,9 +1,9 @@
-"""What every mod must do, as a test. A mod passes by running it:
+"""The contract of mods, as a test:
 
-    test_it_is_a_good_neighbour = mod_contract(Thanks)
+    test_it_satisfies_the_mod_contract = mod_contract(Thanks)
 
-It needs no plugin of pytest, and starts real networks in this process. Operations are called with
-odd, huge and missing arguments, too.
+It starts real networks in this process and needs no pytest plugin. It also calls the operations
+with odd, huge and missing arguments.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.testing.network import LocalNetwork
 from hubbub.wording import shortened
 
-__all__ = ["MOST_S", "ROOMY", "likely", "mod_contract"]
+__all__ = ["MAX_HOOK_S", "UNLIMITED", "mod_contract", "sample"]
 
-ROOMY = NetworkFile(
+UNLIMITED = NetworkFile(
     network=NetworkConfig(
         auth="open",
         limits=Limits(calls_per_second=1_000_000, burst=1_000_000, bad_frames=1_000_000),
     )
 )
-"""A network that takes so many calls."""
+"""A network without limits on the rate of calls."""
 
-ANSWER_S = 30.0
-"""Seconds that an answer may take at most."""
+MAX_ANSWER_S = 30.0
+"""Maximum seconds until an answer."""
 
 _ODD: Sequence[JsonValue] = (
     None, True, 0, -1, 1, 2**63, 10**30, 0.5, -1e300, [], {}, ["x"] * 300, {"a": {"b": [None]}},
@@ -59,35 +59,35 @@ _ODD: Sequence[JsonValue] = (
     "@everyone", "../../etc/passwd", "a/b\\c", "%00", "'; DROP TABLE x; --", '"*" OR (', "(a+)+$",
     "[", "{}", "0", "1e9", "2026-02-30T25:61:00Z", "http://", "file:x",
 )  # fmt: skip
-"""What people, models and programs send by mistake, and some on purpose."""
-_WORDS = ("broadcast", "m1", "bob", "x")
-"""What texts are in calls that may well succeed: threads, messages, participants, others."""
+"""Values that people, models and programs send by mistake or on purpose."""
+_TEXTS = ("broadcast", "m1", "bob", "x")
+"""Texts with which a call can succeed: a thread, a message, a participant, any text."""
 _IDS = tuple(f"{letter}1" for letter in ascii_lowercase)
-"""What mods call the first thing of theirs; patterns tell which."""
+"""Ids that mods give their first object; the pattern of a schema selects one."""
 _DEPTH = 3
-"""Levels of lists and objects in which something odd is put."""
+"""Levels of lists and objects that get an odd value."""
 
-Schema = Mapping[str, Any]  # Any: a JSON Schema, as pydantic gives it
+Schema = Mapping[str, Any]  # Any: a JSON Schema, as pydantic returns it
 
 
 async def check_calls(client: Client, operations: Sequence[Operation]) -> None:
-    """Each is answered, with a result or an error that says what is wrong: never `internal`."""
+    """Every call returns a result or a specific error, never `internal`."""
     schemas = {operation.name: operation.info().input_schema or {} for operation in operations}
-    for word in _WORDS:  # some make what others are about
+    for text in _TEXTS:  # some create the objects that others need
         for name, schema in schemas.items():
-            await _check(client, name, likely(schema, schema, word))
+            await _check(client, name, sample(schema, schema, text))
     for name, schema in schemas.items():
         await _check(client, name, {})
-        for word in _WORDS[:2]:
-            for odd in _odd(schema, schema, word, _DEPTH):
-                await _check(client, name, odd)
+        for text in _TEXTS[:2]:
+            for args in _odd_samples(schema, schema, text, _DEPTH):
+                await _check(client, name, args)
 
 
 async def _check(client: Client, name: str, args: JsonValue) -> None:
     if not isinstance(args, dict):
-        return  # no client sends that
+        return  # clients cannot send it
     try:
-        async with asyncio.timeout(ANSWER_S):
+        async with asyncio.timeout(MAX_ANSWER_S):
             await client.call(name, **args)  # type: ignore[arg-type]  # JSON, odd as it is
     except OperationError as error:
         if error.code == ErrorCode.INTERNAL:
@@ -97,67 +97,66 @@ async def _check(client: Client, name: str, args: JsonValue) -> None:
 
 
 def _shown(args: JsonValue) -> str:
-    text = json.dumps(args)
-    return shortened(text, 300)
+    return shortened(json.dumps(args), 300)
 
 
 def _resolved(schema: Schema, root: Schema) -> Schema:
-    """The schema that is meant by a reference or by the first of several."""
+    """The schema behind a reference, or the first of several alternatives."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rpartition("/")[2]
         return _resolved(root["$defs"][name], root)
-    several = schema.get("anyOf") or schema.get("oneOf")
-    return _resolved(several[0], root) if several else schema
+    alternatives = schema.get("anyOf") or schema.get("oneOf")
+    return _resolved(alternatives[0], root) if alternatives else schema
 
 
-def likely(schema: Schema, root: Schema, word: str) -> JsonValue:
-    """A value that the schema takes, as far as that can be told from it."""
+def sample(schema: Schema, root: Schema, text: str) -> JsonValue:
+    """A value that should satisfy the schema; its texts are `text` where the pattern allows."""
     schema = _resolved(schema, root)
     if "const" in schema or "enum" in schema:
         value: JsonValue = schema.get("const", schema.get("enum", [None])[0])
         return value
     match schema.get("type"):
         case "object":
-            needed = schema.get("required", ())
+            required = schema.get("required", ())
             fields = schema.get("properties", {})
-            return {name: likely(fields[name], root, word) for name in needed}
+            return {name: sample(fields[name], root, text) for name in required}
         case "array":
-            few = max(1, schema.get("minItems", 1))
-            return [likely(schema.get("items", {}), root, word)] * few
+            length = max(1, schema.get("minItems", 1))
+            return [sample(schema.get("items", {}), root, text)] * length
         case "integer" | "number":
             return max(1, int(schema.get("minimum", 1)))
         case "boolean":
             return True
         case _:
             pattern = schema.get("pattern", "")
-            return next((each for each in (word, *_IDS) if re.search(pattern, each)), word)
+            return next((each for each in (text, *_IDS) if re.search(pattern, each)), text)
 
 
-def _odd(schema: Schema, root: Schema, word: str, depth: int) -> Iterator[JsonValue]:
-    """Values in which one thing is odd."""
+def _odd_samples(schema: Schema, root: Schema, text: str, depth: int) -> Iterator[JsonValue]:
+    """Values with one odd part each."""
     schema = _resolved(schema, root)
     yield from _ODD
     if depth and schema.get("type") == "array":
-        for odd in _odd(schema.get("items", {}), root, word, depth - 1):
+        for odd in _odd_samples(schema.get("items", {}), root, text, depth - 1):
             yield [odd]
     if depth and schema.get("type") == "object":
-        plain = likely(schema, root, word)
+        plain = sample(schema, root, text)
         assert isinstance(plain, dict)
         for name, field in schema.get("properties", {}).items():
-            for odd in _odd(field, root, word, depth - 1):
+            for odd in _odd_samples(field, root, text, depth - 1):
                 yield {**plain, name: odd}
         yield {**plain, "no_such_field": 1}
 
 
-MOST_S = 2.0
-"""Seconds that a hook may take here at most, unless a test says otherwise."""
+MAX_HOOK_S = 2.0
+"""Maximum seconds of a hook, by default."""
 
-LONG_S = 10.0
-"""Seconds that a step of an operation may take here, on however busy a machine."""
+MAX_STEP_S = 10.0
+"""Maximum seconds of a step of an operation, even on a busy machine."""
 
 _TOOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Names that endpoints of models accept."""
-_MADE = re.compile(
+"""Names that model endpoints accept."""
+_CREATED = re.compile(
     r"\bCREATE\s+(?:UNIQUE\s+|VIRTUAL\s+)?(?:TABLE|INDEX|VIEW|TRIGGER)\s+"
     r"(?:IF\s+NOT\s+EXISTS\s+)?[\"'`\[]?(\w+)",
     re.IGNORECASE,
@@ -168,74 +167,74 @@ Settings = Mapping[str, JsonValue]
 def mod_contract(
     kind: type[Mod],
     settings: Settings | None = None,
-    beside: Sequence[type[Mod]] = (),
-    most_s: float = MOST_S,
+    required_mods: Sequence[type[Mod]] = (),
+    max_hook_s: float = MAX_HOOK_S,
 ) -> Callable[[], None]:
-    """A test that holds the mod to what networks expect of it.
+    """A test of the mod's contract with networks.
 
-    `settings` are those that it needs; `beside` are the mods that must stand before it; `most_s`
-    are the seconds that a hook may take at most, whatever the mod allows itself.
+    `settings` are its required settings, `required_mods` the mods that must precede it, and
+    `max_hook_s` the maximum seconds of a hook, whatever time limit the mod sets for itself.
     """
-    given = dict(settings or {})
+    config = dict(settings or {})
 
     def test() -> None:
         check_declaration(kind)
-        check_settings(kind, given)
-        check_operations(kind, given)
+        check_settings(kind, config)
+        check_operations(kind, config)
         check_tables(kind)
-        asyncio.run(check_life(kind, given, beside, most_s))
-        asyncio.run(check_answers(kind, given, beside))
+        asyncio.run(check_lifecycle(kind, config, required_mods, max_hook_s))
+        asyncio.run(check_answers(kind, config, required_mods))
 
-    test.__doc__ = f"{kind.__name__} is a good neighbour in any network."
+    test.__doc__ = f"{kind.__name__} satisfies the mod contract."
     return test
 
 
-# What it says of itself -------------------------------------------------------------------------
+# Its declaration --------------------------------------------------------------------------------
 
 
 def check_declaration(kind: type[Mod]) -> None:
-    """It has a name of its own and says what it does."""
+    """It has a unique name and a description."""
     assert issubclass(kind, Mod), f"{kind.__name__} does not derive from Mod"
     name = getattr(kind, "name", None)
-    assert isinstance(name, str) and NAME.fullmatch(name), (  # noqa: PT018  one fault for people
-        f"name: {name!r} is not made of lower-case letters, digits and _, a letter first"
+    assert isinstance(name, str) and NAME.fullmatch(name), (  # noqa: PT018  one error for people
+        f"name: {name!r} must start with a letter and have only lower-case letters, digits and _"
     )
     place = f"{kind.__module__}:{kind.__name__}"
-    assert BUILT_IN.get(name, place) == place, f"name: {name!r} is a built-in mod's"
+    assert BUILT_IN.get(name, place) == place, f"name: {name!r} is the name of a built-in mod"
     assert (kind.__doc__ or "").strip(), "it needs a docstring: `hubbub mods list` shows it"
     try:
         check_compatible(kind, [])
     except UserError:
-        assert kind.requires, "without `requires` it stands alone"
-    assert name not in (*kind.requires, *kind.conflicts), "it neither needs nor excludes itself"
+        assert kind.requires, "without `requires` it must run alone"
+    assert name not in (*kind.requires, *kind.conflicts), "it cannot require or exclude itself"
 
 
 def check_settings(kind: type[Mod], settings: Settings) -> None:
-    """Its settings are told, and those that it does not know are refused."""
+    """Its settings are described, and unknown settings are refused."""
     meanings = descriptions(kind.Config)
     for name, field in kind.Config.model_fields.items():
         assert not field.is_required() or name in settings, (
-            f"Config.{name} has no default: give the contract `settings` with it"
+            f"Config.{name} has no default: pass it to the contract in `settings`"
         )
-        assert name in meanings, f"Config.{name} needs a text below it that says what it means"
+        assert name in meanings, f"Config.{name} needs a docstring below it"
     settings_of(kind, settings)
     try:
         kind.Config.model_validate({**settings, "no_such_setting": 1})
     except ValidationError:
         return
-    raise AssertionError("Config takes settings that it does not know: derive it from ModConfig")
+    raise AssertionError("Config accepts unknown settings: derive it from ModConfig")
 
 
 def check_operations(kind: type[Mod], settings: Settings) -> None:
-    """Its operations can be tools of any model, and take nobody's place."""
+    """Its operations can be tools of any model, and their names are free."""
     core = {operation.name for operation in CORE_OPERATIONS}
     seen: set[str] = set()
     for operation in kind(settings_of(kind, settings)).operations():
         name = operation.name
-        assert _TOOL.fullmatch(name), f"{name}: endpoints of models refuse such a name"
-        assert name not in core, f"{name}: the hub itself has this operation"
-        assert name not in seen, f"{name}: it is there twice"
-        assert operation.description, f"{name}: it needs a docstring, it is what models read"
+        assert _TOOL.fullmatch(name), f"{name}: model endpoints refuse this name"
+        assert name not in core, f"{name}: the hub has an operation of this name"
+        assert name not in seen, f"{name}: the name is used twice"
+        assert operation.description, f"{name}: it needs a docstring, which models read"
         _check_schemas(operation)
         seen.add(name)
 
@@ -243,78 +242,78 @@ def check_operations(kind: type[Mod], settings: Settings) -> None:
 def _check_schemas(operation: Operation) -> None:
     info = operation.info()
     assert info.input_schema is not None and info.output_schema is not None  # noqa: PT018
-    assert info.input_schema.get("type") == "object", f"{operation.name}: takes no object"
+    assert info.input_schema.get("type") == "object", f"{operation.name}: input is not an object"
     model: type[BaseModel] = operation.input
     meanings = descriptions(model)
     for name in model.model_fields:
         assert name in meanings, (
-            f"{operation.name}: the argument {name} needs a text below it, it is what models read"
+            f"{operation.name}: the argument {name} needs a docstring below it, which models read"
         )
 
 
 def check_tables(kind: type[Mod]) -> None:
-    """What its scripts make is called after it. The store holds them to it once more."""
+    """Its scripts create only names with its prefix, which the store also enforces."""
     for number, script in scripts_of(kind).items():
-        for name in _MADE.findall(script):
+        for name in _CREATED.findall(script):
             own = name.lower().startswith(table_prefix(kind.name))
             assert own, f"script {number:04}: {name!r} must begin with {table_prefix(kind.name)!r}"
 
 
-# What it does -----------------------------------------------------------------------------------
+# Its behaviour ----------------------------------------------------------------------------------
 
 
-async def check_life(
-    kind: type[Mod], settings: Settings, beside: Sequence[type[Mod]], most_s: float
+async def check_lifecycle(
+    kind: type[Mod], settings: Settings, required: Sequence[type[Mod]], max_hook_s: float
 ) -> None:
-    """It runs in a real network, twice on the same store."""
+    """It runs in a real network, also after a restart on the same store."""
     with tempfile.TemporaryDirectory(prefix="hubbub-contract-") as folder:
         store = f"sqlite:{Path(folder) / 'network.db'}"
-        for _ in ("at first", "after a restart"):
-            await _live(_strict(kind, settings, most_s), beside, store)
+        for _ in ("first start", "restart"):
+            await _run(_limited(kind, settings, max_hook_s), required, store)
 
 
-async def check_answers(kind: type[Mod], settings: Settings, beside: Sequence[type[Mod]]) -> None:
-    """Its operations answer whatever they are asked."""
+async def check_answers(kind: type[Mod], settings: Settings, required: Sequence[type[Mod]]) -> None:
+    """Its operations answer any call."""
     config = settings_of(kind, settings)
-    mod = kind(config.model_copy(update={"time_limit": LONG_S}))
-    others = [each(each.Config()) for each in beside]
-    async with LocalNetwork(ROOMY, mods=[*others, mod]) as network:
+    mod = kind(config.model_copy(update={"time_limit": MAX_STEP_S}))
+    others = [each(each.Config()) for each in required]
+    async with LocalNetwork(UNLIMITED, mods=[*others, mod]) as network:
         ann = await network.join("ann", kind="human")
         await network.join("bob", kind="human")
-        await _say(ann.call("broadcast_text_message", text="Good morning, everybody."))
+        await _send(ann.call("broadcast_text_message", text="Good morning, everybody."))
         await check_calls(ann, mod.operations())
     failures = {hook: why for (_, hook), why in network.hub.services.mods.failures.items()}
-    assert not failures, f"it has failed: {failures}"
+    assert not failures, f"it failed: {failures}"
 
 
-async def _live(mod: Mod, beside: Sequence[type[Mod]], store: str) -> None:
-    others = [each(each.Config()) for each in beside]
+async def _run(mod: Mod, required: Sequence[type[Mod]], store: str) -> None:
+    others = [each(each.Config()) for each in required]
     async with LocalNetwork(store=store, mods=[*others, mod]) as network:
         ann = await network.join("ann", kind="human")
         bob = await network.join("bob", kind="human")
-        await _say(ann.call("broadcast_text_message", text="Good morning, everybody."))
-        await _say(ann.call("send_text_message", to="bob", text="How are you?"))
+        await _send(ann.call("broadcast_text_message", text="Good morning, everybody."))
+        await _send(ann.call("send_text_message", to="bob", text="How are you?"))
         own = {operation.name for operation in mod.operations()}
         assert own <= {each.name for each in network.hub.services.registry.values()}, (
-            "it hides operations that it has"
+            "some of its operations are not registered"
         )
         await bob.__aexit__(None, None, None)
-        await ann.call("list_participants")  # what bob's leaving set off has happened
+        await ann.call("list_participants")  # the hooks of bob's leaving have run
         network.hub.services.mods.configure(mod, mod.config)
         failures = {hook: why for (_, hook), why in network.hub.services.mods.failures.items()}
     failures |= {hook: why for (_, hook), why in network.hub.services.mods.failures.items()}
-    assert not failures, f"it has failed: {failures}"
+    assert not failures, f"it failed: {failures}"
 
 
-def _strict(kind: type[Mod], settings: Settings, most_s: float) -> Mod:
-    """The mod, with no more time for its hooks than others have."""
+def _limited(kind: type[Mod], settings: Settings, max_hook_s: float) -> Mod:
+    """The mod with at most `max_hook_s` seconds for a hook."""
     config = settings_of(kind, settings)
-    most = min(config.time_limit, most_s)
-    return kind(config.model_copy(update={"time_limit": most}))
+    limit = min(config.time_limit, max_hook_s)
+    return kind(config.model_copy(update={"time_limit": limit}))
 
 
-async def _say(call: object) -> None:
-    """A message that the mod may reject, but only by a verdict."""
+async def _send(call: object) -> None:
+    """Send a message, which the mod can reject only by a verdict."""
     assert inspect.isawaitable(call)
     try:
         await call

@@ -1,8 +1,8 @@
-"""Chooses the script's answer to each request, and remembers what has been used.
+"""Chooses the script's answer to each request, and counts the uses of its rules.
 
-A script says what a model calls. A request without tools of the endpoint's own says how calls are
-to be written: as lines of TOOL_CALL, or as a `<final_output>` object. They are written here by the
-format's description, not by the code that reads it: each holds the other to it.
+A script names the calls of a model. The prompt of a request without native tools requires a text
+format for them: TOOL_CALL lines or a `<final_output>` object. This module writes calls from the
+description of the format and not with the code that reads it, so that each tests the other.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from hubbub.testing.model_script import (
     fill,
 )
 
-__all__ = ["Choice", "Playbook", "in_words"]
+__all__ = ["Choice", "Playbook", "in_dialect"]
 
 
-def asked_dialect(request: ChatRequest) -> ScriptDialect:
-    """How the request wants calls to be written."""
+def requested_dialect(request: ChatRequest) -> ScriptDialect:
+    """The dialect that the request requires for calls."""
     if request.body.tools:
         return "native"
     if "</final_output>" in request.system:
@@ -39,13 +39,14 @@ def asked_dialect(request: ChatRequest) -> ScriptDialect:
     return "tool_call" if "TOOL_CALL" in request.system else "native"
 
 
-def in_words(answer: ScriptedAnswer, request: ChatRequest) -> ScriptedAnswer:
-    """The answer with its calls written in the dialect that it names, or the request asks for."""
+def in_dialect(answer: ScriptedAnswer, request: ChatRequest) -> ScriptedAnswer:
+    """The answer with its calls written in its own dialect, or in that of the request."""
     if request.form is not None and [call.tool for call in answer.calls] == ["finish"]:
-        given = answer.calls[0].arguments
-        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        arguments = answer.calls[0].arguments
+        is_text = isinstance(arguments, str)
+        text = arguments if is_text else json.dumps(arguments, ensure_ascii=False)
         return answer.model_copy(update={"text": text, "calls": []})
-    dialect = answer.dialect or asked_dialect(request)
+    dialect = answer.dialect or requested_dialect(request)
     if dialect == "native" or not answer.calls:
         return answer
     written = _lines(answer.calls) if dialect == "tool_call" else _object(answer)
@@ -74,18 +75,18 @@ def _output(answer: ScriptedAnswer) -> dict[str, JsonValue]:
             "wait_strategy": answer.wait,
         }
     (call,) = answer.calls
-    given = _parameters(call)
-    if call.tool == "finish" and isinstance(given, dict):
-        rest = {name: value for name, value in given.items() if name != "message"}
-        said = {"message_to_user": given["message"]} if "message" in given else {}
-        return {"action": "Finish", **said, "parameters": rest}
-    action, words = _ACTIONS.get(call.tool, ("", ""))
-    if not action or not isinstance(given, dict):
-        return {"action": "CallTool", "selected_tool": call.tool, "parameters": given}
-    if not words:
-        return {"action": action, "parameters": given}
-    options: dict[str, JsonValue] = {"options": given["options"]} if "options" in given else {}
-    return {"action": action, "message_to_user": given.get(words), **options}
+    parameters = _parameters(call)
+    if call.tool == "finish" and isinstance(parameters, dict):
+        rest = {name: value for name, value in parameters.items() if name != "message"}
+        message = {"message_to_user": parameters["message"]} if "message" in parameters else {}
+        return {"action": "Finish", **message, "parameters": rest}
+    action, argument = _ACTIONS.get(call.tool, ("", ""))
+    if not action or not isinstance(parameters, dict):
+        return {"action": "CallTool", "selected_tool": call.tool, "parameters": parameters}
+    if not argument:
+        return {"action": action, "parameters": parameters}
+    options = {"options": parameters["options"]} if "options" in parameters else {}
+    return {"action": action, "message_to_user": parameters.get(argument), **options}
 
 
 _ACTIONS = {
@@ -93,7 +94,7 @@ _ACTIONS = {
     "show_plan": ("Plan", "plan"),
     "fork": ("ForkAutoAgent", ""),
 }
-"""The actions that stand for tools, and which argument is their `message_to_user`."""
+"""By tool: its action, and the argument that becomes `message_to_user`."""
 
 
 def _id(call: ScriptedCall) -> Mapping[str, JsonValue]:
@@ -101,26 +102,26 @@ def _id(call: ScriptedCall) -> Mapping[str, JsonValue]:
 
 
 def _parameters(call: ScriptedCall) -> JsonValue:
-    """The arguments; those that the script gives as a text stay a text, unless it is an object."""
+    """The arguments; text is parsed if it is a JSON object, and otherwise stays text."""
     if not isinstance(call.arguments, str):
         return call.arguments
     try:
-        read: JsonValue = json.loads(call.arguments)
+        parsed: JsonValue = json.loads(call.arguments)
     except ValueError:
         return call.arguments
-    return read if isinstance(read, dict) else call.arguments
+    return parsed if isinstance(parsed, dict) else call.arguments
 
 
 @dataclass(frozen=True)
 class Choice:
-    """An answer with its places filled. `rule` names the rule (or `answers[n]`) it came from."""
+    """An answer with its placeholders filled; `rule` is the name of its rule, or `answers[n]`."""
 
     answer: ScriptedAnswer | Refusal | Breakdown
     rule: str
 
 
 class Playbook:
-    """A script being played."""
+    """The state of a script that is being played."""
 
     def __init__(self, script: Script):
         self._script = script
@@ -129,7 +130,7 @@ class Playbook:
         self._next = 0
 
     def choose(self, request: ChatRequest) -> Choice:
-        """The answer to `request`. Raises ScriptMistake if there is none, or an illegal one."""
+        """The answer to `request`. Raises ScriptMistake if there is none, or if it is illegal."""
         choice = self._from_rules(request) or self._from_answers(request)
         if choice is None:
             raise ScriptMistake(
@@ -137,48 +138,47 @@ class Playbook:
                 f"for {request.model}, and no answers are left"
             )
         if isinstance(choice.answer, ScriptedAnswer):
-            choice = Choice(in_words(choice.answer, request), choice.rule)
-        if request.tool_required and _is_mere_text(choice.answer):
+            choice = Choice(in_dialect(choice.answer, request), choice.rule)
+        if request.tool_required and _lacks_call(choice.answer):
             raise ScriptMistake(
                 f"{choice.rule} answers with text where a tool call is required; "
-                "say ignore_tool_choice if that is meant"
+                "set ignore_tool_choice if that is intended"
             )
         return choice
 
     def _from_rules(self, request: ChatRequest) -> Choice | None:
         matches = [_match(rule, request) for rule in self._script.rules]
-        for position, words in enumerate(matches):
-            self._matched[position] += words is not None
-        for position, words in enumerate(matches):
-            if words is not None and self._may_answer(position):
+        for position, values in enumerate(matches):
+            self._matched[position] += values is not None
+        for position, values in enumerate(matches):
+            if values is not None and self._can_answer(position):
                 rule, use = self._script.rules[position], self._used[position]
                 self._used[position] += 1
-                return Choice(
-                    _filled(rule.answer_at(use), words), rule.name or f"rules[{position}]"
-                )
+                answer = _filled(rule.answer_at(use), values)
+                return Choice(answer, rule.name or f"rules[{position}]")
         return None
 
-    def _may_answer(self, position: int) -> bool:
-        """Whether the rule, whose other conditions hold, has its turn and is not spent."""
+    def _can_answer(self, position: int) -> bool:
+        """Whether a matching rule is not used up and its `nth` holds."""
         rule = self._script.rules[position]
-        spent = rule.limit is not None and self._used[position] >= rule.limit
-        return not spent and rule.when.nth in (None, self._matched[position])
+        used_up = rule.limit is not None and self._used[position] >= rule.limit
+        return not used_up and rule.when.nth in (None, self._matched[position])
 
     def _from_answers(self, request: ChatRequest) -> Choice | None:
         if self._next >= len(self._script.answers):
             return None
         position, self._next = self._next, self._next + 1
-        answer = _filled(self._script.answers[position], request.words())
+        answer = _filled(self._script.answers[position], request.placeholders())
         return Choice(answer, f"answers[{position}]")
 
 
-def _is_mere_text(answer: ScriptedAnswer | Refusal | Breakdown) -> bool:
+def _lacks_call(answer: ScriptedAnswer | Refusal | Breakdown) -> bool:
     return isinstance(answer, ScriptedAnswer) and not answer.calls and not answer.ignore_tool_choice
 
 
 def _match(rule: ScriptRule, request: ChatRequest) -> dict[str, str] | None:
-    """The words of the request and the patterns' groups; None if a condition does not hold."""
-    when, words = rule.when, request.words()
+    """The request's placeholders and the patterns' groups; None if a condition does not hold."""
+    when, values = rule.when, request.placeholders()
     if not set(when.tools) <= set(request.tools) or when.step not in (None, request.step):
         return None
     if when.tool_result is not None and request.tool_result is None:
@@ -187,33 +187,35 @@ def _match(rule: ScriptRule, request: ChatRequest) -> dict[str, str] | None:
         (when.model, request.model),
         (when.system, request.system),
         (when.prompt, request.prompt),
-        (when.incoming, words["incoming"]),
-        (when.sender, words["sender"]),
-        (when.thread, words["thread"]),
-        (when.tool_result, words["tool_result"]),
+        (when.incoming, values["incoming"]),
+        (when.sender, values["sender"]),
+        (when.thread, values["thread"]),
+        (when.tool_result, values["tool_result"]),
     ]
     groups: dict[str, str] = {}
     for pattern, text in searched:
-        found = pattern.search(text) if pattern is not None else None
-        if pattern is not None and found is None:
+        if pattern is None:
+            continue
+        match = pattern.search(text)
+        if match is None:
             return None
-        groups |= found.groupdict(default="") if found else {}
-    return words | groups
+        groups |= match.groupdict(default="")
+    return values | groups
 
 
 def _filled(
-    answer: ScriptedAnswer | Refusal | Breakdown, words: dict[str, str]
+    answer: ScriptedAnswer | Refusal | Breakdown, values: dict[str, str]
 ) -> ScriptedAnswer | Refusal | Breakdown:
     if not isinstance(answer, ScriptedAnswer):
         return answer
-    text = None if answer.text is None else str(fill(answer.text, words))
+    text = None if answer.text is None else str(fill(answer.text, values))
     calls = [
-        ScriptedCall(tool=call.tool, arguments=_arguments(call, words), id=call.id)
+        ScriptedCall(tool=call.tool, arguments=_arguments(call, values), id=call.id)
         for call in answer.calls
     ]
     return answer.model_copy(update={"text": text, "calls": calls})
 
 
-def _arguments(call: ScriptedCall, words: dict[str, str]) -> str:
-    filled = fill(call.arguments, words)
+def _arguments(call: ScriptedCall, values: dict[str, str]) -> str:
+    filled = fill(call.arguments, values)
     return filled if isinstance(filled, str) else json.dumps(filled, ensure_ascii=False)

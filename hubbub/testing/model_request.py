@@ -1,4 +1,4 @@
-"""A chat completion request as the scripted model reads it, checked as the real endpoint would."""
+"""A chat completion request as the scripted model reads it, validated as by a real endpoint."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _INCOMING = re.compile(
     re.DOTALL,
 )
 _RESULTS = "<tool_results"
-"""How a user's message begins that is none, but the results of calls that stood in words."""
+"""The beginning of a user message that has the results of calls in a text dialect."""
 _RESULT = re.compile(r"<tool_result\b[^>]*>(.*?)</tool_result>", re.DOTALL)
-_TOLD_TOOL = re.compile(r'^\{"name": "([a-zA-Z0-9_-]{1,64})", "description": ', re.MULTILINE)
+_LISTED_TOOL = re.compile(r'^\{"name": "([a-zA-Z0-9_-]{1,64})", "description": ', re.MULTILINE)
 _THREAD = re.compile(r"<incoming_thread_id>(.*?)</incoming_thread_id>", re.DOTALL)
 
 
 class RequestRefused(Exception):
-    """The endpoint would answer this request with 400 and this sentence."""
+    """A real endpoint answers this request with 400 and this message."""
 
 
 class Lenient(BaseModel):
@@ -93,20 +93,21 @@ class ChatBody(Lenient):
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One recorded request. `at` is the loop's time of its arrival, in seconds."""
+    """One recorded request. `at` is the loop's time at its arrival, in seconds."""
 
     at: float
     headers: dict[str, str] = field(repr=False)
     """Names in lower case."""
     raw: dict[str, JsonValue] = field(repr=False)
-    """The body as it came, with the fields that no property here speaks of."""
+    """The body as it arrived, with all its fields."""
     body: ChatBody
-    by_responses: bool = False
-    """Whether it came to the Responses API: `body` is what Chat Completions would have had."""
+    is_responses_api: bool = False
+    """Whether the request was to the Responses API. `body` is then its equivalent in Chat
+    Completions."""
 
     @property
     def form(self) -> dict[str, JsonValue] | None:
-        """What `json_schema` the answer's text must fit; None: none."""
+        """The `json_schema` of the answer's text; None: the text is free."""
         match self.body.response_format:
             case {"type": "json_schema", "json_schema": dict(form)}:
                 return form
@@ -131,9 +132,9 @@ class ChatRequest:
 
     @property
     def tools(self) -> list[str]:
-        """Names of the tools offered; where there are none, of those described in words."""
-        offered = [tool.function.name for tool in self.body.tools]
-        return offered or _TOLD_TOOL.findall(self.system)
+        """The names of the native tools, or without any of the tools listed in the prompt."""
+        native = [tool.function.name for tool in self.body.tools]
+        return native or _LISTED_TOOL.findall(self.system)
 
     @property
     def system(self) -> str:
@@ -142,12 +143,12 @@ class ChatRequest:
 
     @property
     def prompt(self) -> str:
-        """The last user message that is not the results of calls."""
+        """The last user message that has no results of calls."""
         return next((m.text for m in reversed(self.messages) if _is_users(m)), "")
 
     @property
     def step(self) -> int:
-        """1 before the first answer to the last user message, then one more for each."""
+        """1 until the last user message is answered, then one more for each answer."""
         since = 0
         for message in self.messages:
             since = 0 if _is_users(message) else since + (message.role == "assistant")
@@ -155,7 +156,7 @@ class ChatRequest:
 
     @property
     def tool_result(self) -> str | None:
-        """The last message if it is a tool's result; of several in words, the last."""
+        """The last message if it is a tool's result; in a text dialect, the last result of it."""
         last = self.messages[-1]
         if last.role == "user" and last.text.startswith(_RESULTS):
             return next(iter(_RESULT.findall(last.text)[-1:]), None)
@@ -163,12 +164,12 @@ class ChatRequest:
 
     @property
     def incoming(self) -> str:
-        """The last incoming message of the conversation prompt, whatever was said to the model
-        since, such as a correction; without one the whole last prompt."""
-        return self.words()["incoming"]
+        """The last incoming message of the conversation prompt, also after later prompts such as a
+        correction; without one, the whole last prompt."""
+        return self.placeholders()["incoming"]
 
-    def words(self) -> dict[str, str]:
-        """What an answer can always repeat: incoming, sender, thread, tool_result."""
+    def placeholders(self) -> dict[str, str]:
+        """The values for an answer's placeholders: incoming, sender, thread, tool_result."""
         prompts = [m.text for m in reversed(self.messages) if _is_users(m)]
         prompt = next(filter(_INCOMING.search, prompts), self.prompt)
         last = next(iter(list(_INCOMING.finditer(prompt))[-1:]), None)
@@ -186,20 +187,20 @@ def _is_users(message: RequestMessage) -> bool:
 
 
 def parse_request(
-    raw: JsonValue, headers: dict[str, str], at: float, *, by_responses: bool = False
+    raw: JsonValue, headers: dict[str, str], at: float, *, is_responses_api: bool = False
 ) -> ChatRequest:
-    """The request in `raw`. Raises RequestRefused where the real endpoint answers 400."""
+    """The request in `raw`. Raises RequestRefused where a real endpoint answers 400."""
     if not isinstance(raw, dict):
         raise RequestRefused("the body must be a JSON object")
     try:
-        body = ChatBody.model_validate(as_chat(raw) if by_responses else raw)
+        body = ChatBody.model_validate(as_chat(raw) if is_responses_api else raw)
     except ValidationError as error:
         first = error.errors()[0]
         raise RequestRefused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     _check_tool_results(body.messages)
     if body.tool_choice == "required" and not body.tools:
         raise RequestRefused("tool_choice is only allowed when tools are specified")
-    request = ChatRequest(at, headers, raw, body, by_responses)
+    request = ChatRequest(at, headers, raw, body, is_responses_api)
     for tool in body.tools:
         if tool.function.strict:
             _check_strict(tool.function.name, tool.function.parameters)
@@ -209,7 +210,7 @@ def parse_request(
 
 
 def _check_strict(name: str, schema: JsonValue) -> None:
-    """A strict schema has closed objects, all of whose properties are required."""
+    """The objects of a strict schema are closed, and all their properties are required."""
     if isinstance(schema, list):
         for one in schema:
             _check_strict(name, one)
@@ -217,8 +218,8 @@ def _check_strict(name: str, schema: JsonValue) -> None:
         return
     properties = schema.get("properties")
     if schema.get("type") == "object":
-        known = list(properties) if isinstance(properties, dict) else None
-        if schema.get("additionalProperties") is not False or known != schema.get("required"):
+        names = list(properties) if isinstance(properties, dict) else None
+        if schema.get("additionalProperties") is not False or names != schema.get("required"):
             raise RequestRefused(f"invalid schema for {name}: it is not strict")
     if "default" in schema:
         raise RequestRefused(f"invalid schema for {name}: 'default' is not permitted")
@@ -229,12 +230,12 @@ def _check_strict(name: str, schema: JsonValue) -> None:
 
 
 def _check_tool_results(messages: Sequence[RequestMessage]) -> None:
-    """Each call of an assistant's message is answered, by tool messages that follow at once."""
+    """The messages after an assistant's calls are the results of exactly these calls."""
     open_calls: set[str] = set()
     for position, message in enumerate(messages):
         if message.role == "tool":
             if message.tool_call_id not in open_calls:
-                raise RequestRefused(f"messages.{position}: result of no call that is open")
+                raise RequestRefused(f"messages.{position}: the result of a call that is not open")
             open_calls.discard(message.tool_call_id)
             continue
         if open_calls:

@@ -1,4 +1,4 @@
-"""The Responses API in the words of Chat Completions, and back: one script plays both."""
+"""Converts between the Responses API and Chat Completions, so that one script plays both."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ __all__ = ["as_chat", "events", "response"]
 
 
 def as_chat(raw: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A request's body as one of Chat Completions. What is not as it must be is left as it is, and
-    refused there."""
+    """The body of a request as in Chat Completions. Invalid parts stay, and are refused there."""
     shared = ("model", "tool_choice", "stream")
     chat: dict[str, JsonValue] = {key: raw[key] for key in shared if key in raw}
     messages: list[JsonValue] = []
     if raw.get("instructions"):
         messages.append({"role": "system", "content": raw["instructions"]})
     given = raw.get("input")
-    items: list[JsonValue] = [{"role": "user", "content": given}]
-    for item in given if isinstance(given, list) else items:
+    text: list[JsonValue] = [{"role": "user", "content": given}]
+    for item in given if isinstance(given, list) else text:
         _add(messages, item)
     tools = raw.get("tools")
     if isinstance(tools, list):
@@ -58,11 +57,11 @@ def response(completion: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     number = str(completion["id"]).removeprefix("chatcmpl-")
     if message["content"] is not None:
         part: JsonValue = {"type": "output_text", "text": message["content"], "annotations": []}
-        said: JsonValue = {
+        item: JsonValue = {
             "id": f"msg_{number}", "type": "message", "role": "assistant", "status": "completed",
             "content": [part],
         }  # fmt: skip
-        output.append(said)
+        output.append(item)
     for call, n in zip(_list(message.get("tool_calls", [])), itertools.count(1), strict=False):
         function: dict[str, JsonValue] = _map(call["function"])
         output.append(
@@ -93,17 +92,17 @@ def response(completion: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def events(whole: Mapping[str, JsonValue], piece: int) -> Iterator[dict[str, JsonValue]]:
-    """The same as the events of a stream, text and arguments in pieces of so many characters."""
-    begun: JsonValue = {**whole, "status": "in_progress", "output": [], "usage": None}
+    """The events of a streamed response; texts and arguments come `piece` characters at a time."""
+    start: JsonValue = {**whole, "status": "in_progress", "output": [], "usage": None}
     numbers = itertools.count()
-    for kind, event in _events(whole, begun, piece):
+    for kind, event in _events(whole, start, piece):
         yield {"type": f"response.{kind}", "sequence_number": next(numbers), **event}
 
 
 def _events(
-    whole: Mapping[str, JsonValue], begun: JsonValue, piece: int
+    whole: Mapping[str, JsonValue], start: JsonValue, piece: int
 ) -> Iterator[tuple[str, dict[str, JsonValue]]]:
-    yield "created", {"response": begun}
+    yield "created", {"response": start}
     for index, item in enumerate(_list(whole["output"])):
         place: dict[str, JsonValue] = {"item_id": item["id"], "output_index": index}
         if item["type"] == "message":

@@ -1,4 +1,4 @@
-"""A model without a model: an OpenAI-compatible endpoint that plays a script over real HTTP.
+"""A scripted model: an OpenAI-compatible endpoint that plays a script over real HTTP.
 
     finish = ScriptedCall(tool="finish", arguments={"reason": "done"})
     script = Script(answers=[ScriptedAnswer(calls=[finish])])
@@ -7,7 +7,7 @@
         ...
         assert server.requests[0].incoming == "hello"
 
-A request the script has no answer to gets 400 with the reason, which `server.mistakes` keeps.
+A request without an answer in the script gets 400 with the reason, also in `server.mistakes`.
 """
 
 from __future__ import annotations
@@ -58,32 +58,32 @@ __all__ = [
 ]
 
 
-MOST_BODY = 64 * 1024 * 1024
-"""Bytes of a request."""
+MAX_BODY = 64 * 1024 * 1024
+"""Maximum bytes of a request."""
 
 
 class Gates:
-    """Named places where answers wait until a test lets them pass: delays without time. Each is
-    closed until it is released, and then stays open."""
+    """Named gates at which answers wait until a test releases them: delays without sleeping. A gate
+    is closed at first, and stays open after its release."""
 
     def __init__(self) -> None:
-        self._came: defaultdict[str, int] = defaultdict(int)
+        self._arrivals: defaultdict[str, int] = defaultdict(int)
         self._open: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
 
     async def pass_through(self, name: str | None) -> None:
-        """Returns when the gate is open; at once when there is none."""
+        """Wait until the gate is open; None is no gate."""
         if name is None:
             return
-        async with self._news:
-            self._came[name] += 1
-            self._news.notify_all()
+        async with self._changed:
+            self._arrivals[name] += 1
+            self._changed.notify_all()
         await self._open[name].wait()
 
     async def held(self, name: str, count: int) -> None:
-        """Returns when `count` answers in all have come to the gate."""
-        async with self._news:
-            await self._news.wait_for(lambda: self._came[name] >= count)
+        """Wait until `count` answers in total have arrived at the gate."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._arrivals[name] >= count)
 
     def release(self, name: str) -> None:
         self._open[name].set()
@@ -93,7 +93,7 @@ _ERROR_TYPES = {401: "invalid_request_error", 429: "rate_limit_error"}
 
 
 class ResponseWriter:
-    """The way of an answer to one request."""
+    """Writes the answer to one request."""
 
     def __init__(self, exchange: Exchange, gates: Gates):
         self._exchange, self._gates = exchange, gates
@@ -101,12 +101,12 @@ class ResponseWriter:
     async def play(
         self, chat: ChatRequest, answer: ScriptedAnswer | Refusal | Breakdown, number: int
     ) -> None:
-        """The answer to the `number`th request. Raises ConnectionError when the client is gone."""
+        """Write the answer to request `number`. Raises ConnectionError if the client is gone."""
         match answer:
             case Breakdown(breakdown="reset"):
                 self._exchange.abort()
             case Breakdown():
-                await asyncio.Event().wait()  # cancelled when the client goes
+                await asyncio.Event().wait()  # cancelled when the client disconnects
             case Refusal():
                 await self._gates.pass_through(answer.hold)
                 await self._refuse(answer)
@@ -117,12 +117,12 @@ class ResponseWriter:
     async def json(
         self, status: int, body: JsonValue, headers: Mapping[str, str] | None = None
     ) -> None:
-        """A whole JSON response."""
-        everything = {"Content-Type": "application/json", **(headers or {})}
-        await self._exchange.respond(status, everything, json.dumps(body).encode())
+        """Write a whole JSON response."""
+        all_headers = {"Content-Type": "application/json", **(headers or {})}
+        await self._exchange.respond(status, all_headers, json.dumps(body).encode())
 
     async def error(self, status: int, message: str, code: str | None = None) -> None:
-        """An error in the endpoint's words."""
+        """Write an error in the format of a real endpoint."""
         await self.json(status, wire.error_body(message, "invalid_request_error", code))
 
     async def _refuse(self, refusal: Refusal) -> None:
@@ -155,7 +155,7 @@ class ResponseWriter:
                 await self._gates.pass_through(answer.hold)
             await asyncio.sleep(answer.chunk_delay_s if sent else 0)
             await self._exchange.write(chunk.encode())
-        if not chat.by_responses:
+        if not chat.is_responses_api:
             await self._exchange.write(b"data: [DONE]\n\n")
 
 
@@ -165,10 +165,12 @@ def _retry_after(answer: ScriptedAnswer | Refusal) -> dict[str, str]:
 
 
 class ModelServer:
-    """Plays a script on 127.0.0.1 (or `host`); port 0 takes a free one.
+    """Plays a script on `host`; port 0 selects a free port.
 
-    `requests` has every legal chat request in order of arrival, `rules` the names of what answered,
-    `mistakes` why requests got 400, `embedded` the texts of each request for embeddings.
+    requests   every valid chat request, in order of arrival
+    rules      the names of the rules that answered them
+    mistakes   why requests got 400
+    embedded   the texts of each request for embeddings
     """
 
     def __init__(self, script: Script, host: str = "127.0.0.1", port: int = 0):
@@ -180,21 +182,21 @@ class ModelServer:
         self._host, self._port = host, port
         self._playbook = Playbook(script)
         self._gates = Gates()
-        self._news = asyncio.Condition()
+        self._received = asyncio.Condition()
         self._server: asyncio.Server | None = None
         self._http = HttpServer(self._answer)
         self._failed: list[Exception] = []
 
     @property
     def port(self) -> int:
-        """The port it listens on, or shall listen on."""
+        """The port that it listens on, or is configured to listen on."""
         if self._server is None:
             return self._port
         return int(self._server.sockets[0].getsockname()[1])
 
     @property
     def base_url(self) -> str:
-        """What an OpenAI client is given."""
+        """The base URL for OpenAI clients."""
         return f"http://{self._host}:{self.port}/v1"
 
     async def __aenter__(self) -> Self:
@@ -213,12 +215,12 @@ class ModelServer:
         await self._http.close()
         await self._server.wait_closed()
         if self._failed and error is None:
-            raise self._failed[0]  # a mistake of this server must not pass for a client that left
+            raise self._failed[0]  # an error of this server must not look like a lost client
 
     async def serve_forever(self, announce: Callable[[str], object] | None = None) -> None:
-        """Serve until cancelled; `announce` is given a sentence with the address.
+        """Serve until cancelled; `announce` is called with a sentence that has the address.
 
-        Raises UserError if the port cannot be had.
+        Raises UserError if it cannot listen on the port.
         """
         async with contextlib.AsyncExitStack() as stack:
             try:
@@ -230,93 +232,93 @@ class ModelServer:
                 announce(f"The scripted model listens on {self.base_url} (Ctrl-C stops it)")
             await asyncio.Event().wait()
 
-    # What a test waits for and pulls --------------------------------------------------------
+    # Synchronization with a test ------------------------------------------------------------
 
     async def received(self, count: int) -> list[ChatRequest]:
-        """Waits until `count` requests have come; gives those."""
-        async with self._news:
-            await self._news.wait_for(lambda: len(self.requests) >= count)
+        """Wait for `count` requests in total, and return the first `count`."""
+        async with self._received:
+            await self._received.wait_for(lambda: len(self.requests) >= count)
         return self.requests[:count]
 
     async def held(self, name: str, count: int = 1) -> None:
-        """Waits until `count` answers in all have come to the hold `name`."""
+        """Wait until `count` answers in total have arrived at the gate `name`."""
         await self._gates.held(name, count)
 
     def release(self, name: str) -> None:
-        """Lets everything pass that the hold `name` keeps, now and later."""
+        """Open the gate `name`, for later answers too."""
         self._gates.release(name)
 
     # Requests -------------------------------------------------------------------------------
 
     async def _answer(self, exchange: Exchange) -> None:
-        delivery = ResponseWriter(exchange, self._gates)
+        writer = ResponseWriter(exchange, self._gates)
         try:
-            await self._respond(exchange, await exchange.body(MOST_BODY), delivery)
+            await self._respond(exchange, await exchange.body(MAX_BODY), writer)
         except BadRequest as bad:
-            await delivery.error(bad.status, str(bad))
+            await writer.error(bad.status, str(bad))
         except OSError:
-            raise  # the client has gone
-        except Exception as error:  # noqa: BLE001  it is raised at the end
+            raise  # the client is gone
+        except Exception as error:  # noqa: BLE001  `__aexit__` raises it
             self._failed.append(error)
 
-    async def _respond(self, request: Exchange, body: bytes, delivery: ResponseWriter) -> None:
-        key, given = self.script.api_key, request.headers.get("authorization")
-        if key is not None and given != f"Bearer {key}":
-            await delivery.error(401, "wrong API key", "invalid_api_key")
+    async def _respond(self, request: Exchange, body: bytes, writer: ResponseWriter) -> None:
+        key, authorization = self.script.api_key, request.headers.get("authorization")
+        if key is not None and authorization != f"Bearer {key}":
+            await writer.error(401, "wrong API key", "invalid_api_key")
             return
         match request.method, request.path:
             case "GET", "/v1/models":
-                await delivery.json(200, wire.model_list(self.script.models))
+                await writer.json(200, wire.model_list(self.script.models))
             case "POST", "/v1/chat/completions" | "/v1/responses":
-                await self._chat(request, body, delivery)
+                await self._chat(request, body, writer)
             case "POST", "/v1/embeddings" if self.script.embeddings:
-                await self._embed(body, delivery)
+                await self._embed(body, writer)
             case _:
-                await delivery.error(404, f"there is no {request.method} {request.path}")
+                await writer.error(404, f"there is no {request.method} {request.path}")
 
-    async def _embed(self, body: bytes, delivery: ResponseWriter) -> None:
+    async def _embed(self, body: bytes, writer: ResponseWriter) -> None:
         try:
             texts, answer = wire.embeddings(json.loads(body), self.script.embeddings)
         except (ValueError, ScriptMistake) as mistake:
             self.mistakes.append(str(mistake))
-            await delivery.error(400, str(mistake))
+            await writer.error(400, str(mistake))
             return
         self.embedded.append(texts)
-        await delivery.json(200, answer)
+        await writer.json(200, answer)
 
-    async def _chat(self, request: Exchange, body: bytes, delivery: ResponseWriter) -> None:
-        at, by_responses = asyncio.get_running_loop().time(), request.path == "/v1/responses"
+    async def _chat(self, request: Exchange, body: bytes, writer: ResponseWriter) -> None:
+        at, is_responses_api = asyncio.get_running_loop().time(), request.path == "/v1/responses"
         try:
             raw = json.loads(body)
-            chat = parse_request(raw, request.headers, at, by_responses=by_responses)
+            chat = parse_request(raw, request.headers, at, is_responses_api=is_responses_api)
             number = await self._record(chat)
             choice = self._playbook.choose(chat)
         except (ValueError, RequestRefused, ScriptMistake) as mistake:
             self.mistakes.append(str(mistake))
-            await delivery.error(400, str(mistake))
+            await writer.error(400, str(mistake))
             return
         self.rules.append(choice.rule)
-        await delivery.play(chat, choice.answer, number)
+        await writer.play(chat, choice.answer, number)
 
     async def _record(self, chat: ChatRequest) -> int:
         """The request's number, from 1."""
-        async with self._news:
+        async with self._received:
             self.requests.append(chat)
-            self._news.notify_all()
+            self._received.notify_all()
             return len(self.requests)
 
 
 def main(script_path: Path | str, host: str = "127.0.0.1", port: int = 0) -> None:
-    """Serve the script in a file until Ctrl-C. Raises UserError if file or port cannot be used."""
-    server_script = load_script(Path(script_path))
+    """Serve the script in a file until Ctrl-C. Raises UserError for an unusable file or port."""
+    script = load_script(Path(script_path))
 
     async def serve() -> None:
-        await ModelServer(server_script, host, port).serve_forever(_say)
+        await ModelServer(script, host, port).serve_forever(_print)
 
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve())
 
 
-def _say(sentence: str) -> None:
-    sys.stdout.write(sentence + "\n")
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""An answer as an OpenAI-compatible endpoint writes it: one JSON object, or chunks of a stream."""
+"""Answers in the format of an OpenAI-compatible endpoint: a JSON object, or chunks of a stream."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from hubbub.testing.model_script import ScriptedAnswer, ScriptMistake
 __all__ = ["embeddings", "error_body", "model_list", "stream", "whole"]
 
 _CREATED = 1_700_000_000
-"""A fixed date: two runs of a script give the same bytes."""
+"""Fixed, so that two runs of a script give the same bytes."""
 
 
 def whole(request: ChatRequest, answer: ScriptedAnswer, number: int) -> dict[str, JsonValue]:
-    """The answer to the `number`th request, in one piece."""
+    """The answer to request `number`, as one object."""
     completion = _completion(request, answer, number)
-    return response(completion) if request.by_responses else completion
+    return response(completion) if request.is_responses_api else completion
 
 
 def stream(request: ChatRequest, answer: ScriptedAnswer, number: int) -> Iterator[str]:
-    """The same as server-sent events."""
-    if request.by_responses:
+    """The answer as server-sent events."""
+    if request.is_responses_api:
         for event in events(whole(request, answer, number), answer.piece):
             yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
         return
@@ -38,25 +38,25 @@ def stream(request: ChatRequest, answer: ScriptedAnswer, number: int) -> Iterato
 def embeddings(
     body: JsonValue, vectors: Mapping[str, list[float]]
 ) -> tuple[list[str], dict[str, JsonValue]]:
-    """The texts of a request for embeddings, and its answer. Raises ValueError for another body,
-    and `ScriptMistake` for a text that no pattern is found in."""
+    """The texts of a request for embeddings, and its answer. Raises ValueError for an invalid body,
+    and `ScriptMistake` for a text that no pattern matches."""
     given = body.get("input") if isinstance(body, dict) else None
     given = [given] if isinstance(given, str) else given
     texts = [text for text in given if isinstance(text, str)] if isinstance(given, list) else []
     if not texts:
-        raise ValueError("`input` is no text and no list of texts")
+        raise ValueError("`input` is neither a text nor a list of texts")
     rows: list[JsonValue] = []
     for n, text in enumerate(texts):
-        found = next((vector for like, vector in vectors.items() if re.search(like, text)), None)
-        if found is None:
-            raise ScriptMistake(f"no pattern of `embeddings` is found in {text[:200]!r}")
-        rows.append({"object": "embedding", "index": n, "embedding": [*found]})
+        vector = next((v for pattern, v in vectors.items() if re.search(pattern, text)), None)
+        if vector is None:
+            raise ScriptMistake(f"no pattern of `embeddings` matches {text[:200]!r}")
+        rows.append({"object": "embedding", "index": n, "embedding": [*vector]})
     usage: JsonValue = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
     return texts, {"object": "list", "model": "scripted", "data": rows, "usage": usage}
 
 
 def _completion(request: ChatRequest, answer: ScriptedAnswer, number: int) -> dict[str, JsonValue]:
-    """As a `chat.completion`."""
+    """The answer as a `chat.completion`."""
     message: dict[str, JsonValue] = {"role": "assistant", "content": answer.text}
     if answer.calls:
         message["tool_calls"] = list(_calls(answer, number))
@@ -73,7 +73,7 @@ def _completion(request: ChatRequest, answer: ScriptedAnswer, number: int) -> di
 def _chunks(
     request: ChatRequest, answer: ScriptedAnswer, number: int
 ) -> Iterator[dict[str, JsonValue]]:
-    """As `chat.completion.chunk`s, text before calls, call after call."""
+    """The answer as `chat.completion.chunk`s: first the text, then call after call."""
     head = _head(request, number, "chat.completion.chunk")
     for delta in _deltas(answer, number):
         yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
@@ -129,11 +129,13 @@ def _finish_reason(answer: ScriptedAnswer) -> str:
 
 def _usage(request: ChatRequest, answer: ScriptedAnswer) -> dict[str, JsonValue]:
     if answer.usage is not None:
-        sent, said = answer.usage.prompt_tokens, answer.usage.completion_tokens
+        prompt, completion = answer.usage.prompt_tokens, answer.usage.completion_tokens
     else:
-        sent = sum(len(m.text) for m in request.messages) // 4 + 1
-        said = (len(answer.text or "") + sum(len(str(c.arguments)) for c in answer.calls)) // 4 + 1
-    return {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
+        prompt = sum(len(m.text) for m in request.messages) // 4 + 1
+        characters = len(answer.text or "") + sum(len(str(c.arguments)) for c in answer.calls)
+        completion = characters // 4 + 1
+    total = prompt + completion
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
 
 def model_list(names: list[str]) -> dict[str, JsonValue]:

@@ -36,9 +36,9 @@ class LocalNetwork:
             ann = await network.join("ann", kind="human")
             await ann.call("send_text_message", to="bob", text="hello")
 
-    `sockets=True` serves it on a free loopback port and clients use real WebSockets; otherwise the
-    frames go through memory. With `gateway=True` those are the sockets of a gateway in front of
-    the hub. The clients it made are closed with it, unless they were before.
+    With `sockets=True` it listens on a free loopback port, and clients use real WebSockets;
+    otherwise frames pass through memory. With `gateway=True`, clients connect to a gateway in front
+    of the hub. Closing the network closes its clients.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class LocalNetwork:
         self.file = file or NetworkFile(network=NetworkConfig(auth="open"))
         place = store if isinstance(store, str) else MEMORY_STORE
         if isinstance(store, str) or "store" not in self.file.network.model_fields_set:
-            # What mods keep in files lies beside the store: never in the folder of who tests.
+            # Mods write files next to the store, which must not be the test's working directory.
             section = self.file.network.model_copy(update={"store": place})
             self.file = self.file.model_copy(update={"network": section})
-        kept = open_store(store) if isinstance(store, str) else store
-        self.hub = Hub(self.file, kept, mods=mods, clock=clock)
+        opened = open_store(store) if isinstance(store, str) else store
+        self.hub = Hub(self.file, opened, mods=mods, clock=clock)
         self.url = ""
         self.uplink: Uplink | None = None
-        """The gateway's way to the hub."""
+        """The gateway's connection to the hub."""
         self._sockets, self._gateway = sockets or gateway, gateway
         self._stack = AsyncExitStack()
 
@@ -72,8 +72,8 @@ class LocalNetwork:
             door = GatewayDoor(hub.kernel, hub.gateway, hub.services.registry, _TOKEN)
             doors = await enter(door.open(hub.listen))
             listening = await enter(serve_hub(hub, "127.0.0.1:0", doors=doors))
-            here, self.uplink = await enter(_gateway(listening))
-            self.url = here.url
+            gateway, self.uplink = await enter(_gateway(listening))
+            self.url = gateway.url
         elif self._sockets:
             self.url = (await enter(serve_hub(hub, "127.0.0.1:0"))).url
         return self
@@ -82,7 +82,7 @@ class LocalNetwork:
         await self._stack.aclose()
 
     def transport(self) -> Transport:
-        """A new way in."""
+        """A transport for one more client."""
         return (
             WebSocketTransport(self.url)
             if self._sockets
@@ -113,7 +113,7 @@ class LocalNetwork:
 
 @asynccontextmanager
 async def _gateway(hub: Listening) -> AsyncIterator[tuple[Listening, Uplink]]:
-    """A gateway in front of the hub, in this process."""
+    """Run a gateway in front of the hub."""
     async with asyncio.TaskGroup() as tasks:
 
         def spawn(work: Coroutine[object, object, None]) -> None:
@@ -123,7 +123,7 @@ async def _gateway(hub: Listening) -> AsyncIterator[tuple[Listening, Uplink]]:
         uplink = Uplink(holder, [(hub.host, hub.port)], _TOKEN)
         greeting = await uplink.first()
         running = tasks.create_task(uplink.run())
-        async with serve_gateway(holder, greeting, "127.0.0.1:0", lambda: uplink.owner) as here:
-            yield here, uplink
+        async with serve_gateway(holder, greeting, "127.0.0.1:0", lambda: uplink.owner) as gateway:
+            yield gateway, uplink
         uplink.close()
         running.cancel()

@@ -1,11 +1,11 @@
-"""What every `Store` must do, as tests. A store passes by running them:
+"""The contract of `Store`, as tests:
 
     class TestMyStore(StoreContract):
         def new_store(self, folder): return MyStore(folder / "log")
-        def refusing(self, store): return context_in_which_the_disk_refuses(store)
+        def refusing(self, store): return full_disk(store)
 
-`DurableStoreContract` adds what must survive `close` and `open`; there, each `new_store` of one
-folder names the same data. The tests need pytest with pytest-asyncio in auto mode.
+`DurableStoreContract` adds tests of persistence, where all stores that `new_store` returns for one
+folder have the same data. The tests need pytest with pytest-asyncio in auto mode.
 """
 
 from __future__ import annotations
@@ -110,11 +110,12 @@ class TurnsContract(StoreMaker):
         assert first == (1, body(1), "direct", "required", "bob-m1", None)
         await write(store, TurnBegun("bob-m2", "bob", 5.0, "{}", (2,)))
         assert await wake_states(store, "bob", [1, 2]) == ["pending", "running"]
-        found = [(1, None), (2, "bob-m2"), (5, None)]
-        assert [(row.seq, row.started) for row in await store.read(PendingWakes("bob", 9))] == found
-        assert await store.read(OpenWakes("bob", 9)) == found
+        open_wakes = [(1, None), (2, "bob-m2"), (5, None)]
+        pending = await store.read(PendingWakes("bob", 9))
+        assert [(row.seq, row.started) for row in pending] == open_wakes
+        assert await store.read(OpenWakes("bob", 9)) == open_wakes
         assert [row.seq for row in await store.read(PendingWakes("bob", 2))] == [1, 2]
-        assert await store.read(OpenWakes("bob", 4)) == found[:2]
+        assert await store.read(OpenWakes("bob", 4)) == open_wakes[:2]
         ended = (TurnEnded("bob-m2", 6.0, "{}"), WakesSettled("bob", 1))
         await write(store, *ended, messages=[message(6)], deliveries=[wake("bob", 6)])
         assert await wake_states(store, "bob", [1, 2]) == ["ended", "ended"]
@@ -145,26 +146,26 @@ class TurnsContract(StoreMaker):
         await write(store, TurnBegun("bob-m4", "bob", 5.0, "{}", (4, 6)))
         await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
         await write(store, TurnEnded("bob-m4", 6.0, "{}"))
-        found = [(row.seq, row.started) for row in await store.read(PendingWakes("bob", 9))]
-        assert found == [(1, "bob-m1"), (2, None), (3, None), (5, None)]
+        pending = [(row.seq, row.started) for row in await store.read(PendingWakes("bob", 9))]
+        assert pending == [(1, "bob-m1"), (2, None), (3, None), (5, None)]
         await write(store, TurnEnded("bob-m1", 6.0, "{}"))
         assert [row.seq for row in await store.read(PendingWakes("bob", 9))] == [2, 3, 5]
 
-    async def test_a_turn_that_runs_may_take_further_wakes(self, store: Store) -> None:
+    async def test_a_running_turn_can_take_more_wakes(self, store: Store) -> None:
         rows = [message(seq) for seq in range(1, 4)]
         await write(store, messages=rows, deliveries=[wake("bob", s) for s in range(1, 4)])
         await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1,)))
         await write(store, WakesTaken("bob-m1", "bob", (3,)))
         await write(store, WakesTaken("bob-m1", "bob", (3,)))
-        found = [(row.seq, row.started) for row in await store.read(PendingWakes("bob", 9))]
-        assert found == [(1, "bob-m1"), (2, None), (3, "bob-m1")]
+        pending = [(row.seq, row.started) for row in await store.read(PendingWakes("bob", 9))]
+        assert pending == [(1, "bob-m1"), (2, None), (3, "bob-m1")]
         stored = await store.read(TurnById("bob-m1"))
         assert stored is not None
         assert stored.attempts == 1
         await write(store, TurnEnded("bob-m1", 6.0, "{}"))
         assert await wake_states(store, "bob", [1, 2, 3]) == ["ended", "pending", "ended"]
 
-    async def test_agents_woken_by_one_message_take_it_each_for_itself(self, store: Store) -> None:
+    async def test_each_agent_woken_by_a_message_takes_its_own_wake(self, store: Store) -> None:
         rows = [message(seq) for seq in range(1, 4)]
         wakes = [wake(agent, seq) for seq in range(1, 4) for agent in ("bob", "carol")]
         await write(store, messages=rows, deliveries=wakes)
@@ -181,7 +182,7 @@ class TurnsContract(StoreMaker):
         await write(store, TurnEnded("first", 7.0, "{}"))
         assert [row.started for row in await store.read(PendingWakes("bob", 9))] == ["second"]
 
-    async def test_a_turn_is_read_back_whole_with_what_was_said_of_it_last(
+    async def test_a_turn_is_read_back_with_the_latest_version_of_each_part(
         self, store: Store
     ) -> None:
         await write(store, TurnBegun("t", "bob", 5.5, '"a"', ()), StepRecorded("t", 2, '"two"'))
@@ -199,10 +200,10 @@ class TurnsContract(StoreMaker):
         assert turn is not None
         assert (turn.attempts, turn.started_at, turn.start) == (2, 5.5, b'{"model":"m"}')
         assert (list(turn.steps), list(turn.sent)) == ([b'"one"', b'"two, better"'], [7, 8])
-        assert (turn.ended_at, turn.end) == (9.5, b'"first"'), "a second end changes nothing"
+        assert (turn.ended_at, turn.end) == (9.5, b'"first"'), "a second end has no effect"
         assert await store.read(TurnById("unknown")) is None
 
-    async def test_parts_of_prompts_are_stored_once_for_each_agent_and_read_as_one(
+    async def test_prompt_parts_are_stored_once_per_agent_and_read_as_one_text(
         self, store: Store
     ) -> None:
         one, two, three = (bytes([n]) * DIGEST for n in (1, 2, 3))
@@ -220,18 +221,16 @@ class TurnsContract(StoreMaker):
         await write(store, PartStored("bob", four, "long " * 10_000), endless)
         _, prompt = await store.read(PromptsOf("v"))
         assert prompt is not None
-        assert len(prompt) < 5 * 1024**2, "one part that is named a thousand times fills no memory"
+        assert len(prompt) < 5 * 1024**2, "a part repeated a thousand times does not fill memory"
         assert list(await store.read(MissingParts("bob", [one, three, two]))) == [three]
         assert list(await store.read(MissingParts("carol", [one, two]))) == [one]
 
-    async def test_turns_come_in_pages_by_the_turn_before_which_they_began(
-        self, store: Store
-    ) -> None:
+    async def test_turns_are_paged_in_the_order_in_which_they_began(self, store: Store) -> None:
         for number, agent in enumerate(["bob", "carol", "bob", "carol"]):
             await write(store, TurnBegun(f"t{number}", agent, 9.0 - number, "{}", ()))
         await write(store, TurnBegun("t0", "bob", 99.0, "{}", ()))
         latest = [turn.id for turn in await store.read(LatestTurns(None, 9))]
-        assert latest == ["t3", "t2", "t1", "t0"], "whatever the clock says"
+        assert latest == ["t3", "t2", "t1", "t0"], "the times do not matter"
         assert [turn.id for turn in await store.read(LatestTurns("bob", 1))] == ["t2"]
         assert await store.read(LatestTurns("dora", 9)) == []
         assert [turn.id for turn in await store.read(LatestTurns(None, 2, "t3"))] == ["t2", "t1"]
@@ -241,9 +240,9 @@ class TurnsContract(StoreMaker):
 
 
 class FailureContract(StoreMaker):
-    """Tokens, and what happens when the disk says no."""
+    """Tokens, and failures of the disk."""
 
-    async def test_tokens_are_those_added_and_not_revoked(self, store: Store) -> None:
+    async def test_added_tokens_are_listed_until_revoked(self, store: Store) -> None:
         assert await store.read(TokensByParticipant()) == {}
         added = (("c", "carol"), ("b", "bob"), ("a", "bob"), ("e", "dan"))
         await write(store, *(TokenAdded(sha * 64, name) for sha, name in added))
@@ -263,7 +262,7 @@ class FailureContract(StoreMaker):
                 kind(*(samples.get(each, ()) for each in get_type_hints(kind).values()))
             )
 
-    async def test_a_refusing_disk_keeps_nothing_of_a_batch(self, store: Store) -> None:
+    async def test_a_full_disk_stores_no_part_of_a_batch(self, store: Store) -> None:
         await write(store, messages=[message(1, cid="c1")], deliveries=[delivery("bob", 1)])
         big = Batch(
             [TokenAdded("a" * 64, "bob"), CallSettled("alice", "call", 1, "1")],
@@ -280,7 +279,7 @@ class FailureContract(StoreMaker):
         assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1, 2]
         assert await store.read(SettledCall("alice", "c2")) == Settled(0, 2, None)
 
-    async def test_a_closed_store_says_so(self, tmp_path: Path) -> None:
+    async def test_a_closed_store_is_unavailable(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
         with pytest.raises(StoreUnavailable, match="closed"):
             await store.message(1)
@@ -298,7 +297,7 @@ class FailureContract(StoreMaker):
             assert (len(state.epoch), state.head) == (26, 0)
             everything = [*state.participants, *state.threads, *state.channels, *state.members]
             assert [*everything, *state.marks, *state.keys] == []
-            await store.append(Batch())  # an empty batch is no failure
+            await store.append(Batch())  # an empty batch is valid
             assert await store.log(0, 9, 9) == []
 
 
@@ -312,13 +311,13 @@ class StoreContract(
     ModsContract,
     FailureContract,
 ):
-    """Everything that needs no second `open`."""
+    """All tests that do not open the store twice."""
 
 
 class DurableStoreContract(DurableControlContract, DurableModsContract, StoreContract):
-    """What must survive a restart of the hub."""
+    """Persistence over a restart of the hub."""
 
-    async def test_what_the_hub_keeps_in_memory_is_there_again(self, tmp_path: Path) -> None:
+    async def test_participants_threads_and_members_survive_a_restart(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
         async with opened(store) as first:
             await write(
@@ -351,7 +350,7 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
             assert list(state.channels) == [StoredChannel("desk", "The desk")]
             assert set(state.members) == {StoredMember("bob", 2, 0), StoredMember("alice", 3, 0)}
 
-    async def test_cursors_marks_and_memories_are_there_again(self, tmp_path: Path) -> None:
+    async def test_cursors_marks_and_memories_survive_a_restart(self, tmp_path: Path) -> None:
         async with opened(store := self.new_store(tmp_path)):
             await write(store, ParticipantSeen("bob", "agent", "{}"), CursorMoved("bob", 7))
             await write(store, CursorMoved("bob", 9), CursorMoved("bob", 3))
@@ -368,7 +367,7 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
             assert sorted(state.keys) == [StoredKey("alice", "a"), StoredKey("bob", "a")]
             assert await again.read(MemoryValue("bob", "a")) == b"2"
 
-    async def test_the_log_and_its_turns_are_there_again(self, tmp_path: Path) -> None:
+    async def test_the_log_and_its_turns_survive_a_restart(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
         async with opened(store):
             await write(

@@ -1,5 +1,4 @@
-"""The part of the store's contract about what people in charge do (stops, approvals, requests,
-accounts), and about what participants remember."""
+"""The part of the store contract about stops, approvals, requests, accounts and memories."""
 
 from __future__ import annotations
 
@@ -42,9 +41,9 @@ __all__ = ["ControlContract", "DurableControlContract", "MemoryContract"]
 
 
 class MemoryContract(StoreMaker):
-    """Keys and their values, each participant's own."""
+    """Memories: keys and values of one participant each."""
 
-    async def test_what_is_remembered_is_each_participants_own(self, store: Store) -> None:
+    async def test_memories_belong_to_one_participant(self, store: Store) -> None:
         await write(store, MemoryWritten("bob", "k", "1"), MemoryWritten("alice", "k", '"é"'))
         assert await store.read(MemoryValue("bob", "k")) == b"1"
         assert await store.read(MemoryValue("alice", "k")) == '"é"'.encode()
@@ -52,7 +51,7 @@ class MemoryContract(StoreMaker):
         assert await store.read(MemoryValue("bob", "K")) is None
         assert await store.read(MemoriesOf("carol", 99)) == []
 
-    async def test_what_was_remembered_or_forgotten_last_counts(self, store: Store) -> None:
+    async def test_the_last_write_or_deletion_of_a_memory_wins(self, store: Store) -> None:
         await write(store, MemoryWritten("bob", "k", "1"), MemoryWritten("bob", "k", "2"))
         assert await store.read(MemoryValue("bob", "k")) == b"2"
         await write(store, MemoryDeleted("bob", "k"), MemoryDeleted("bob", "never"))
@@ -61,9 +60,7 @@ class MemoryContract(StoreMaker):
         await write(store, MemoryDeleted("bob", "k"), MemoryWritten("bob", "j", "null"))
         assert await store.read(MemoriesOf("bob", 9)) == [StoredMemory("j", 4, b"null")]
 
-    async def test_keys_come_in_order_and_long_values_without_their_text(
-        self, store: Store
-    ) -> None:
+    async def test_memories_are_sorted_by_key_without_long_values(self, store: Store) -> None:
         for key in ("b", "a", "B", "_"):
             await write(store, MemoryWritten("bob", key, '"é"'))
         await write(store, MemoryWritten("bob", "a", '"éé"'))
@@ -81,7 +78,7 @@ def _approval(
     return ApprovalSaved(id, agent, turn, state, 99.5, text or f'"{id} {state} é"')
 
 
-def _body(id: str, state: str = "pending") -> bytes:
+def _approval_body(id: str, state: str = "pending") -> bytes:
     return f'"{id} {state} é"'.encode()
 
 
@@ -89,14 +86,14 @@ def _request(seq: int, requester: str, worker: str, state: str = "open") -> Requ
     return RequestSaved(seq, requester, worker, state, 99.5, f'"{seq} {state} é"')
 
 
-def _asked(seq: int, state: str = "open") -> bytes:
+def _saved(seq: int, state: str = "open") -> bytes:
     return f'"{seq} {state} é"'.encode()
 
 
 class AccountsContract(StoreMaker):
-    """Sums of what was added."""
+    """Sums of changes."""
 
-    async def test_an_account_is_the_sum_of_what_was_added(self, store: Store) -> None:
+    async def test_an_account_is_the_sum_of_its_changes(self, store: Store) -> None:
         assert await store.read(AccountOf(7)) is None
         first = AccountChanged(7, wakes=2, turns=1, agents=("bob", "ann"), reached=("wakes",))
         other = AccountChanged(8, tokens_in=1)
@@ -107,15 +104,15 @@ class AccountsContract(StoreMaker):
         )
         assert await store.read(AccountOf(8)) == StoredAccount(0, 0, 1, 0, 0.0, (), ())
         await write(store, AccountChanged(7, agents=("cy", "bob"), reached=("bob", "wakes")))
-        found = await store.read(AccountOf(7))
-        assert found is not None
-        assert (found.agents, found.reached) == (("ann", "bob", "cy"), ("bob", "wakes"))
+        account = await store.read(AccountOf(7))
+        assert account is not None
+        assert (account.agents, account.reached) == (("ann", "bob", "cy"), ("bob", "wakes"))
         await write(store, *(AccountChanged(9, usd=0.001) for _ in range(1000)))
         small = await store.read(AccountOf(9))
         assert small is not None
         assert math.isclose(small.usd, 1.0)
 
-    async def test_a_days_account_is_of_one_agent_in_one_thread(self, store: Store) -> None:
+    async def test_daily_spending_is_summed_by_agent_and_thread(self, store: Store) -> None:
         await write(store, StoredSpending("2026-01-02", "bob", 1, wakes=1, turns=1, usd=0.5))
         await write(
             store,
@@ -135,14 +132,14 @@ class AccountsContract(StoreMaker):
 
 
 class ApprovalsContract(StoreMaker):
-    """Approvals as they stand now."""
+    """The latest versions of approvals."""
 
-    async def test_approvals_come_newest_first_in_the_order_of_asking(self, store: Store) -> None:
+    async def test_approvals_are_listed_newest_first(self, store: Store) -> None:
         await write(store, _approval("b"), _approval("a"), _approval("c", agent="cy"))
         await write(store, _approval("b", "approved"), _approval("b", "denied"))
-        assert await store.read(ApprovalById("b")) == _body("b", "denied")
+        assert await store.read(ApprovalById("b")) == _approval_body("b", "denied")
         assert await store.read(ApprovalById("B")) is None
-        everything = [_body("c"), _body("a"), _body("b", "denied")]
+        everything = [_approval_body("c"), _approval_body("a"), _approval_body("b", "denied")]
         assert await store.read(LatestApprovals(None, 9)) == everything
         assert await store.read(LatestApprovals(None, 2)) == everything[:2]
         assert await store.read(LatestApprovals("bob", 9)) == everything[1:]
@@ -151,38 +148,48 @@ class ApprovalsContract(StoreMaker):
 
 
 class RequestsContract(StoreMaker):
-    """Requests as they stand now."""
+    """The latest versions of requests."""
 
-    async def test_requests_are_found_by_who_takes_part(self, store: Store) -> None:
+    async def test_requests_are_listed_by_participant_and_state(self, store: Store) -> None:
         await write(store, _request(4, "ann", "bob"), _request(9, "bob", "ann"))
         await write(store, _request(6, "bob", "cy", "result"), _request(7, "ann", "ann"))
         await write(store, _request(4, "ann", "bob", "failed"), _request(4, "ann", "bob"))
         assert (await store.read(RequestAt(6)), await store.read(RequestAt(5))) == (
-            _asked(6, "result"),
+            _saved(6, "result"),
             None,
         )
-        found = [_asked(9), _asked(7), _asked(6, "result"), _asked(4)]
-        assert await store.read(LatestRequests(None, None, 9)) == found
-        assert await store.read(LatestRequests(None, None, 3)) == found[:3]
+        latest = [_saved(9), _saved(7), _saved(6, "result"), _saved(4)]
+        assert await store.read(LatestRequests(None, None, 9)) == latest
+        assert await store.read(LatestRequests(None, None, 3)) == latest[:3]
         assert await store.read(LatestRequests(None, "open", 9)) == [
-            _asked(9),
-            _asked(7),
-            _asked(4),
+            _saved(9),
+            _saved(7),
+            _saved(4),
         ]
-        assert await store.read(LatestRequests("ann", None, 9)) == [_asked(9), _asked(7), _asked(4)]
-        assert await store.read(LatestRequests("bob", None, 2)) == [_asked(9), _asked(6, "result")]
-        assert await store.read(LatestRequests("bob", "open", 9)) == [_asked(9), _asked(4)]
+        assert await store.read(LatestRequests("ann", None, 9)) == [
+            _saved(9),
+            _saved(7),
+            _saved(4),
+        ]
+        assert await store.read(LatestRequests("bob", None, 2)) == [
+            _saved(9),
+            _saved(6, "result"),
+        ]
+        assert await store.read(LatestRequests("bob", "open", 9)) == [
+            _saved(9),
+            _saved(4),
+        ]
         assert await store.read(LatestRequests("dan", None, 9)) == []
 
 
 class ControlContract(AccountsContract, ApprovalsContract, RequestsContract):
-    """All of it that needs no second `open`."""
+    """All tests that do not open the store twice."""
 
 
 class DurableControlContract(ControlContract):
-    """What a hub that starts again knows at once."""
+    """The state of a hub after a restart."""
 
-    async def test_stops_and_takeovers_hold_until_they_are_lifted(self, tmp_path: Path) -> None:
+    async def test_stops_and_takeovers_survive_a_restart_until_lifted(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
         async with opened(store) as first:
             assert [*first.stops, *first.takeovers] == []
@@ -212,7 +219,9 @@ class DurableControlContract(ControlContract):
             ]
             assert list(state.takeovers) == [StoredTakeover("bob", "dan", 8.5)]
 
-    async def test_what_is_open_is_there_again_in_its_order(self, tmp_path: Path) -> None:
+    async def test_open_approvals_and_requests_survive_a_restart_in_order(
+        self, tmp_path: Path
+    ) -> None:
         store = self.new_store(tmp_path)
         async with opened(store) as first:
             assert ([*first.approvals, *first.requests], first.latest_day) == ([], "")
@@ -225,10 +234,10 @@ class DurableControlContract(ControlContract):
                 store, StoredSpending("2026-01-03", "bob", 1), StoredSpending("2026-01-02", "cy", 1)
             )
         async with opened(store) as state:
-            kept = [("pending", "t1"), ("approved", "t1"), ("denied", "t1"), ("expired", "t1")]
-            found = [_body(f"{s}-{t}", s) for s, t in (*kept, ("pending", "t2"))]
-            assert list(state.approvals) == found
-            assert list(state.requests) == [_asked(4), _asked(9)]
+            running = [("pending", "t1"), ("approved", "t1"), ("denied", "t1"), ("expired", "t1")]
+            expected = [_approval_body(f"{s}-{t}", s) for s, t in (*running, ("pending", "t2"))]
+            assert list(state.approvals) == expected
+            assert list(state.requests) == [_saved(4), _saved(9)]
             assert state.latest_day == "2026-01-03"
             assert await store.read(SpendingSince("2026-01-03")) != []
 

@@ -1,5 +1,5 @@
-"""The part of the store contract that is about messages and what refers to them: reading marks,
-receipts, mentions, interactions, searches. See hubbub.testing.store_contract."""
+"""The part of the store contract about messages: delivery, history, mentions, interactions. See
+hubbub.testing.store_contract."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ __all__ = [
     "HistoryContract",
     "SearchesContract",
     "StoreMaker",
-    "spoken",
+    "entry",
 ]
 
 
 class StoreMaker:
-    """What a subclass says about the store under test."""
+    """Provides the store under test."""
 
     def new_store(self, folder: Path) -> Store:
-        """A store that is not open yet."""
+        """A store that is not open."""
         raise NotImplementedError
 
     def refusing(self, store: Store) -> AbstractAsyncContextManager[None]:
-        """While it is entered, the disk has no room for 100 KB more."""
+        """A context in which the disk has no room for another 100 KB."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -70,7 +70,7 @@ class StoreMaker:
 
 
 class EventsContract(StoreMaker):
-    """What reaches whom."""
+    """The messages that reach a participant."""
 
     async def test_a_message_reaches_its_recipients_or_the_members_of_its_scope_only(
         self, store: Store
@@ -112,9 +112,7 @@ class EventsContract(StoreMaker):
         reached = [await store.read(IsMember("bob", 4, seq)) for seq in range(1, 9)]
         assert reached == [False, False, True, True, False, False, True, True]
 
-    async def test_joining_twice_keeps_the_first_membership_and_again_at_once_goes_on(
-        self, store: Store
-    ) -> None:
+    async def test_rejoining_without_a_gap_continues_the_membership(self, store: Store) -> None:
         rows = [message(seq, thread=4, scope=4) for seq in (1, 2)]
         await write(store, StoredMember("bob", 4, 0), MemberLeft("bob", 4, 0))
         await write(store, StoredMember("bob", 4, 0), messages=rows)
@@ -123,7 +121,7 @@ class EventsContract(StoreMaker):
         await write(store, MemberLeft("bob", 4, 1))
         assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [1]
 
-    async def test_memberships_are_kept_apart_by_participant_and_scope(self, store: Store) -> None:
+    async def test_memberships_are_separate_by_participant_and_scope(self, store: Store) -> None:
         await write(
             store,
             StoredMember("bob", 4, 0),
@@ -135,8 +133,8 @@ class EventsContract(StoreMaker):
         assert seqs(await store.events("bob", 0, 9, 9, own=False)) == [2]
         assert seqs(await store.events("carol", 0, 9, 9, own=False)) == [1]
 
-    async def test_pages_put_together_are_the_whole(self, store: Store) -> None:
-        """Deliveries and two scopes in turn, several batches, own messages among them."""
+    async def test_pages_together_are_all_events(self, store: Store) -> None:
+        """Deliveries and two scopes alternate, in several batches, with own messages."""
         await write(store, StoredMember("bob", 4, 0), StoredMember("bob", 5, 10))
         for first in range(1, 61, 12):
             span = range(first, first + 12)
@@ -169,8 +167,8 @@ class EventsContract(StoreMaker):
         )
         await write(store, messages=[message(seq, thread=4, scope=4) for seq in (9, 10)])
         assert seqs(await store.events("bob", 0, 99, 2, own=False)) == [9, 10]
-        assert seqs(await store.events("bob", 0, 9, 2, own=False)) == [9]  # the span is closed
-        assert seqs(await store.events("bob", 9, 99, 2, own=False)) == [10]  # and open below
+        assert seqs(await store.events("bob", 0, 9, 2, own=False)) == [9]  # the end is inclusive
+        assert seqs(await store.events("bob", 9, 99, 2, own=False)) == [10]  # the start is not
 
     async def test_the_log_is_every_message_without_wake_columns(self, store: Store) -> None:
         await write(store, messages=[message(1), message(2)], deliveries=[wake("bob", 1)])
@@ -179,26 +177,24 @@ class EventsContract(StoreMaker):
         assert seqs(await store.log(1, 3, 9)) == [2, 3]
         assert seqs(await store.log(0, 3, 2)) == [1, 2]
 
-    async def test_reads_run_beside_writes_and_see_whole_batches(self, store: Store) -> None:
+    async def test_concurrent_reads_see_whole_batches(self, store: Store) -> None:
         async def fill() -> None:
             for first in range(1, 200, 8):
                 await store.append(direct(first, first + 7))
 
         filling = asyncio.create_task(fill())
         while not filling.done():
-            found = seqs(await store.events("bob", 0, 1000, 1000, own=False))
-            assert found == list(range(1, len(found) + 1))
-            assert len(found) % 8 == 0
+            stored = seqs(await store.events("bob", 0, 1000, 1000, own=False))
+            assert stored == list(range(1, len(stored) + 1))
+            assert len(stored) % 8 == 0
         await filling
         assert len(await store.events("bob", 0, 1000, 1000, own=False)) == 200
 
 
 class HistoryContract(StoreMaker):
-    """Threads, single messages, what an earlier call did."""
+    """Threads, single messages, and results of earlier calls."""
 
-    async def test_a_page_of_a_thread_ends_before_the_position_asked_for(
-        self, store: Store
-    ) -> None:
+    async def test_a_page_of_a_thread_ends_before_the_given_position(self, store: Store) -> None:
         for seq in range(1, 13):
             await write(store, messages=[message(seq, thread=seq % 2, tseq=(seq + 1) // 2)])
         assert await store.thread_page(1, None, 2) == [body(9), body(11)]
@@ -214,9 +210,9 @@ class HistoryContract(StoreMaker):
         large = [f'"{seq}{"x" * 60_000}"' for seq in range(1, 13)]
         await write(store, messages=[message(s, text=large[s - 1]) for s in range(1, 13)])
         tails = await store.tails([1], 12, 10)
-        for found in (await store.thread_page(1, None, 10), tails[1]):
-            assert 60_000 < sum(map(len, found)) <= 300_000
-            assert list(found) == [text.encode() for text in large[-len(found) :]]
+        for page in (await store.thread_page(1, None, 10), tails[1]):
+            assert 60_000 < sum(map(len, page)) <= 300_000
+            assert list(page) == [text.encode() for text in large[-len(page) :]]
         await write(store, messages=[message(13, text=f'"{"y" * 400_000}"')])
         assert len(await store.thread_page(1, None, 10)) == 1
 
@@ -232,16 +228,14 @@ class HistoryContract(StoreMaker):
         assert await store.tails([0, 1], 1, 2) == {0: [], 1: [body(1)]}
         assert await store.tails([], 12, 2) == {}
 
-    async def test_every_tail_of_a_long_thread_is_found(self, store: Store) -> None:
+    async def test_every_tail_of_a_long_thread_is_complete(self, store: Store) -> None:
         for first in range(1, 41, 5):
             await store.append(direct(first, first + 4))
         for upto in range(41):
             expected = [body(seq) for seq in range(max(1, upto - 2), upto + 1)]
             assert await store.tails([1], upto, 3) == {1: expected}
 
-    async def test_a_cid_of_a_sender_leads_to_what_it_wrote_or_was_answered(
-        self, store: Store
-    ) -> None:
+    async def test_a_cid_finds_the_message_or_the_result_of_its_sender(self, store: Store) -> None:
         for seq in range(1, 6):
             await write(store, messages=[message(seq, cid=f"c{seq}", digest=seq * 10)])
         await write(store, messages=[message(6, sender="bob", cid="c1")])
@@ -253,7 +247,7 @@ class HistoryContract(StoreMaker):
         assert await store.read(SettledCall("carol", "c1")) == answer
         assert await store.read(SettledCall("alice", "c9")) is None
 
-    async def test_repeated_cids_are_named_and_nothing_is_written(self, store: Store) -> None:
+    async def test_repeated_cids_are_reported_and_nothing_is_written(self, store: Store) -> None:
         await write(
             store,
             CallSettled("alice", "call", 1, "1"),
@@ -285,15 +279,14 @@ class HistoryContract(StoreMaker):
         assert seqs(await store.log(0, 9, 9)) == [1]
 
 
-# The part of the store contract that is about reading marks, receipts, mentions and interactions.
+# Mentions and interactions ----------------------------------------------------------------------
 
 
-def spoken(seq: int, *mentions: str, opened: int = 1, content: object = "words") -> MessageRow:
-    """A log entry as the hub writes it, of the interaction that the message at `opened` opened."""
-    named = {"mentions": list(mentions)} if mentions else {}
-    text = {"id": f"m{seq}", "content": content, **named, "interaction_id": f"i{opened}"}
-    written = json.dumps(text, separators=(",", ":"), ensure_ascii=False)
-    return message(seq, text=written)
+def entry(seq: int, *mentions: str, opened: int = 1, content: object = "text") -> MessageRow:
+    """A log entry as the hub writes it, in the interaction opened by the message at `opened`."""
+    mentioned = {"mentions": list(mentions)} if mentions else {}
+    fields = {"id": f"m{seq}", "content": content, **mentioned, "interaction_id": f"i{opened}"}
+    return message(seq, text=json.dumps(fields, separators=(",", ":"), ensure_ascii=False))
 
 
 def _numbers(bodies: list[bytes]) -> list[int]:
@@ -301,67 +294,67 @@ def _numbers(bodies: list[bytes]) -> list[int]:
 
 
 async def _all_mentions(store: Store, participant: str, before: int, limit: int = 9) -> list[int]:
-    """The positions of all mentions, page by page."""
-    found: list[int] = []
+    """The positions of all mentions, read in pages."""
+    positions: list[int] = []
     while before > 1:
         page = await store.read(MentionsOf(participant, before, limit))
-        assert page.upto < before, "a page that leads nowhere"
+        assert page.upto < before, "the page makes no progress"
         assert len(page.bodies) <= limit
-        found += _numbers(list(page.bodies))
+        positions += _numbers(list(page.bodies))
         before = page.upto
-    return found
+    return positions
 
 
 async def _whole_interaction(store: Store, name: str, after: int, upto: int) -> list[int]:
-    """The positions of all messages of an interaction, page by page."""
-    found: list[int] = []
+    """The positions of all messages of an interaction, read in pages."""
+    positions: list[int] = []
     while after < upto:
         page = await store.read(InteractionMessages(name, after, upto))
-        assert after < page.upto <= upto, "a page that leads nowhere"
-        found += _numbers([body for _, body in page.rows])
+        assert after < page.upto <= upto, "the page makes no progress"
+        positions += _numbers([body for _, body in page.rows])
         after = page.upto
-    return found
+    return positions
 
 
 class SearchesContract(StoreMaker):
-    """What is asked now and then, about single messages or the whole log."""
+    """Rare queries, about single messages or the whole log."""
 
-    async def test_wakes_of_several_messages_are_found_together(self, store: Store) -> None:
+    async def test_wakes_of_several_messages_are_read_together(self, store: Store) -> None:
         rows = [message(seq) for seq in range(1, 5)]
         wakes = [wake("bob", 1), wake("carol", 1), delivery("dora", 1), wake("bob", 3)]
         await write(store, messages=rows, deliveries=[*wakes, wake("bob", 4)])
         await write(store, TurnBegun("bob-m1", "bob", 5.0, "{}", (1, 3)))
-        found = await store.read(WakesAt([3, 1, 2, 3]))
-        assert list(found) == [(1, "bob"), (1, "carol"), (1, "dora"), (3, "bob")]
+        stored = await store.read(WakesAt([3, 1, 2, 3]))
+        assert list(stored) == [(1, "bob"), (1, "carol"), (1, "dora"), (3, "bob")]
         running = StoredWake("direct", "required", "bob-m3", "running", "bob-m1")
-        assert found[3, "bob"] == running
-        assert found[1, "carol"] == StoredWake("direct", "required", "carol-m1", "pending", None)
-        assert found[1, "dora"] == StoredWake("person", None, None, None, None)
+        assert stored[3, "bob"] == running
+        assert stored[1, "carol"] == StoredWake("direct", "required", "carol-m1", "pending", None)
+        assert stored[1, "dora"] == StoredWake("person", None, None, None, None)
         assert await store.read(WakeOf("bob", 3)) == running
         await write(store, TurnEnded("bob-m1", 6.0, "{}"))
         assert (await store.read(WakesAt([3])))[3, "bob"] == running._replace(state="ended")
         assert await store.read(WakesAt([])) == {}
         assert await store.read(WakesAt([9])) == {}
 
-    async def test_turns_are_found_by_their_ids(self, store: Store) -> None:
+    async def test_turns_are_read_by_id(self, store: Store) -> None:
         for name in ("c", "a", "b"):
             await write(store, TurnBegun(name, "bob", 5.0, "{}", ()))
-        found = await store.read(TurnsById(["a", "b", "c", "other"]))
-        assert [turn.id for turn in found] == ["c", "a", "b"]
+        turns = await store.read(TurnsById(["a", "b", "c", "other"]))
+        assert [turn.id for turn in turns] == ["c", "a", "b"]
         assert await store.read(TurnsById([])) == []
 
-    async def test_who_were_members_at_a_position(self, store: Store) -> None:
+    async def test_the_members_at_a_position_are_listed(self, store: Store) -> None:
         joined = [StoredMember(name, 4, 2) for name in ("bob", "carol")]
         await write(store, *joined, StoredMember("dora", 5, 0), MemberLeft("bob", 4, 6))
         await write(store, StoredMember("bob", 4, 8))
-        found = {seq: set(await store.read(MembersAt(4, seq))) for seq in (2, 3, 6, 7, 9)}
+        members = {seq: set(await store.read(MembersAt(4, seq))) for seq in (2, 3, 6, 7, 9)}
         both = {"bob", "carol"}
-        assert found == {2: set(), 3: both, 6: both, 7: {"carol"}, 9: both}
+        assert members == {2: set(), 3: both, 6: both, 7: {"carol"}, 9: both}
 
-    async def test_mentions_are_found_newest_first(self, store: Store) -> None:
-        rows = [spoken(seq, *(["bob"] if seq % 3 == 0 else ["carol"])) for seq in range(1, 14)]
-        named = [delivery(name, seq) for seq in range(1, 14) for name in ("bob", "carol")]
-        await write(store, messages=rows, deliveries=named)
+    async def test_mentions_are_listed_newest_first(self, store: Store) -> None:
+        rows = [entry(seq, *(["bob"] if seq % 3 == 0 else ["carol"])) for seq in range(1, 14)]
+        delivered = [delivery(name, seq) for seq in range(1, 14) for name in ("bob", "carol")]
+        await write(store, messages=rows, deliveries=delivered)
         assert await _all_mentions(store, "bob", 99) == [12, 9, 6, 3]
         assert await _all_mentions(store, "bob", 12, limit=2) == [9, 6, 3]
         page = await store.read(MentionsOf("bob", 99, 2))
@@ -370,23 +363,21 @@ class SearchesContract(StoreMaker):
         assert (await store.read(MentionsOf("bob", 3, 9))).upto == 1
         assert await _all_mentions(store, "dora", 99) == []
 
-    async def test_a_mention_counts_where_it_arrived_and_is_no_quotation(
-        self, store: Store
-    ) -> None:
+    async def test_only_delivered_mentions_count_and_quotations_do_not(self, store: Store) -> None:
         quoting = {"mentions": ["bob"], "as": '"mentions":["bob"]'}
         rows = [
-            spoken(1, "bob"),
-            spoken(2, content=quoting),
-            spoken(3, "bobby"),
-            spoken(4, "carol", content='"bob"'),
-            spoken(5, "carol", "bob"),
+            entry(1, "bob"),
+            entry(2, content=quoting),
+            entry(3, "bobby"),
+            entry(4, "carol", content='"bob"'),
+            entry(5, "carol", "bob"),
         ]
-        named = [delivery("bob", seq) for seq in range(2, 6)]
-        await write(store, messages=rows, deliveries=[*named, delivery("carol", 1)])
+        delivered = [delivery("bob", seq) for seq in range(2, 6)]
+        await write(store, messages=rows, deliveries=[*delivered, delivery("carol", 1)])
         assert await _all_mentions(store, "bob", 9) == [5]
 
     async def test_an_interaction_is_read_forward(self, store: Store) -> None:
-        rows = [spoken(seq, opened=seq % 3 + 1) for seq in range(1, 15)]
+        rows = [entry(seq, opened=seq % 3 + 1) for seq in range(1, 15)]
         await write(store, messages=rows)
         assert await _whole_interaction(store, "i2", 0, 14) == [1, 4, 7, 10, 13]
         assert await _whole_interaction(store, "i2", 4, 10) == [7, 10]
@@ -395,18 +386,20 @@ class SearchesContract(StoreMaker):
         assert page.rows[0] == (1, rows[0].body)
         assert (await store.read(InteractionMessages("i2", 14, 14))).upto == 14
 
-    async def test_what_quotes_an_interaction_does_not_belong_to_it(self, store: Store) -> None:
+    async def test_a_message_that_quotes_an_interaction_does_not_join_it(
+        self, store: Store
+    ) -> None:
         rows = [
-            spoken(1),
-            spoken(2, opened=2, content={"interaction_id": "i1"}),
-            spoken(3, opened=10),
-            spoken(4, opened=4, content='"interaction_id":"i1"'),
+            entry(1),
+            entry(2, opened=2, content={"interaction_id": "i1"}),
+            entry(3, opened=10),
+            entry(4, opened=4, content='"interaction_id":"i1"'),
         ]
         await write(store, messages=rows)
         assert await _whole_interaction(store, "i1", 0, 4) == [1]
 
     async def test_pages_of_large_messages_are_short_and_complete(self, store: Store) -> None:
-        rows = [spoken(seq, "bob", content="x" * 60_000) for seq in range(1, 13)]
+        rows = [entry(seq, "bob", content="x" * 60_000) for seq in range(1, 13)]
         await write(store, messages=rows, deliveries=[delivery("bob", s) for s in range(1, 13)])
         page = await store.read(MentionsOf("bob", 99, 12))
         assert 1 <= len(page.bodies) < 8
@@ -415,9 +408,9 @@ class SearchesContract(StoreMaker):
         assert 1 <= len(part.rows) < 8
         assert await _whole_interaction(store, "i1", 0, 12) == list(range(1, 13))
 
-    async def test_a_participant_of_many_messages_is_read_to_the_end(self, store: Store) -> None:
+    async def test_a_long_log_is_searched_to_the_end(self, store: Store) -> None:
         for first in range(1, 3001, 1000):
             await store.append(direct(first, first + 999))
-        await write(store, messages=[spoken(3001, "bob")], deliveries=[delivery("bob", 3001)])
+        await write(store, messages=[entry(3001, "bob")], deliveries=[delivery("bob", 3001)])
         assert await _all_mentions(store, "bob", 2**62) == [3001]
         assert await _whole_interaction(store, "i1", 0, 3001) == [3001]

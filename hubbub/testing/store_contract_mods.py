@@ -1,4 +1,4 @@
-"""The part of the store's contract about tables of mods."""
+"""The part of the store contract about the tables of mods."""
 
 from __future__ import annotations
 
@@ -78,13 +78,11 @@ def polls(*statements: Statement, settled: CallSettled | None = None) -> ModRows
     return ModRows("polls", statements, settled)
 
 
-async def votes(store: Store) -> list[Value]:
+async def voters(store: Store) -> list[Value]:
     return [who for who, _ in await store.read(ModSelect("polls", ALL, ()))]
 
 
-class Polling(StoreMaker):
-    """A store with a mod."""
-
+class PollsFixture(StoreMaker):
     @pytest.fixture
     async def polling(self, store: Store) -> Store:
         """A store with the mod `polls`."""
@@ -92,10 +90,10 @@ class Polling(StoreMaker):
         return store
 
 
-class SchemaContract(Polling):
-    """Scripts that make the tables."""
+class SchemaContract(PollsFixture):
+    """Scripts that create tables."""
 
-    async def test_scripts_of_a_mod_run_in_their_order_and_each_once(self, store: Store) -> None:
+    async def test_the_scripts_of_a_mod_run_in_order_and_once(self, store: Store) -> None:
         assert await store.read(ModsWithTables()) == []
         await store.admit_mod("quiet", {})
         await store.admit_mod("polls", {2: WEIGHTS, 1: VOTES})
@@ -109,27 +107,25 @@ class SchemaContract(Polling):
         with pytest.raises(UserError, match=r"polls have version 2.*up to 1: update the mod"):
             await store.admit_mod("polls", {1: VOTES})
 
-    async def test_a_script_that_touches_what_is_not_the_mods_leaves_all_as_it_was(
-        self, polling: Store
-    ) -> None:
+    async def test_a_script_that_changes_other_tables_has_no_effect(self, polling: Store) -> None:
         await write(polling, polls(vote("ann")), messages=[message(1)])
         for script in MEDDLING:
             with pytest.raises(UserError, match=r"polls: its script 0002 fails.*begin with polls_"):
                 await polling.admit_mod("polls", {1: VOTES, 2: script})
-            assert await votes(polling) == ["ann"], script
+            assert await voters(polling) == ["ann"], script
             assert await polling.message(1) is not None
         await polling.admit_mod("polls", {1: VOTES, 2: "CREATE TABLE polls_two (y);"})
         assert await polling.read(ModSelect("polls", "SELECT y FROM polls_two", ())) == []
 
-    async def test_a_script_that_fails_leaves_those_before_it(self, store: Store) -> None:
+    async def test_a_failed_script_leaves_earlier_scripts_applied(self, store: Store) -> None:
         half = "CREATE TABLE polls_half (x); INSERT INTO polls_nowhere VALUES (1);"
         with pytest.raises(UserError, match="script 0002 fails: no such table: polls_nowhere"):
             await store.admit_mod("polls", {1: VOTES, 2: half})
         await write(store, polls(vote("ann")))
         await store.admit_mod("polls", {1: VOTES, 2: "CREATE TABLE polls_half (x UNIQUE);"})
-        assert await votes(store) == ["ann"]
+        assert await voters(store) == ["ann"]
 
-    async def test_triggers_views_and_indexes_are_the_mods_own_too(self, polling: Store) -> None:
+    async def test_a_mod_can_have_triggers_views_and_indexes(self, polling: Store) -> None:
         more = """
         CREATE TABLE polls_count (choice TEXT PRIMARY KEY, n INTEGER);
         CREATE TRIGGER polls_counted AFTER INSERT ON polls_vote BEGIN
@@ -142,7 +138,7 @@ class SchemaContract(Polling):
         await write(polling, polls(vote("ann", "no"), vote("bob"), vote("cy")))
         assert await polling.read(ModSelect("polls", "SELECT * FROM polls_won", ())) == [("yes",)]
 
-    async def test_mods_whose_names_meet_cannot_both_have_tables(self, store: Store) -> None:
+    async def test_mods_with_overlapping_names_cannot_both_have_tables(self, store: Store) -> None:
         await store.admit_mod("polls", {1: VOTES})
         await store.admit_mod("late_old", {1: "CREATE TABLE late_old_x (x);"})
         for other in ("turn", "polls_old", "late"):
@@ -152,19 +148,21 @@ class SchemaContract(Polling):
         for _ in range(2):
             await store.admit_mod("quiet", {})
 
-    async def test_a_full_disk_is_no_fault_of_a_script(self, store: Store) -> None:
+    async def test_a_full_disk_is_not_reported_as_an_error_of_a_script(self, store: Store) -> None:
         big = f"{VOTES}\nINSERT INTO polls_vote VALUES ('ann', printf('%.*c', 100000, 'x'));"
         async with self.refusing(store):
             with pytest.raises(StoreUnavailable):
                 await store.admit_mod("polls", {1: big})
         await store.admit_mod("polls", {1: big})
-        assert await votes(store) == ["ann"]
+        assert await voters(store) == ["ann"]
 
 
-class RowsContract(Polling):
-    """What mods write with a batch, and read."""
+class RowsContract(PollsFixture):
+    """Rows that mods write with a batch, and read."""
 
-    async def test_rows_of_a_group_are_written_all_or_not_at_all(self, polling: Store) -> None:
+    async def test_the_rows_of_a_group_are_written_together_or_not_at_all(
+        self, polling: Store
+    ) -> None:
         good, bad = polls(vote("ann"), vote("bob")), polls(vote("cy"), vote("ann"))
         last = polls(vote("dora"))
         batch = direct(1, 2)
@@ -172,19 +170,19 @@ class RowsContract(Polling):
         await polling.append(batch)
         assert [good.refused, last.refused] == [None, None]
         assert "UNIQUE" in str(bad.refused)
-        assert await votes(polling) == ["ann", "bob", "dora"]
+        assert await voters(polling) == ["ann", "bob", "dora"]
         assert len(await polling.log(0, 9, 9)) == 2
 
-    async def test_what_a_mod_cannot_write_takes_nothing_else_with_it(self, polling: Store) -> None:
+    async def test_a_refused_statement_affects_only_its_own_group(self, polling: Store) -> None:
         await write(polling, polls(vote("ann")), messages=[message(1)])
         for number, statement in enumerate(FORBIDDEN, 2):
             bad, good = polls(vote("bob"), statement), polls(vote(f"z{number:02}"))
             await write(polling, bad, good, messages=[message(number)])
             assert bad.refused is not None, statement
-            assert await votes(polling) == ["ann", *(f"z{n:02}" for n in range(2, number + 1))]
+            assert await voters(polling) == ["ann", *(f"z{n:02}" for n in range(2, number + 1))]
         assert len(await polling.log(0, 99, 99)) == len(FORBIDDEN) + 1
 
-    async def test_a_statement_may_say_how_many_rows_it_must_change(self, polling: Store) -> None:
+    async def test_a_statement_can_require_a_number_of_changed_rows(self, polling: Store) -> None:
         await write(polling, polls(vote("ann", "no"), vote("bob", "no"), vote("cat")))
         change = "UPDATE polls_vote SET choice = 'yes' WHERE choice = ?"
         late = polls(vote("cy"), Statement(change, ("maybe",), rows=1))
@@ -193,13 +191,13 @@ class RowsContract(Polling):
         both = polls(Statement(change, ("no",), rows=2))
         await write(polling, both)
         assert both.refused is None
-        listed = "WHERE who IN (SELECT value FROM json_each(?))"  # a list is one value
-        asked = f"SELECT choice FROM polls_vote {listed}"
-        assert await polling.read(ModSelect("polls", asked, ('["bob", "cat"]',))) == [("yes",)] * 2
-        await write(polling, polls(Statement(f"DELETE FROM polls_vote {listed}", ('["bob"]',))))
-        assert await votes(polling) == ["ann", "cat"]
+        in_list = "WHERE who IN (SELECT value FROM json_each(?))"  # a list is one value
+        select = f"SELECT choice FROM polls_vote {in_list}"
+        assert await polling.read(ModSelect("polls", select, ('["bob", "cat"]',))) == [("yes",)] * 2
+        await write(polling, polls(Statement(f"DELETE FROM polls_vote {in_list}", ('["bob"]',))))
+        assert await voters(polling) == ["ann", "cat"]
 
-    async def test_groups_see_what_those_before_them_wrote_and_may_come_again(
+    async def test_groups_see_the_rows_of_earlier_groups_and_can_be_retried(
         self, polling: Store
     ) -> None:
         claim = Statement("UPDATE polls_vote SET choice = 'b' WHERE choice = 'a'", rows=1)
@@ -210,35 +208,34 @@ class RowsContract(Polling):
         assert first.refused is None
         assert second.refused is not None
 
-    async def test_an_answer_is_kept_only_with_its_rows(self, polling: Store) -> None:
-        kept, lost = CallSettled("ann", "c1", 1, "1"), CallSettled("ann", "c2", 2, "2")
-        good = polls(vote("ann"), settled=kept)
-        await write(polling, good, polls(vote("ann"), settled=lost))
+    async def test_a_result_is_stored_only_with_its_rows(self, polling: Store) -> None:
+        first, second = CallSettled("ann", "c1", 1, "1"), CallSettled("ann", "c2", 2, "2")
+        await write(polling, polls(vote("ann"), settled=first), polls(vote("ann"), settled=second))
         assert await polling.read(SettledCall("ann", "c1")) == Settled(1, None, b"1")
         assert await polling.read(SettledCall("ann", "c2")) is None
-        await write(polling, polls(vote("bob"), settled=lost))
+        await write(polling, polls(vote("bob"), settled=second))
         assert await polling.read(SettledCall("ann", "c2")) == Settled(2, None, b"2")
 
-    async def test_rows_of_a_call_that_was_answered_are_a_repetition(self, polling: Store) -> None:
+    async def test_rows_of_a_settled_call_are_a_duplicate(self, polling: Store) -> None:
         settled = CallSettled("ann", "c1", 1, "1")
         await write(polling, polls(vote("ann"), settled=settled))
         with pytest.raises(DuplicateCids) as refused:
             await write(polling, polls(vote("bob"), settled=settled), messages=[message(1)])
         assert refused.value.pairs == {("ann", "c1")}
-        assert await votes(polling) == ["ann"]
+        assert await voters(polling) == ["ann"]
         assert await polling.message(1) is None
 
-    async def test_a_full_disk_keeps_nothing_of_a_batch_with_rows(self, polling: Store) -> None:
+    async def test_a_full_disk_stores_no_part_of_a_batch_with_rows(self, polling: Store) -> None:
         big = polls(vote("ann", "x" * 100_000))
         async with self.refusing(polling):
             with pytest.raises(StoreUnavailable):
                 await write(polling, polls(vote("bob")), big, messages=[message(1)])
-            assert await votes(polling) == []
+            assert await voters(polling) == []
             assert await polling.message(1) is None
         await write(polling, big, messages=[message(1)])
-        assert await votes(polling) == ["ann"]
+        assert await voters(polling) == ["ann"]
 
-    async def test_a_mod_reads_its_own_tables_and_writes_nothing_by_reading(
+    async def test_a_mod_reads_only_its_own_tables_and_cannot_write_in_a_query(
         self, polling: Store
     ) -> None:
         statement = vote("ann")
@@ -254,31 +251,31 @@ class RowsContract(Polling):
             meddling = polls(Statement(sql))
             await write(polling, meddling)
             assert meddling.refused is not None
-        assert await votes(polling) == ["ann"]
+        assert await voters(polling) == ["ann"]
 
-    async def test_mods_do_not_read_each_others_tables(self, polling: Store) -> None:
+    async def test_mods_cannot_read_or_write_the_tables_of_other_mods(self, polling: Store) -> None:
         await polling.admit_mod("tally", {1: "CREATE TABLE tally_count (word, count);"})
         with pytest.raises(ValueError, match="prohibited"):
             await polling.read(ModSelect("tally", ALL, ()))
         meddling = ModRows("tally", [vote("ann")])
         await write(polling, meddling)
         assert "not authorized" in str(meddling.refused)
-        assert await votes(polling) == []
+        assert await voters(polling) == []
 
-    async def test_a_mod_may_search_its_words(self, store: Store) -> None:
+    async def test_a_mod_can_use_full_text_search(self, store: Store) -> None:
         script = "CREATE VIRTUAL TABLE notes_word USING fts5(text, tokenize = 'porter');"
         await store.admit_mod("notes", {1: script})
-        put = "INSERT INTO notes_word (rowid, text) VALUES (?, ?)"
+        insert = "INSERT INTO notes_word (rowid, text) VALUES (?, ?)"
         texts = ["ships sailing", "a ship", "nothing"]
-        statements = [Statement(put, (n, text)) for n, text in enumerate(texts)]
+        statements = [Statement(insert, (n, text)) for n, text in enumerate(texts)]
         await write(store, ModRows("notes", statements))
         find = "SELECT rowid FROM notes_word WHERE notes_word MATCH ? ORDER BY rowid"
         assert await store.read(ModSelect("notes", find, ("ship",))) == [(0,), (1,)]
-        taken = "DELETE FROM notes_word WHERE rowid = ?"
+        delete = "DELETE FROM notes_word WHERE rowid = ?"
         changed = Statement("UPDATE notes_word SET text = 'a ship too' WHERE rowid = ?", (2,))
-        await write(store, ModRows("notes", [Statement(taken, (0,)), changed]))
+        await write(store, ModRows("notes", [Statement(delete, (0,)), changed]))
         assert await store.read(ModSelect("notes", find, ("ship",))) == [(1,), (2,)]
-        failing = ModRows("notes", [Statement(put, (9, "ship")), Statement("no SQL")])
+        failing = ModRows("notes", [Statement(insert, (9, "ship")), Statement("no SQL")])
         await write(store, failing)
         assert failing.refused is not None
         assert await store.read(ModSelect("notes", find, ("ship",))) == [(1,), (2,)]
@@ -289,11 +286,9 @@ class ModsContract(SchemaContract, RowsContract):
 
 
 class DurableModsContract(StoreMaker):
-    """What must survive a restart of the hub."""
+    """Persistence over a restart of the hub."""
 
-    async def test_a_mod_finds_its_tables_again_and_goes_on_with_its_numbers(
-        self, tmp_path: Path
-    ) -> None:
+    async def test_the_tables_and_versions_of_a_mod_survive_a_restart(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
         async with opened(store):
             await store.admit_mod("polls", {1: VOTES})
@@ -301,11 +296,11 @@ class DurableModsContract(StoreMaker):
             await write(store, polls(vote("ann"), settled=settled))
         async with opened(store):
             await store.admit_mod("polls", {1: VOTES, 2: WEIGHTS})
-            assert await votes(store) == ["ann"]
+            assert await voters(store) == ["ann"]
             with pytest.raises(DuplicateCids):
                 await write(store, polls(vote("bob"), settled=settled))
 
-    async def test_a_database_whose_mod_is_gone_is_like_any_other(self, tmp_path: Path) -> None:
+    async def test_a_database_works_without_one_of_its_mods(self, tmp_path: Path) -> None:
         store = self.new_store(tmp_path)
         async with opened(store):
             await store.admit_mod("polls", {1: VOTES})
@@ -317,4 +312,4 @@ class DurableModsContract(StoreMaker):
         async with opened(store) as state:
             assert state.head == 2
             await store.admit_mod("polls", {1: VOTES})
-            assert await votes(store) == ["ann"]
+            assert await voters(store) == ["ann"]

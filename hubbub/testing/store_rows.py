@@ -1,4 +1,4 @@
-"""Short ways to write what tests put into a `Store`."""
+"""Short constructors for the rows that tests put into a `Store`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = [
     "delivery",
     "direct",
     "message",
-    "named_first",
     "opened",
     "seqs",
     "wake",
     "wake_states",
+    "with_recipient",
     "write",
 ]
 
 
 def body(seq: int) -> bytes:
-    """The body that `message(seq)` has by default, as it is read back."""
+    """The default body of `message(seq)`, as it is read back."""
     return f'{{"seq":{seq},"text":"grüße 👋"}}'.encode()
 
 
@@ -41,15 +41,15 @@ def message(
     to: Delivery | None = None,
     text: str | None = None,
 ) -> MessageRow:
-    """A log entry; `tseq` is `seq` unless it is given."""
+    """A log entry; `tseq` defaults to `seq`."""
     position = seq if tseq is None else tseq
-    words = body(seq) if text is None else text.encode()
-    row = MessageRow(seq, thread, position, scope, sender, cid, digest, None, None, None, words)
-    return row if to is None else named_first(row, to)
+    content = body(seq) if text is None else text.encode()
+    row = MessageRow(seq, thread, position, scope, sender, cid, digest, None, None, None, content)
+    return row if to is None else with_recipient(row, to)
 
 
-def named_first(row: MessageRow, to: Delivery) -> MessageRow:
-    """The message, as it reaches this participant first."""
+def with_recipient(row: MessageRow, to: Delivery) -> MessageRow:
+    """The message with this delivery as its first, which is part of its row."""
     return row._replace(recipient=to.participant, reason=to.reason, reply=to.reply)
 
 
@@ -71,7 +71,7 @@ def direct(first: int, last: int, *, to: str = "bob", sender: str = "alice") -> 
 
 @asynccontextmanager
 async def opened(store: Store) -> AsyncIterator[StoreState]:
-    """The store is open inside, and closed afterwards whatever happened."""
+    """Open the store, and close it at the end."""
     try:
         yield await store.open()
     finally:
@@ -84,19 +84,19 @@ async def write(
     messages: Iterable[MessageRow] = (),
     deliveries: Iterable[Delivery] = (),
 ) -> None:
-    """Append one batch, as the hub does it: who is named first stands in the message's row."""
+    """Append one batch as the hub does: the first delivery of a message is in the message's row."""
     first: dict[int, Delivery] = {}
     others = [row for row in deliveries if first.setdefault(row.seq, row) is not row]
-    rows = [named_first(row, first[row.seq]) if row.seq in first else row for row in messages]
+    rows = [with_recipient(row, first[row.seq]) if row.seq in first else row for row in messages]
     await store.append(Batch(list(records), rows, others))
 
 
 async def wake_states(store: Store, agent: str, seqs: Iterable[int]) -> Sequence[str | None]:
     """The states of wakes, in the order of `seqs`."""
-    found = [await store.read(WakeOf(agent, seq)) for seq in seqs]
-    return [each.state if each else "unknown" for each in found]
+    wakes = [await store.read(WakeOf(agent, seq)) for seq in seqs]
+    return [each.state if each else "unknown" for each in wakes]
 
 
 def seqs(events: Iterable[StoredEvent]) -> list[int]:
-    """The positions of events."""
+    """The sequence numbers of events."""
     return [event.seq for event in events]

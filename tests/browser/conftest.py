@@ -1,4 +1,4 @@
-"""One Chromium for all browser tests of a process; each test has browser windows without a past."""
+"""One Chromium for all browser tests of a process; each test starts with empty windows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.browser.support.room import Room
 
 HERE = Path(__file__).parent
 LONGEST_S = 300
-"""A browser test that takes longer has come to a stop."""
+"""Maximum seconds of a browser test."""
 
 expect.set_options(timeout=PATIENCE_S * 1000)
 _failed = pytest.StashKey[bool]()
@@ -25,7 +25,7 @@ _failed = pytest.StashKey[bool]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of them are slow, share the event loop that the browser lives in, and need a browser."""
+    """Mark all as slow; they share the event loop of the browser and are skipped without one."""
     missing = chromium.find() is None
     for item in items:
         if HERE in item.path.parents:
@@ -67,7 +67,7 @@ async def seats(browser: Browser) -> AsyncIterator[Seats]:
 async def desks(
     seats: Seats, request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[Desks]:
-    """Where people sit. What a browser complains about and no test expected fails the test."""
+    """Opens desks. Unexpected browser errors fail the test."""
     desks = Desks(seats, tmp_path, lambda: request.node.stash.get(_failed, False))
     try:
         yield desks
@@ -77,8 +77,8 @@ async def desks(
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def room(desks: Desks, request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Room]:
-    """An open network of people, with the channel `general` and the mods that the module names in
-    MODS. It ends after the browsers have left, which would complain."""
+    """An open network of people, with the channel `general` and the mods in the module's MODS. The
+    browsers leave before it closes, since they would report lost connections."""
     mods = getattr(request.module, "MODS", ())
     store = f"sqlite:{tmp_path}/hub.db" if mods else "sqlite::memory:"
     async with Room.open(mods=mods, store=store) as room:
@@ -88,7 +88,7 @@ async def room(desks: Desks, request: pytest.FixtureRequest, tmp_path: Path) -> 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def model() -> AsyncIterator[ModelServer]:
-    """The model of the newsroom's agents. It must have had an answer to everything."""
+    """The model of the newsroom's agents; it must have answered every request."""
     async with ModelServer(newsroom_script()) as model:
         yield model
         assert model.mistakes == []
@@ -96,7 +96,7 @@ async def model() -> AsyncIterator[ModelServer]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def newsroom(desks: Desks, model: ModelServer) -> AsyncIterator[Room]:
-    """Agents that answer: see support/newsroom.yaml."""
+    """The agents of support/newsroom.yaml."""
     async with Room.open(plan=NEWSROOM, model=model) as room:
         yield room
         await desks.leave()
@@ -104,7 +104,7 @@ async def newsroom(desks: Desks, model: ModelServer) -> AsyncIterator[Room]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def team() -> AsyncIterator[Room]:
-    """Agents that have answered a question of ann's. To be looked at: all tests have the same."""
+    """Agents that answered a question of ann's. Read-only: all tests share it."""
     async with ModelServer(team_script()) as model, Room.open(plan=TEAM, model=model) as room:
         await ask(room)
         yield room
@@ -112,7 +112,7 @@ async def team() -> AsyncIterator[Room]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def desk(desks: Desks, team: Room) -> Desk:
-    """Ann, in the thread where the team has answered her."""
+    """Ann, in the thread with the team's answer."""
     desk = await desks.sit(team, "ann", "dm.ann.helper")
     await desk.sees("It is big.")
     return desk

@@ -1,4 +1,4 @@
-"""People and agents at work together, as the page shows it."""
+"""Agents at work on the page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.browser.support.desk import Desks
 from tests.browser.support.room import Room
 
 
-async def test_an_agent_at_work_is_seen_also_by_who_comes_later_until_it_answers(
+async def test_a_working_agent_is_shown_until_it_answers_also_to_people_who_join_later(
     desks: Desks, newsroom: Room, model: ModelServer
 ) -> None:
     ann = await desks.sit(newsroom, "ann")

@@ -1,4 +1,4 @@
-"""Themes, density, calm, and that everything has its place, on wide and on narrow screens."""
+"""Themes, density, reduced motion, and the layout on wide and narrow screens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGE = ViewportSize(width=1440, height=900)
 LATER_MS = 4_000_000_000_000
 """In 2096."""
 SMALLEST = 28
-"""Pixels that something to be pressed has at least, in both directions."""
+"""Minimum width and height of a tap target, in pixels."""
 TOO_SMALL = """(smallest) => [...document.querySelectorAll("button, a, input, [role=menuitem]")]
   .filter((it) => it.checkVisibility({visibilityProperty: true, opacityProperty: true}))
   .filter((it) => !it.closest("[role=log], p, .skip") && it.type !== "radio")
@@ -40,17 +40,16 @@ BRIGHTNESS = """getComputedStyle(it).backgroundColor.match(/\\d+/g).slice(0, 3)
 
 
 async def is_dark(desk: Desk, dark: bool = True) -> None:
-    """Waits until the page's ground is that, or light."""
+    """Wait until the page's background is dark or light."""
     await becomes(desk.page.locator("body"), f"(it) => {BRIGHTNESS} {'<' if dark else '>'} 128")
 
 
 async def settings(desk: Desk) -> None:
-    await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
-    await desk.page.get_by_role("menuitem", name="Settings").click()
+    await desk.choose_in_own_menu("Settings")
     await expect(desk.page.get_by_role("dialog")).to_be_visible()
 
 
-async def test_the_theme_is_that_of_the_system_or_ones_own_in_all_tabs(
+async def test_the_theme_follows_the_system_or_the_setting_in_all_tabs(
     desks: Desks, room: Room
 ) -> None:
     desk = await desks.sit(room, "ann", color="dark")
@@ -60,13 +59,12 @@ async def test_the_theme_is_that_of_the_system_or_ones_own_in_all_tabs(
     other = await desk.another_tab(room.page)
     await other.is_joined()
     await settings(desk)
-    assert await desk.page.evaluate("document.getAnimations().length") == 0, "she wants it calm"
+    assert await desk.page.evaluate("document.getAnimations().length") == 0, "motion is reduced"
     await desk.page.get_by_role("radio", name="Dark").check(force=True)
     for each in (desk, other):
         await expect(each.page.locator(":root")).to_have_attribute("data-theme", "dark")
         await is_dark(each)
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     await is_dark(desk)
     row = desk.thread("broadcast")
     before = await row.evaluate("(it) => it.offsetHeight")
@@ -78,7 +76,7 @@ async def test_the_theme_is_that_of_the_system_or_ones_own_in_all_tabs(
     await is_dark(desk, False)
 
 
-async def test_on_a_wide_screen_panels_notices_and_marks_have_their_places(
+async def test_panels_toasts_and_the_current_mark_are_placed_correctly_on_a_wide_screen(
     desks: Desks, room: Room
 ) -> None:
     name = "an-agent-with-quite-a-long-name-as-teams-give-them"
@@ -94,16 +92,15 @@ async def test_on_a_wide_screen_panels_notices_and_marks_have_their_places(
             await becomes(card, INSIDE_MAIN)
         await desk.visit("thread", GENERAL)
         await desk.page.clock.install()
-        await desk.page.clock.pause_at(LATER_MS)  # else it vanishes after seconds
-        await desk.write("/handback ")
-        await desk.send()
+        await desk.page.clock.pause_at(LATER_MS)  # otherwise the toast disappears after seconds
+        await desk.submit("/handback ")
         toast = desk.page.locator(".toast")
         await expect(toast).to_be_visible()
         assert await toast.evaluate(ABOVE_COMPOSER)
         await desk.page.clock.resume()
         await desk.page.evaluate("location.hash = '#/message/m999'")
-        await desk.is_told("m999")
-        await desk.visit("thread", "channel_general")  # the name that agents are shown
+        await desk.announces("m999")
+        await desk.visit("thread", "channel_general")  # the id as agents see it
         await expect(desk.composer).to_have_attribute("aria-label", "Message #general")
         await expect(desk.page).to_have_url(f"{room.page}#/thread/{GENERAL}")
         await desk.talk_to(name)
@@ -122,7 +119,7 @@ async def test_on_a_wide_screen_panels_notices_and_marks_have_their_places(
         await desks.leave()
 
 
-async def test_a_telephone_shows_one_column_at_a_time(desks: Desks, room: Room) -> None:
+async def test_a_phone_shows_one_column_at_a_time(desks: Desks, room: Room) -> None:
     await room.enters("concierge")
     desk = await desks.sit(room, "ann", size=NARROW)
     await expect(desk.threads).to_be_in_viewport()
@@ -148,7 +145,7 @@ async def test_a_telephone_shows_one_column_at_a_time(desks: Desks, room: Room) 
     await expect(desk.threads).to_be_visible()
 
 
-async def test_on_a_telephone_nothing_is_wider_than_the_screen_and_all_can_be_pressed(
+async def test_everything_fits_the_screen_of_a_phone_and_is_large_enough_to_tap(
     desks: Desks, room: Room
 ) -> None:
     long = await room.join("W" * 64)

@@ -1,4 +1,4 @@
-"""Tool calls that wait for a person's word, as the page shows them."""
+"""Approvals of tool calls on the page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.behaviour("H-140")
 
 @asynccontextmanager
 async def asked(desks: Desks, room: Room) -> AsyncIterator[tuple[Desk, Worker, str]]:
-    """Ann has told the clerk to tidy up, and the clerk asks whether it may delete a file."""
+    """Ann asked the clerk to tidy up, and the clerk requests approval for deleting a file."""
     async with at_work(desks, room) as (desk, clerk):
         yield desk, clerk, await clerk.asks()
 
@@ -39,11 +39,11 @@ def card(desk: Desk, tool: str = "delete_file") -> Locator:
 
 
 def waiting(desk: Desk) -> Locator:
-    """The line on the left that says how much waits."""
+    """The link in the left column with the number of pending approvals."""
     return desk.threads.get_by_role("link", name="Approvals")
 
 
-async def test_a_person_sees_exactly_what_is_asked_and_approves_or_denies_it(
+async def test_a_person_sees_the_exact_call_and_approves_or_denies_it(
     desks: Desks, room: Room
 ) -> None:
     async with asked(desks, room) as (desk, clerk, approval):
@@ -66,7 +66,7 @@ async def test_a_person_sees_exactly_what_is_asked_and_approves_or_denies_it(
         await expect(it.get_by_role("button", name="Approve")).to_have_count(0)
         await expect(waiting(desk)).to_have_count(0)
 
-        # What is hidden in a text is shown to who decides, and a no tells the agent why.
+        # Invisible characters are shown, and a denial gives the agent the reason.
         denied = await clerk.asks("write_file", {"path": "a\u202efdp.exe\u200b"})
         it = card(desk, "write_file")
         await expect(it.get_by_role("definition")).to_have_text(["a\\u202efdp.exe\\u200b"])
@@ -78,7 +78,7 @@ async def test_a_person_sees_exactly_what_is_asked_and_approves_or_denies_it(
         assert (decided.state, decided.verdict) == ("denied", "Not before Monday.")
         await expect(it).to_contain_text("Denied by ann")
 
-        # The record of the turn asks as well, and what somebody else decides is decided at once.
+        # The turn record offers the decision too, and a decision by someone else shows live.
         third = await clerk.asks("move_file")
         await desk.visit("turns")
         await expect(desk.main.get_by_role("row").nth(1)).to_contain_text("Needs approval")
@@ -92,12 +92,12 @@ async def test_a_person_sees_exactly_what_is_asked_and_approves_or_denies_it(
         await expect(desk.details.get_by_role("button", name="Approve")).to_have_count(0)
 
 
-async def test_arguments_are_edited_within_their_schema_and_a_reload_loses_nothing(
+async def test_arguments_are_validated_while_edited_and_survive_a_reload(
     desks: Desks, room: Room
 ) -> None:
     async with asked(desks, room) as (desk, clerk, approval):
         await desk.composer.press("Escape")
-        await desk.strokes("ga")
+        await desk.press_sequence("ga")
         it = card(desk)
         deny = it.get_by_role("button", name="Deny…")
         await deny.press("Enter")
@@ -125,8 +125,7 @@ async def test_arguments_are_edited_within_their_schema_and_a_reload_loses_nothi
         changed = json.dumps({"path": "/srv/other.md", "times": 3})
         await field.fill(changed)
         await expect(it.locator("ins")).to_have_text("/srv/other.md")
-        await desk.page.reload()
-        await desk.is_joined()
+        await desk.reload()
         await expect(field).to_have_value(changed)
         await field.press("Control+Enter")
         decided = await clerk.decision(approval)
@@ -138,7 +137,7 @@ async def test_arguments_are_edited_within_their_schema_and_a_reload_loses_nothi
 
 
 @pytest.mark.behaviour("H-145")
-async def test_calls_of_one_tool_in_one_turn_are_approved_together_by_the_keyboard_alone(
+async def test_calls_of_one_tool_in_a_turn_are_approved_together_by_keyboard(
     desks: Desks, room: Room
 ) -> None:
     async with asked(desks, room) as (desk, clerk, approval):
@@ -154,7 +153,7 @@ async def test_calls_of_one_tool_in_one_turn_are_approved_together_by_the_keyboa
         await expect(card(desk)).to_have_count(0)
 
 
-async def test_what_nobody_decides_in_time_is_a_no(desks: Desks) -> None:
+async def test_an_undecided_approval_expires(desks: Desks) -> None:
     async with (
         Room.open({"approvals": {"expire": "1s"}}) as room,
         asked(desks, room) as (desk, clerk, approval),
@@ -189,7 +188,7 @@ PAYING = Script(
 )
 
 
-async def test_an_agent_runs_what_was_approved_also_after_a_restart_of_everything(
+async def test_an_approved_call_runs_also_after_a_restart_of_hub_and_agent(
     desks: Desks, tmp_path: Path
 ) -> None:
     (tmp_path / "shop.py").write_text(TOOL)
@@ -208,7 +207,7 @@ async def test_an_agent_runs_what_was_approved_also_after_a_restart_of_everythin
             desk.expect_losses()
         await desk.notices_the_loss()
         send = it.get_by_role("button", name="Approve with changes")
-        await send.click()  # said again till answered
+        await send.click()  # sent again until it is answered
         async with Room.open(plan=plan, model=model, store=store, port=room.port):
             await desk.sees("paid 7 to bob")
             assert (tmp_path / "paid.txt").read_text() == "7 to bob"

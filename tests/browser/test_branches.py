@@ -1,4 +1,4 @@
-"""What would have come of a message, and what came of it as a test case."""
+"""Branches of a conversation, and test cases from it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def find_order(number: int) -> str:
 
 
 def script() -> Script:
-    """The clerk answers by itself, or looks the order up where it is to check first."""
+    """The clerk answers directly, or looks up the order first if its instruction says so."""
 
     def rule(when: When, tool: str, **arguments: str | int) -> ScriptRule:
         return ScriptRule(
@@ -56,14 +56,14 @@ def script() -> Script:
 
 
 @pytest.mark.behaviour("Q-12", "Q-13")
-async def test_an_owner_sees_what_another_instruction_would_have_made_of_a_message_and_takes_a_case(
+async def test_an_owner_branches_a_conversation_and_makes_a_test_case_of_it(
     desks: Desks, tmp_path: Path
 ) -> None:
     async with ModelServer(script()) as model:
         (tmp_path / "net.yaml").write_text(NETWORK.format(url=model.base_url))
         (tmp_path / "orders.py").write_text(ORDERS)
         async with run_config(str(tmp_path / "net"), tmp_path) as network:
-            desk = await desks.sit(network.url.replace("ws:", "http:"), "ann")
+            desk = await desks.sit(network.url, "ann")
             await desk.talk_to("clerk")
             await desk.says("What is order 7?")
             await desk.sees("No idea.")

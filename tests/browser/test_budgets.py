@@ -1,4 +1,4 @@
-"""What agents cost and may cost, and the marks that messages bear."""
+"""Costs and budgets of agents, and marks on messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def meter(desk: Desk, name: str) -> Locator:
     return desk.main.get_by_role("region", name="Budget").get_by_role("meter", name=name)
 
 
-async def test_limits_and_costs_show_at_the_interaction_the_agent_and_the_thread(
+async def test_budgets_and_costs_are_shown_for_interactions_agents_and_threads(
     desks: Desks,
 ) -> None:
     budgets: JsonValue = {"tokens": 2000, "usd": 0.5, "wakes": 2}
@@ -66,7 +66,7 @@ async def test_limits_and_costs_show_at_the_interaction_the_agent_and_the_thread
         await expect(costs.get_by_role("row").filter(has_text="clerk")).to_contain_text("$0.38")
 
 
-async def test_a_message_says_what_becomes_of_it_with_an_agent_that_is_busy_or_spent(
+async def test_a_message_shows_its_state_at_a_busy_agent_and_at_one_over_its_limit(
     desks: Desks,
 ) -> None:
     async with (
@@ -83,11 +83,11 @@ async def test_a_message_says_what_becomes_of_it_with_an_agent_that_is_busy_or_s
         await expect(desk.details).to_contain_text("Answered")
         await clerk.begins()
         await desk.says("and the cellar")
-        words = "clerk was not woken: it reached its daily limit."
-        await expect(desk.message("and the cellar").first).to_contain_text(words)
+        reason = "clerk was not woken: it reached its daily limit."
+        await expect(desk.message("and the cellar").first).to_contain_text(reason)
 
 
-async def test_what_comes_from_outside_requests_their_ends_and_notices_are_marked(
+async def test_untrusted_messages_requests_results_and_notices_are_marked(
     desks: Desks, room: Room
 ) -> None:
     async with at_work(desks, room) as (desk, clerk), worker(room, "scribe") as scribe:
@@ -110,7 +110,7 @@ async def test_what_comes_from_outside_requests_their_ends_and_notices_are_marke
         ended = await desk.sees("no such folder")
         await expect(ended).to_contain_text("Failed")
         await expect(ended.get_by_role("link", name="the task")).to_be_visible()
-        # What an error says mentions nobody and links nowhere, and the notice is nobody's.
+        # An error message has no mentions or links, and the notice has no author.
         porter = Worker(await room.enters("porter"))
         await desk.talk_to("porter")
         await desk.says("carry this")

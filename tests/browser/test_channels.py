@@ -1,4 +1,4 @@
-"""Making, finding, joining and leaving channels, and starting conversations."""
+"""Creating, finding, joining and leaving channels, and starting conversations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def commands(desk: Desk, line: str) -> None:
     await desk.send()
 
 
-async def test_channels_are_made_found_joined_and_left(desks: Desks) -> None:
+async def test_channels_are_created_found_joined_and_left(desks: Desks) -> None:
     plan: Plan = {"channels": {"general": {}, "board": {"members": ["bob"]}}, "humans": {"bob": {}}}
     async with Room.open(plan=plan) as room:
         bob, desk = await room.join("bob"), await desks.sit(room, "ann")
@@ -29,7 +29,7 @@ async def test_channels_are_made_found_joined_and_left(desks: Desks) -> None:
         await expect(dialog.get_by_label("Name")).to_be_focused()
         await dialog.get_by_label("Name").fill("general")
         await dialog.get_by_role("button", name="Create").click()
-        await desk.is_told("exists")
+        await desk.announces("exists")
         await desk.page.get_by_role("button", name="Create a channel").click()
         await dialog.get_by_label("Name").press_sequentially("release notes")
         await dialog.get_by_label("What is it for?").fill("What changes and why")
@@ -44,7 +44,7 @@ async def test_channels_are_made_found_joined_and_left(desks: Desks) -> None:
         item = dialog.get_by_role("listitem")
         await expect(item).to_have_count(4)
         await dialog.get_by_role("button", name="Join #board").click()
-        await desk.is_told("you are not one")
+        await desk.announces("you are not one")
         await desk.page.get_by_role("button", name="Browse channels").click()
         await dialog.get_by_label("Find a channel").fill("sing")
         await expect(item).to_have_count(1)
@@ -58,14 +58,13 @@ async def test_channels_are_made_found_joined_and_left(desks: Desks) -> None:
         await expect(desk.details).to_contain_text("2 members")
         await desk.details.get_by_role("button", name="Leave the channel").click()
         await expect(desk.thread("channel.birds")).to_have_count(0)
-        await desk.page.reload()
-        await desk.is_joined()
+        await desk.reload()
         await expect(desk.thread(GENERAL)).to_be_visible()
         await expect(desk.thread("channel.birds")).to_have_count(0)
         await desks.leave()
 
 
-async def test_a_channel_that_one_is_not_in_is_read_and_offers_to_join_it(
+async def test_a_channel_can_be_read_and_joined_by_an_owner_who_is_not_a_member(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
@@ -75,10 +74,10 @@ async def test_a_channel_that_one_is_not_in_is_read_and_offers_to_join_it(
     await bob.posts("general", "before you go")
     await desk.sees("before you go")
     await desk.has_read(GENERAL)
-    await commands(desk, "/leave")  # before the hub knows what was read
+    await commands(desk, "/leave")  # before the read marker is sent
     await expect(desk.thread(GENERAL)).to_have_count(0)
-    await expect(desk.page).to_have_title("test")  # it leads away from there
-    await desk.is_told("left #general")
+    await expect(desk.page).to_have_title("test")  # the page leaves the thread
+    await desk.announces("left #general")
     await desk.visit("thread", GENERAL)
     await desk.sees("before you go")
     await expect(desk.main).to_contain_text("You are not in #general.")
@@ -86,9 +85,9 @@ async def test_a_channel_that_one_is_not_in_is_read_and_offers_to_join_it(
     await desk.visit("thread", "dm.bob.cyd")
     await expect(desk.main).to_contain_text("you can read along")
     await expect(desk.composer).to_have_count(0)
-    await desk.tells_its_marks()
+    await desk.send_read_markers()
     await desk.visit("thread", "broadcast")
-    await desk.says("answered later than a mark")  # and no mark was refused
+    await desk.says("stored after the read marker")  # which the hub did not refuse
     await expect(desk.page.locator(".announcer")).not_to_contain_text("no thread")
     await desk.visit("thread", "channel.birds")
     await expect(desk.main).to_contain_text("You are not in #birds.")
@@ -98,7 +97,7 @@ async def test_a_channel_that_one_is_not_in_is_read_and_offers_to_join_it(
     await expect(desk.main).not_to_contain_text("You are not in")
 
 
-async def test_conversations_are_started_by_a_dialog_and_by_a_line(
+async def test_conversations_are_started_from_a_dialog_and_by_a_command(
     desks: Desks, room: Room
 ) -> None:
     bob, cyd = await room.join("bob"), await room.join("cyd")

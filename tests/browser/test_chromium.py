@@ -1,4 +1,4 @@
-"""Finding and installing the browser, on machines made of a folder with a few commands."""
+"""Finding and installing the browser; a folder with a few commands stands for a machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command(folder: Path, name: str, script: str) -> None:
 
 
 def install(folder: Path, **environment: str) -> list[str]:
-    """As `make test` does it, where only the commands in `folder` exist; what it says."""
+    """The output of the installation, with only the commands in `folder` on the path."""
     return subprocess.run(
         [sys.executable, "-m", "tests.browser.support.chromium"],
         cwd=ROOT, env={"PATH": str(folder), "HOME": str(folder), **environment},
@@ -30,7 +30,7 @@ def install(folder: Path, **environment: str) -> list[str]:
     ).stderr.splitlines()  # fmt: skip
 
 
-def test_a_browser_that_is_there_or_named_is_taken_and_nothing_is_installed(tmp_path: Path) -> None:
+def test_an_existing_or_configured_browser_is_used_and_nothing_is_installed(tmp_path: Path) -> None:
     command(tmp_path, "google-chrome", BROWSER)
     command(tmp_path, "apt-get", f"#!/bin/sh\necho called > {tmp_path}/called\n")
     assert install(tmp_path) == []
@@ -39,13 +39,13 @@ def test_a_browser_that_is_there_or_named_is_taken_and_nothing_is_installed(tmp_
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root installs packages")
-def test_root_on_debian_gets_the_package_and_a_failure_is_told_and_fails_nothing(
+def test_root_on_debian_installs_the_package_and_reports_a_failure(
     tmp_path: Path,
 ) -> None:
     command(tmp_path, "apt-get", "#!/bin/sh\necho no network >&2\nexit 100\n")
-    told = install(tmp_path)
-    assert "apt-get install failed: no network" in told
-    assert told[-1] == MISSING
+    lines = install(tmp_path)
+    assert "apt-get install failed: no network" in lines
+    assert lines[-1] == MISSING
     called, there = tmp_path / "called", tmp_path / "chromium"
     put = f"case $* in *install*) : > {there}; /bin/chmod +x {there};; esac"
     command(tmp_path, "apt-get", f'#!/bin/sh\necho "$*" >> {called}\n{put}\n')

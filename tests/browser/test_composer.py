@@ -1,4 +1,4 @@
-"""Writing: drafts, completions, commands, quotes, and what becomes of what was sent."""
+"""The composer: drafts, completions, commands, quotes, and refused messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LATER_MS = 4_000_000_000_000
 """In 2096."""
 
 
-async def test_enter_sends_shift_enter_begins_a_line_and_the_composer_grows_with_its_text(
+async def test_enter_sends_shift_enter_adds_a_line_and_the_composer_grows(
     desks: Desks, room: Room
 ) -> None:
     await room.join("bob")
@@ -44,7 +44,7 @@ async def test_enter_sends_shift_enter_begins_a_line_and_the_composer_grows_with
     await expect(desk.message("to @bob")).to_be_focused()
 
 
-async def test_drafts_are_kept_by_thread_over_a_reload_and_in_every_tab_until_they_are_sent(
+async def test_drafts_are_stored_by_thread_and_shared_by_tabs_until_sent(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
@@ -72,7 +72,7 @@ async def test_drafts_are_kept_by_thread_over_a_reload_and_in_every_tab_until_th
     await expect(desk.composer).to_have_value("")
 
 
-async def test_names_and_commands_are_completed_run_and_explained(desks: Desks, room: Room) -> None:
+async def test_names_and_commands_are_completed_and_commands_run(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
     await room.join("carol")
     await bob.client.call("create_channel", name="attic")
@@ -99,16 +99,16 @@ async def test_names_and_commands_are_completed_run_and_explained(desks: Desks, 
     await desk.send()
     await expect(desk.thread("channel.attic")).to_be_visible()
     await desk.open_thread(GENERAL)
-    await desk.write("/fly away")
-    await desk.send()
+    await desk.submit("/fly away")
     await expect(desk.page.get_by_role("alert")).to_contain_text("no command /fly")
     await expect(desk.composer).to_have_value("/fly away")
-    await desk.write("//fly away")
-    await desk.send()
+    await desk.submit("//fly away")
     await desk.is_stored("/fly away")
 
 
-async def test_a_quote_goes_with_the_message_and_leads_back(desks: Desks, room: Room) -> None:
+async def test_a_quote_is_sent_with_the_message_and_links_to_its_source(
+    desks: Desks, room: Room
+) -> None:
     bob = await room.join("bob")
     await bob.posts("general", "a wise word")
     desk = await desks.sit(room, "ann", GENERAL)
@@ -122,8 +122,7 @@ async def test_a_quote_goes_with_the_message_and_leads_back(desks: Desks, room: 
     await desk.page.keyboard.press("q")
     await expect(desk.composer).to_be_focused()
     await expect(chip).to_contain_text("a wise word")
-    await desk.write("so true")
-    await desk.send()
+    await desk.submit("so true")
     await expect(chip).to_have_count(0)
     heard = await bob.hears("ann")
     assert heard.quote is not None
@@ -133,15 +132,14 @@ async def test_a_quote_goes_with_the_message_and_leads_back(desks: Desks, room: 
     await expect(desk.message("a wise word").first).to_have_attribute("data-marked", "true")
 
 
-async def test_what_the_hub_refuses_can_be_edited_tried_again_or_discarded(
+async def test_a_refused_message_can_be_edited_retried_or_discarded(
     desks: Desks, room: Room
 ) -> None:
     desk = await desks.sit(room, "ann", GENERAL)
     too_long = "x" * 70_000
     refused = desk.conversation.locator("[data-state=refused]")
     for choice in ("Edit", "Try again"):
-        await desk.write(too_long)
-        await desk.send()
+        await desk.submit(too_long)
         await expect(refused.get_by_role("alert")).to_contain_text("Not sent")
         await refused.get_by_role("button", name=choice).click()
         if choice == "Edit":
@@ -153,7 +151,7 @@ async def test_what_the_hub_refuses_can_be_edited_tried_again_or_discarded(
     await desk.says("short")
 
 
-async def test_what_others_do_here_is_shown_below_the_last_message_and_above_the_composer(
+async def test_activity_is_shown_below_the_last_message_and_above_the_composer(
     desks: Desks, room: Room
 ) -> None:
     bob, bot = await room.join("bob"), await room.enters("bot")
@@ -181,7 +179,7 @@ async def test_what_others_do_here_is_shown_below_the_last_message_and_above_the
     await expect(at_work).to_have_count(0)
 
 
-async def test_typing_is_told_seldom(desks: Desks, room: Room) -> None:
+async def test_typing_signals_are_throttled(desks: Desks, room: Room) -> None:
     desk = await desks.sit(room, new=True)
     sent: list[str] = []
 
@@ -193,7 +191,7 @@ async def test_typing_is_told_seldom(desks: Desks, room: Room) -> None:
     await desk.open_thread(GENERAL)
     await desk.says("hello")
     sent.clear()
-    # However long the machine takes for the letters.
+    # The clock stands still, so that the speed of the machine does not matter.
     await desk.page.clock.set_fixed_time(LATER_MS)
     await desk.composer.press_sequentially("letter by letter")
     await desk.page.clock.set_fixed_time(LATER_MS + 5000)

@@ -1,4 +1,4 @@
-"""Nothing is lost and nothing comes twice, whatever happens to the connection or the hub."""
+"""No message is lost or duplicated when the connection or the hub fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.operations import ThreadPage
 from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.room import Room
-from tests.browser.support.wire import laid
+from tests.browser.support.wire import open_wire
 from tests.e2e.support.hubs import running_hub
 from tests.e2e.test_up import Up, start
 from tests.unit.configs.people import Person
@@ -26,23 +26,21 @@ from tests.unit.configs.people import Person
 GENERAL = "channel.general"
 
 
-async def everything(person: Person) -> list[str]:
-    """The texts of #general as the hub has it."""
+async def all_texts(person: Person) -> list[str]:
+    """The texts of #general at the hub."""
     page = await person.client.call("read_thread", thread="channel_general", limit=100)
     return [str(message.content) for message in ThreadPage.model_validate(page).messages]
 
 
 async def shown(desk: Desk) -> list[str]:
-    """The ids that are drawn once no row waits for its message; they must be different ones."""
+    """The ids of the drawn messages once all are loaded; there must be no duplicates."""
     await expect(desk.conversation.locator(".skeleton")).to_have_count(0)
     ids = [message.id for message in await desk.messages()]
     assert [id for id, count in Counter(ids).items() if count > 1] == []
     return ids
 
 
-async def test_a_restart_of_the_hub_while_one_writes_and_sends_loses_nothing(
-    desks: Desks, tmp_path: Path
-) -> None:
+async def test_a_hub_restart_loses_no_messages_and_no_draft(desks: Desks, tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path}/hub.db"
     async with Room.open(store=store) as room:
         desk = await desks.sit(room, "ann", GENERAL)
@@ -50,8 +48,7 @@ async def test_a_restart_of_the_hub_while_one_writes_and_sends_loses_nothing(
         await desk.says("before")
     await desk.notices_the_loss()
     for n in range(3):
-        await desk.write(f"into the dark {n}")
-        await desk.send()
+        await desk.submit(f"into the dark {n}")
     await expect(desk.message("into the dark 2")).to_have_attribute("data-state", "waiting")
     await desk.composer.press_sequentially("half a sentence")
     async with Room.open(store=store, port=room.port) as room:
@@ -64,12 +61,12 @@ async def test_a_restart_of_the_hub_while_one_writes_and_sends_loses_nothing(
         await bob.posts("general", "after")
         await desk.sees("after")
         dark = [f"into the dark {n}" for n in range(3)]
-        assert await everything(bob) == ["before", *dark, "half a sentence", "after"]
+        assert await all_texts(bob) == ["before", *dark, "half a sentence", "after"]
         assert len(await shown(desk)) == 6
         await desks.leave()
 
 
-async def test_at_a_gateway_the_page_says_that_the_network_moves_and_nothing_is_typed_twice(
+async def test_behind_a_gateway_the_page_shows_a_move_and_loses_nothing(
     desks: Desks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
@@ -91,9 +88,9 @@ async def test_at_a_gateway_the_page_says_that_the_network_moves_and_nothing_is_
         _running("gateway", "--hubs", hub, "--listen", "127.0.0.1:0") as gateway,
     ):
         url = str(gateway.lines[-1]["url"])
-        desk = await desks.sit(url.replace("ws:", "http:") + "/", "ann", GENERAL)
+        desk = await desks.sit(url, "ann", GENERAL)
         desk.expect_losses()
-        desk.complaints.expect("503")  # parts of the page that are not there yet come later
+        desk.complaints.expect("503")  # files of the page that are loaded on demand
         await desk.says("before")
         first.process.kill()
         connection = desk.page.locator(".connection")
@@ -101,8 +98,7 @@ async def test_at_a_gateway_the_page_says_that_the_network_moves_and_nothing_is_
         await expect(connection).to_contain_text("is moving to another hub")
         dark = [f"into the dark {n}" for n in range(3)]
         for text in dark:
-            await desk.write(text)
-            await desk.send()
+            await desk.submit(text)
         await desk.composer.press_sequentially("half a sentence")
         async with _running("up", str(config), "--no-agents"):
             for text in dark:
@@ -119,7 +115,7 @@ async def test_at_a_gateway_the_page_says_that_the_network_moves_and_nothing_is_
 
 @asynccontextmanager
 async def _running(*command: str) -> AsyncIterator[Up]:
-    """A command of `hubbub` that runs until it is told to stop."""
+    """Run a `hubbub` command within the context."""
     started = Up(await start(*command, "--json"))
     try:
         await started.event("up")
@@ -130,21 +126,19 @@ async def _running(*command: str) -> AsyncIterator[Up]:
         await started.ended()
 
 
-async def test_what_is_written_while_a_killed_hub_is_away_waits_and_is_sent_once(
+async def test_messages_written_after_a_hub_crash_wait_and_are_sent_once(
     desks: Desks, tmp_path: Path
 ) -> None:
     async with running_hub(tmp_path, channels=["general"]) as hub:
-        desk = await desks.sit(hub.url.replace("ws:", "http:") + "/", "ann", GENERAL)
+        desk = await desks.sit(hub.url, "ann", GENERAL)
         desk.expect_losses()
         await desk.says("before")
-        await desk.write("in the very moment")
-        await desk.send()
+        await desk.submit("in the very moment")
         await hub.kill()
         await desk.notices_the_loss()
         dark = [f"into the dark {n}" for n in range(3)]
         for text in dark:
-            await desk.write(text)
-            await desk.send()
+            await desk.submit(text)
             await expect(desk.message(text)).to_contain_text("Waiting for the hub")
         await desk.composer.press_sequentially("half a sentence")
         await hub.start()
@@ -153,11 +147,11 @@ async def test_what_is_written_while_a_killed_hub_is_away_waits_and_is_sent_once
             await expect(desk.message(text)).not_to_contain_text("Waiting for the hub")
         await expect(desk.composer).to_have_value("half a sentence")
         async with Client(WebSocketTransport(hub.url), "bob", "human") as bob:
-            assert await everything(Person(bob)) == ["before", "in the very moment", *dark]
+            assert await all_texts(Person(bob)) == ["before", "in the very moment", *dark]
         await desks.leave()
 
 
-async def test_a_hub_with_another_log_leaves_nothing_of_the_old_one(desks: Desks) -> None:
+async def test_a_hub_with_another_log_replaces_everything_on_the_page(desks: Desks) -> None:
     async with Room.open() as room:
         bob, desk = await room.join("bob"), await desks.sit(room, "ann", GENERAL)
         desk.expect_losses()
@@ -176,23 +170,22 @@ async def test_a_hub_with_another_log_leaves_nothing_of_the_old_one(desks: Desks
         await desks.leave()
 
 
-async def test_what_was_sent_into_the_dark_survives_a_reload(desks: Desks, room: Room) -> None:
-    async with laid(room.port) as wire:
+async def test_an_unacknowledged_message_survives_a_reload(desks: Desks, room: Room) -> None:
+    async with open_wire(room.port) as wire:
         desk = await desks.sit(wire.url, "ann", GENERAL)
         desk.expect_losses()
         wire.silence()
-        await desk.write("said and not heard")
-        await desk.send()
+        await desk.submit("said and not heard")
         await expect(desk.message("said and not heard")).to_have_attribute("data-state", "sending")
         wire.cut()
         wire.mend()
         await desk.page.reload()
         await desk.is_stored("said and not heard")
         await desks.leave()
-    assert await everything(await room.join("bob")) == ["said and not heard"]
+    assert await all_texts(await room.join("bob")) == ["said and not heard"]
 
 
-async def test_a_reload_in_the_middle_of_a_stream_loses_nothing(desks: Desks, room: Room) -> None:
+async def test_a_reload_during_a_stream_of_messages_loses_nothing(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
     desk = await desks.sit(room, "ann", GENERAL)
 
@@ -214,17 +207,18 @@ async def test_a_reload_in_the_middle_of_a_stream_loses_nothing(desks: Desks, ro
     assert words == [f"word {n}" for n in range(60 - len(words), 60)], "without a hole"
 
 
-async def test_a_while_offline_and_back(desks: Desks, room: Room) -> None:
+async def test_messages_of_both_sides_arrive_after_an_offline_period(
+    desks: Desks, room: Room
+) -> None:
     bob = await room.join("bob")
-    async with laid(room.port) as wire:
+    async with open_wire(room.port) as wire:
         desk = await desks.sit(wire.url, "ann", GENERAL, new=True)
         desk.expect_losses()
         await desk.says("before")
         await desk.context.set_offline(True)
         wire.cut()
         await desk.notices_the_loss()
-        await desk.write("from the tunnel")
-        await desk.send()
+        await desk.submit("from the tunnel")
         await expect(desk.message("from the tunnel")).to_contain_text("Waiting for the hub")
         for n in range(40):
             await bob.posts("general", f"meanwhile {n}.")
@@ -235,13 +229,15 @@ async def test_a_while_offline_and_back(desks: Desks, room: Room) -> None:
         await desk.to_the_end()
         await desk.sees("meanwhile 39.")
         await desks.leave()
-    texts = await everything(bob)
+    texts = await all_texts(bob)
     assert Counter(texts).most_common(1)[0][1] == 1
     assert texts.count("from the tunnel") == 1
 
 
-async def test_a_silent_wire_is_noticed_when_one_speaks(desks: Desks, room: Room) -> None:
-    async with laid(room.port) as wire:
+async def test_a_silent_connection_is_detected_when_a_message_is_sent(
+    desks: Desks, room: Room
+) -> None:
+    async with open_wire(room.port) as wire:
         desk = await desks.sit("about:blank", new=True)
         desk.expect_losses()
         await desk.page.clock.install()
@@ -249,30 +245,28 @@ async def test_a_silent_wire_is_noticed_when_one_speaks(desks: Desks, room: Room
         await desk.join_as("ann")
         await desk.open_thread(GENERAL)
         wire.silence()
-        await desk.write("hello?")
-        await desk.send()
+        await desk.submit("hello?")
         await desk.page.clock.fast_forward(30_000)
         await desk.notices_the_loss()
         wire.mend()
         await desk.page.clock.fast_forward(30_000)
         await desk.is_stored("hello?")
         await desks.leave()
-    assert await everything(await room.join("bob")) == ["hello?"]
+    assert await all_texts(await room.join("bob")) == ["hello?"]
 
 
-async def test_who_leaves_while_the_hub_is_asked_hears_nothing_of_it_when_joining_again(
+async def test_no_error_is_shown_after_rejoining_when_a_request_was_pending(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
     for n in range(80):
         await bob.posts("general", f"line {n}")
-    async with laid(room.port) as wire:
+    async with open_wire(room.port) as wire:
         desk = await desks.sit(wire.url, "ann")
         desk.expect_losses()
         wire.silence()
         await desk.open_thread(GENERAL)
-        await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
-        await desk.page.get_by_role("menuitem", name="Leave").click()
+        await desk.choose_in_own_menu("Leave")
         wire.mend()
         await desk.join_as("ann")
         assert await desk.page.locator(".announcer").inner_text() == ""
@@ -280,9 +274,9 @@ async def test_who_leaves_while_the_hub_is_asked_hears_nothing_of_it_when_joinin
 
 
 @pytest.mark.behaviour("U-9")
-async def test_what_could_not_be_fetched_comes_by_itself(desks: Desks, room: Room) -> None:
+async def test_failed_loads_are_retried(desks: Desks, room: Room) -> None:
     again = "Retrying"
-    async with laid(room.port) as wire:
+    async with open_wire(room.port) as wire:
         desk = await desks.sit("about:blank", new=True)
         desk.expect_losses()
         wire.cut_after(20_000)  # bytes: more than the page itself, far less than its files

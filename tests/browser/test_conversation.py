@@ -1,4 +1,4 @@
-"""The conversation: what is drawn of it, where the reader is, what can be done with a message."""
+"""The conversation: drawing, scrolling, unread messages, and actions on messages."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ TEXTS = (
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def long() -> AsyncIterator[Room]:
-    """A room where cyd has said very much in #general. The tests share it, each as somebody else:
-    what one of them says in general the others have as well."""
+    """A room where cyd posted many messages in #general. The tests share it, each as a different
+    person, so each sees the messages that the others post."""
     limits: JsonValue = {"calls_per_second": 1e9, "burst": 10**9}
     async with Room.open({"limits": limits}) as room:
         cyd = (await room.join("cyd")).client
@@ -55,14 +55,14 @@ async def in_view(message: Locator) -> None:
 
 
 async def is_copied(desk: Desk, text: str) -> None:
-    await desk.is_told("copied")
+    await desk.announces("copied")
     assert await desk.page.evaluate("navigator.clipboard.readText()") == text
 
 
 async def heap_bytes(page: Page) -> int:
-    """What the page's scripts still hold after a thorough garbage collection."""
+    """The heap of the page's scripts after garbage collection."""
     session = await page.context.new_cdp_session(page)
-    for _ in range(3):  # what finalizers let go of goes with the next one
+    for _ in range(3):  # finalizers free more for the next one
         await session.send("HeapProfiler.collectGarbage")
     usage = await session.send("Runtime.getHeapUsage")
     await session.detach()
@@ -72,7 +72,7 @@ async def heap_bytes(page: Page) -> int:
 # What is drawn ------------------------------------------------------------------------------
 
 
-async def test_of_a_long_thread_little_is_drawn_wherever_one_is_and_nothing_is_left_behind(
+async def test_a_long_thread_draws_few_messages_at_any_position_and_leaks_no_memory(
     desks: Desks, long: Room
 ) -> None:
     desk = await desks.sit(long, "dan", GENERAL, new=True)
@@ -113,25 +113,25 @@ async def test_of_a_long_thread_little_is_drawn_wherever_one_is_and_nothing_is_l
     await becomes(desk.conversation, AT_END)
 
 
-async def test_a_new_message_is_drawn_without_drawing_the_rest(desks: Desks, room: Room) -> None:
+async def test_a_new_message_does_not_redraw_the_others(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
     for n in range(30):
         await bob.posts("general", f"number {n}.")
     desk = await desks.sit(room, "ann", GENERAL)
     await desk.to_the_end()
     await desk.sees("number 29.")
-    kept = await desk.message("number 29.").element_handle()
+    last = await desk.message("number 29.").element_handle()
     await desk.page.evaluate(
         "(it) => { window.drawn = 0; new MutationObserver((all) => window.drawn += all.length)"
         ".observe(it, {childList: true, subtree: true, characterData: true}); }",
-        kept,
+        last,
     )
     await bob.posts("general", "the next.")
     await desk.sees("the next.")
     assert await desk.page.evaluate("window.drawn") == 0
 
 
-async def test_messages_are_grouped_by_sender_and_told_apart_by_day_and_can_be_used(
+async def test_messages_are_grouped_by_sender_and_day_and_offer_actions(
     desks: Desks, room: Room
 ) -> None:
     bob, carol = await room.join("bob"), await room.join("carol")
@@ -157,7 +157,7 @@ async def test_messages_are_grouped_by_sender_and_told_apart_by_day_and_can_be_u
     await code.click()
     await desk.page.keyboard.press("c")
     link = f"{room.page}#/thread/{GENERAL}/m2"
-    await desk.is_told("ink")
+    await desk.announces("ink")
     await is_copied(desk, link)
     tab = await desk.another_tab(link)
     await expect(await tab.sees("look:")).to_have_attribute("data-marked", "true")
@@ -172,7 +172,7 @@ async def test_messages_are_grouped_by_sender_and_told_apart_by_day_and_can_be_u
 # What is new --------------------------------------------------------------------------------
 
 
-async def test_a_thread_opens_at_the_first_unread_message_and_follows_at_the_end(
+async def test_a_thread_opens_at_the_first_unread_message_and_follows_new_ones_at_the_end(
     desks: Desks, long: Room
 ) -> None:
     bob, desk = await long.join("bob"), await desks.sit(long, "eve")
@@ -204,7 +204,7 @@ async def test_a_thread_opens_at_the_first_unread_message_and_follows_at_the_end
     await in_view(await desk.sees("not seen yet"))
 
 
-async def test_what_is_marked_unread_or_comes_while_nobody_looks_stays_unread_until_one_is_back(
+async def test_messages_marked_unread_or_received_without_focus_stay_unread(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
@@ -236,7 +236,7 @@ async def test_what_is_marked_unread_or_comes_while_nobody_looks_stays_unread_un
 # The keyboard -------------------------------------------------------------------------------
 
 
-async def test_the_keyboard_goes_from_message_to_message_also_to_those_that_were_not_drawn(
+async def test_the_keyboard_moves_between_messages_also_to_undrawn_ones(
     desks: Desks, long: Room
 ) -> None:
     desk = await desks.sit(long, "fay", GENERAL)
@@ -256,7 +256,7 @@ async def test_the_keyboard_goes_from_message_to_message_also_to_those_that_were
     await expect(desk.details).to_contain_text("cyd, person")
 
 
-async def test_a_link_to_a_message_leads_there_however_often(desks: Desks, room: Room) -> None:
+async def test_a_link_to_a_message_works_repeatedly(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
     first = await posted(bob, "the very first")
     for n in range(60):
@@ -271,9 +271,7 @@ async def test_a_link_to_a_message_leads_there_however_often(desks: Desks, room:
         await expect(desk.message("the very first")).not_to_be_in_viewport()
 
 
-async def test_an_empty_conversation_says_what_one_could_begin_with(
-    desks: Desks, newsroom: Room
-) -> None:
+async def test_an_empty_conversation_suggests_a_first_message(desks: Desks, newsroom: Room) -> None:
     desk = await desks.sit(newsroom, "ann", "channel.desk")
     await expect(desk.main).to_contain_text("No messages in #desk yet")
     await desk.main.get_by_role("button", name="Ask editor").click()

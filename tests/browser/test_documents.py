@@ -1,4 +1,4 @@
-"""Shared documents, as people read, write and compare them on the page."""
+"""Shared documents on the page: reading, writing, history."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TEXT = "# Plan\n\nfirst\n\nsecond\n\nthird"
 THREAD = "channel.general"
 
 
-async def written(client: Client, title: str = "Plan", text: str = TEXT) -> str:
-    """A document of #general; its id."""
-    made = await call(client, "create_document", title=title, text=text, thread=THREAD)
-    return str(made["id"])
+async def create_document(client: Client, title: str = "Plan", text: str = TEXT) -> str:
+    """Create a document in #general; returns its id."""
+    document = await call(client, "create_document", title=title, text=text, thread=THREAD)
+    return str(document["id"])
 
 
 def heading(desk: Desk) -> Locator:
@@ -46,7 +46,7 @@ async def text_of(client: Client, id: str) -> str:
 
 
 @pytest.mark.behaviour("M-265")
-async def test_the_page_has_and_fetches_only_what_the_hubs_mods_bring(
+async def test_the_page_shows_and_fetches_only_features_of_configured_mods(
     desks: Desks, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path / 'hub.db'}"
@@ -56,8 +56,7 @@ async def test_the_page_has_and_fetches_only_what_the_hubs_mods_bring(
         desk.expect_losses()
     async with Room.open(store=store, port=room.port):
         await expect(desk.threads.get_by_role("link", name="Documents")).to_have_count(0)
-        await desk.page.reload()
-        await desk.is_joined()
+        await desk.reload()
         more = desk.main.get_by_role("button", name="More in this thread")
         await expect(more).to_have_count(0)
         fetched = "performance.getEntriesByType('resource').map((it) => it.name)"
@@ -66,13 +65,10 @@ async def test_the_page_has_and_fetches_only_what_the_hubs_mods_bring(
         await desks.leave()
 
 
-async def test_a_document_is_created_written_read_and_follows_what_others_do(
-    desks: Desks, room: Room
-) -> None:
+async def test_a_document_is_created_edited_and_updated_live(desks: Desks, room: Room) -> None:
     bob = (await room.join("bob")).client
     desk = await desks.sit(room, "ann", THREAD)
-    await desk.main.get_by_role("button", name="More in this thread").click()
-    await desk.page.get_by_role("menuitem", name="Documents of this thread").click()
+    await desk.choose_in_thread_menu("Documents of this thread")
     await expect(desk.main).to_contain_text("No documents yet")
     await desk.main.get_by_role("button", name="New document").click()
     dialog = desk.page.get_by_role("dialog")
@@ -93,19 +89,20 @@ async def test_a_document_is_created_written_read_and_follows_what_others_do(
     levels = await desk.main.get_by_role("heading").evaluate_all(
         "(all) => all.map((it) => Number(it.tagName.slice(1)))"
     )
-    assert levels == [1, 2, 3, 4, 3, 2], "no level is left out"
-    (found,) = (await call(bob, "list_documents"))["documents"]
-    assert (found["title"], found["thread_id"], found["version"]) == ("Plan", THREAD, 2)
+    assert levels == [1, 2, 3, 4, 3, 2], "no level is skipped"
+    (document,) = (await call(bob, "list_documents"))["documents"]
+    assert (document["title"], document["thread_id"], document["version"]) == ("Plan", THREAD, 2)
     await desk.threads.get_by_role("link", name="Documents").click()
-    await written(bob, "Notes")
+    await create_document(bob, "Notes")
     await expect(desk.main.get_by_role("link", name="Notes")).to_be_visible()
     await desk.main.get_by_role("link", name="Plan").click()
-    await call(bob, "write_document", id=found["id"], base_version=2, text="all new", note="anew")
+    new = {"base_version": 2, "text": "all new", "note": "rewritten"}
+    await call(bob, "write_document", id=document["id"], **new)
     await expect(body(desk)).to_have_text("all new")
     await expect(desk.main).to_contain_text("version 3")
 
 
-# Selects all as soon as the field is there, and types a moment later.
+# Selects all as soon as the field exists, and types a moment later.
 SELECTED_AT_ONCE = """
 new MutationObserver((_, observer) => {
   const field = document.querySelector("textarea[name=document]");
@@ -120,21 +117,21 @@ new MutationObserver((_, observer) => {
 """
 
 
-async def test_the_cursor_is_set_before_one_can_reach_the_field_and_never_after(
+async def test_the_editor_does_not_move_the_cursor_once_it_can_be_focused(
     desks: Desks, room: Room
 ) -> None:
-    id = await written((await room.join("bob")).client)
+    id = await create_document((await room.join("bob")).client)
     desk = await desks.sit(room, "ann")
     await desk.page.evaluate(SELECTED_AT_ONCE)
     await desk.visit("document", id, "edit")
     await expect(field(desk)).to_have_value("all of it new")
 
 
-async def test_two_who_write_are_joined_or_stand_side_by_side_and_nothing_typed_is_lost(
+async def test_concurrent_edits_are_merged_or_shown_side_by_side_without_loss(
     desks: Desks, room: Room
 ) -> None:
     bob = (await room.join("bob")).client
-    id = await written(bob)
+    id = await create_document(bob)
     desk = await desks.sit(room, "ann")
     await desk.visit("document", id, "edit")
     await field(desk).fill("half a tho")
@@ -147,7 +144,7 @@ async def test_two_who_write_are_joined_or_stand_side_by_side_and_nothing_typed_
     await expect(desk.main.get_by_role("button", name="Discard")).to_have_count(0)
     await desk.visit("document", id, "edit")
     await expect(field(desk)).to_have_value(TEXT)
-    # What touches other places is joined.
+    # Changes in different places are merged.
     await field(desk).fill(TEXT.replace("third", "third of ann"))
     theirs = TEXT.replace("first", "first of bob")
     await call(bob, "write_document", id=id, base_version=1, text=theirs)
@@ -155,10 +152,10 @@ async def test_two_who_write_are_joined_or_stand_side_by_side_and_nothing_typed_
     await field(desk).press("Control+Enter")
     shown = desk.main.get_by_role("region", name="Differences")
     await expect(shown).to_contain_text("first of bob")
-    await desk.is_told("merged with changes by others")
+    await desk.announces("merged with changes by others")
     joined = theirs.replace("third", "third of ann")
     assert await text_of(bob, id) == joined
-    # What touches the same place stands side by side.
+    # Changes in the same place are shown side by side.
     await desk.visit("document", id, "edit")
     mine = joined.replace("second", "second of ann")
     await field(desk).fill(mine)
@@ -170,8 +167,7 @@ async def test_two_who_write_are_joined_or_stand_side_by_side_and_nothing_typed_
     await expect(place.locator(".mine")).to_contain_text("second of ann")
     await audit(desk.page)
     assert await text_of(bob, id) == theirs
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     await expect(field(desk)).to_have_value(mine)
     await save(desk)
     await place.locator("label", has_text="Both, theirs first").click()
@@ -183,11 +179,11 @@ async def test_two_who_write_are_joined_or_stand_side_by_side_and_nothing_typed_
     assert await text_of(bob, id) == both
 
 
-async def test_history_shows_what_changed_and_comments_are_made_and_done_with(
+async def test_history_shows_differences_and_comments_are_added_and_resolved(
     desks: Desks, room: Room
 ) -> None:
     bob = (await room.join("bob")).client
-    id = await written(bob)
+    id = await create_document(bob)
     desk = await desks.sit(room, "ann")
     await desk.visit("document", id, "history")
     versions = desk.main.get_by_role("list", name="Versions, latest first")

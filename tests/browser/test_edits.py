@@ -1,4 +1,4 @@
-"""Editing and deleting what one has said."""
+"""Editing and deleting own messages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def field(desk: Desk) -> Locator:
 
 
 async def said(desk: Desk) -> list[str]:
-    """What the messages say that are shown."""
+    """The texts of the shown messages."""
     texts = await desk.conversation.locator("[data-message] .prose").all_inner_texts()
     return [text.strip() for text in texts]
 
 
-async def test_arrow_up_edits_ones_last_message_in_its_place_also_after_a_reload(
+async def test_arrow_up_edits_the_last_own_message_also_after_a_reload(
     desks: Desks, room: Room
 ) -> None:
     desk = await desks.sit(room, "ann", THREAD)
@@ -44,18 +44,17 @@ async def test_arrow_up_edits_ones_last_message_in_its_place_also_after_a_reload
     await expect(field(desk)).to_have_count(0)
     await expect(desk.composer).to_be_focused()
     assert await said(desk) == ["first"]
-    # What one has begun to change is there after a reload, apart from what one writes.
+    # An unfinished edit survives a reload, separately from the draft.
     await desk.write("a draft")
     await message.focus()
     await desk.page.keyboard.press("e")
     await field(desk).fill("first, bet")
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     await expect(field(desk)).to_have_value("first, bet")
     await field(desk).press("Escape")
     await expect(desk.composer).to_have_value("a draft")
     assert await said(desk) == ["first"]
-    # Why an edit is refused stands below it.
+    # The reason for a refused edit is shown below it.
     await desk.write("")
     for text in ("second", "third", "fourth"):
         await desk.composer.press("ArrowUp")
@@ -68,7 +67,7 @@ async def test_arrow_up_edits_ones_last_message_in_its_place_also_after_a_reload
     await expect(field(desk)).to_have_value("fourth")
 
 
-async def test_an_edit_of_somebody_else_shows_at_once_is_no_news_and_has_a_history(
+async def test_an_edit_by_someone_else_shows_live_without_a_badge_and_has_a_history(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
@@ -89,7 +88,7 @@ async def test_an_edit_of_somebody_else_shows_at_once_is_no_news_and_has_a_histo
     newer = await desk.sees("newer words")
     await posted(bob, "after")
     after = await desk.sees("after")
-    await after.focus()  # the keyboard passes over what only changes another
+    await after.focus()  # the keyboard skips messages that only edit another
     for key, reached in (("k", "between"), ("k", "newer words"), ("j", "between")):
         await desk.page.keyboard.press(key)
         await expect(desk.message(reached)).to_be_focused()
@@ -102,7 +101,7 @@ async def test_an_edit_of_somebody_else_shows_at_once_is_no_news_and_has_a_histo
     await audit(desk.page)
 
 
-async def test_one_deletes_ones_own_message_and_is_asked_before(desks: Desks, room: Room) -> None:
+async def test_deleting_an_own_message_needs_confirmation(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
     await posted(bob, "of bob")
     desk = await desks.sit(room, "ann", THREAD)

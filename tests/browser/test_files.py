@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, Desk, Desks
 from tests.browser.support.room import Room, call
-from tests.browser.support.wire import laid
+from tests.browser.support.wire import open_wire
 
 pytestmark = pytest.mark.behaviour("M-330")
 
@@ -20,7 +20,7 @@ MODS: Sequence[JsonValue] = [
 ]  # fmt: skip
 THREAD = "channel.general"
 LONG = b"0123456789abcdef" * 30_000
-"""Of more than three parts."""
+"""More than three upload parts."""
 
 _DROP = """(place, [type, name, text]) => {
     const data = new DataTransfer();
@@ -30,7 +30,7 @@ _DROP = """(place, [type, name, text]) => {
     const event = new Kind(type, {bubbles: true, cancelable: true, ...carried});
     return !place.dispatchEvent(event);
 }"""
-"""Returns whether the page has kept the browser from opening the file."""
+"""Returns whether the page prevented the browser from opening the file."""
 
 _KEPT = """async (name) => {
     const asked = indexedDB.open("hubbub-files");
@@ -41,10 +41,10 @@ _KEPT = """async (name) => {
     }
     opened.close();
 }"""
-"""Waits until the browser has put the bytes of a file away; another may not be dropped yet."""
+"""Waits until the browser has stored the bytes of a file."""
 
 
-async def here(desks: Desks, at: Room | str) -> Desk:
+async def in_thread(desks: Desks, at: Room | str) -> Desk:
     desk = await desks.sit(at, "ann", THREAD)
     await expect(clip(desk)).to_be_visible()
     return desk
@@ -55,7 +55,7 @@ def clip(desk: Desk) -> Locator:
 
 
 def tray(desk: Desk, name: str) -> Locator:
-    """A file that goes along with the next message."""
+    """A file of the next message."""
     along = desk.main.get_by_role("list", name="Files for the next message")
     return along.get_by_role("listitem").filter(has_text=name)
 
@@ -84,8 +84,10 @@ async def takes_out(desk: Desk, name: str) -> None:
     await expect(tray(desk, name)).to_have_count(0)
 
 
-async def test_files_are_attached_in_every_way_and_downloaded(desks: Desks, room: Room) -> None:
-    desk = await here(desks, room)
+async def test_files_are_attached_by_dialog_drop_and_paste_and_downloaded(
+    desks: Desks, room: Room
+) -> None:
+    desk = await in_thread(desks, room)
     await chooses(desk, file("long.bin", LONG), file("notes.md"))
     await is_ready(desk, "long.bin", "notes.md")
     await desk.says("Here they are.")
@@ -98,16 +100,16 @@ async def test_files_are_attached_in_every_way_and_downloaded(desks: Desks, room
     got = await coming.value
     assert got.suggested_filename == "long.bin"
     assert (await got.path()).read_bytes() == LONG
-    for way in ("drop", "paste"):  # and go without words
+    for way in ("drop", "paste"):  # a message can have no text
         await desk.composer.evaluate(_DROP, [way, f"{way}.txt", "some words"])
         await is_ready(desk, f"{way}.txt")
         await desk.composer.press("Enter")
         said = await desk.sees(f"{way}.txt")
         await expect(said.get_by_role("button", name=f"Download {way}.txt")).to_be_visible()
-    # A file that misses the conversation does not replace the page.
+    # A file dropped outside the conversation does not replace the page.
     assert await desk.threads.evaluate(_DROP, ["drop", "x.txt", "x"])
     await expect(tray(desk, "x.txt")).to_have_count(0)
-    # What is taken out is not kept by the hub.
+    # A removed file is not stored at the hub.
     await chooses(desk, file("one.txt"))
     await is_ready(desk, "one.txt")
     await takes_out(desk, "one.txt")
@@ -116,17 +118,16 @@ async def test_files_are_attached_in_every_way_and_downloaded(desks: Desks, room
     await expect(listed(desk).filter(has_text="one.txt")).to_have_count(0)
 
 
-async def test_what_is_refused_says_why_where_it_stands_and_keeps_the_message_back(
+async def test_a_refused_file_shows_the_reason_and_blocks_the_message(
     desks: Desks, room: Room
 ) -> None:
-    desk = await here(desks, room)
+    desk = await in_thread(desks, room)
     big = file("big.bin", b"x" * 1_100_000)
     await chooses(desk, file("empty.txt", b""), big, file("song.mp3", b"ID3aaaa", "audio/mpeg"))
     await expect(tray(desk, "empty.txt").get_by_role("alert")).to_contain_text("empty")
     await expect(tray(desk, "big.bin").get_by_role("alert")).to_contain_text("the limit is")
     await expect(tray(desk, "song.mp3")).to_have_attribute("data-state", "failed")
-    await desk.write("Look")
-    await desk.send()
+    await desk.submit("Look")
     alert = desk.main.locator(".composer").get_by_role("alert")
     await expect(alert).to_contain_text("could not be uploaded")
     await expect(desk.composer).to_have_value("Look")
@@ -140,11 +141,11 @@ async def test_what_is_refused_says_why_where_it_stands_and_keeps_the_message_ba
 
 
 @pytest.mark.behaviour("M-331")
-async def test_an_upload_goes_on_when_the_hub_is_back_and_after_a_reload(
+async def test_an_upload_resumes_after_a_disconnect_and_after_a_reload(
     desks: Desks, room: Room
 ) -> None:
-    async with laid(room.port) as wire:
-        desk = await here(desks, wire.url)
+    async with open_wire(room.port) as wire:
+        desk = await in_thread(desks, wire.url)
         desk.expect_losses()
         wire.cut()
         await desk.notices_the_loss()
@@ -157,8 +158,7 @@ async def test_an_upload_goes_on_when_the_hub_is_back_and_after_a_reload(
         await expect(tray(desk, "long.bin")).to_have_attribute("data-state", "sending")
         await desk.page.evaluate(_KEPT, "long.bin")
         wire.mend()
-        await desk.page.reload()
-        await desk.is_joined()
+        await desk.reload()
         await is_ready(desk, "first.bin", "long.bin")
         await desk.says("after the reload")
         said = await desk.sees("after the reload")
@@ -167,10 +167,10 @@ async def test_an_upload_goes_on_when_the_hub_is_back_and_after_a_reload(
 
 
 @pytest.mark.behaviour("M-332")
-async def test_pictures_show_below_the_message_and_large_and_nothing_in_a_file_runs(
+async def test_images_are_previewed_and_enlarged_and_no_script_in_a_file_runs(
     desks: Desks, room: Room
 ) -> None:
-    desk = await here(desks, room)
+    desk = await in_thread(desks, room)
     svg = b'<svg xmlns="http://www.w3.org/2000/svg"><script>window.broken = true</script></svg>'
     seen = await desk.page.screenshot()
     await chooses(desk, file("page.png", seen, "image/png"), file("a.svg", svg, "image/svg+xml"))
@@ -188,7 +188,7 @@ async def test_pictures_show_below_the_message_and_large_and_nothing_in_a_file_r
     assert not await desk.page.evaluate("'broken' in window")
 
 
-async def test_files_of_a_thread_are_listed_live_and_deleted_by_who_owns_them(
+async def test_files_of_a_thread_are_listed_live_and_deleted_by_their_owners(
     desks: Desks, room: Room
 ) -> None:
     bob = (await room.join("bob")).client
@@ -196,9 +196,8 @@ async def test_files_of_a_thread_are_listed_live_and_deleted_by_who_owns_them(
     first = (await call(bob, "write_file", name="first.md", **text))["id"]
     attached = [{"name": "first.md", "uri": f"file:{first}"}]
     await bob.call("post_to_channel", channel="general", text="look", attachments=attached)
-    desk = await here(desks, room)
-    await desk.main.get_by_role("button", name="More in this thread").click()
-    await desk.page.get_by_role("menuitem", name="Files of this thread").click()
+    desk = await in_thread(desks, room)
+    await desk.choose_in_thread_menu("Files of this thread")
     await expect(desk.main.get_by_role("heading", level=1)).to_have_text("Files in #general")
     await expect(listed(desk)).to_have_count(1)
     await bob.call("write_file", name="second.md", **text)

@@ -1,4 +1,4 @@
-"""The first minute as README tells it, by the keyboard alone."""
+"""The first minute as described in the README, by keyboard only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ EXAMPLE = "How many kilometres is the diameter of Jupiter plus the diameter of S
 
 
 class Browser(Protocol):
-    """What somebody has who only has a keyboard."""
+    """A browser without a mouse."""
 
     async def press(self, *keys: str) -> None: ...
-    async def strokes(self, keys: str) -> None: ...
+    async def press_sequence(self, keys: str) -> None: ...
     async def write(self, text: str) -> None: ...
     async def reads(self, text: str) -> None: ...
     async def stands_in(self, name: str) -> None: ...
@@ -29,7 +29,7 @@ class Browser(Protocol):
 
 class Chromium:
     def __init__(self, desk: Desk):
-        self._page, self.strokes = desk.page, desk.strokes
+        self._page, self.press_sequence = desk.page, desk.press_sequence
 
     async def press(self, *keys: str) -> None:
         for key in keys:
@@ -46,7 +46,7 @@ class Chromium:
 
 
 async def _first_minute(browser: Browser) -> None:
-    """Join, say hello to everyone, look into the turn that answered, and be back at home."""
+    """Join, post to everyone, inspect the turn that answered, and return to the home view."""
     await browser.reads("Join quickstart")
     await browser.stands_in("Join")
     await browser.press("Enter")
@@ -59,17 +59,17 @@ async def _first_minute(browser: Browser) -> None:
     await browser.press("Escape", "k", "i")
     await browser.reads("Where the time went")
     await browser.press("Escape")
-    await browser.strokes("gh")
+    await browser.press_sequence("gh")
     await browser.reads("Ask an agent something, done")
     await browser.reads("See who did what for an answer, done")
 
 
 @pytest.mark.behaviour("U-14")
-async def test_the_first_minute_goes_by_the_keyboard_alone_and_an_example_asks_by_one_click(
+async def test_the_first_minute_works_by_keyboard_and_an_example_by_one_click(
     desks: Desks, tmp_path: Path
 ) -> None:
     async with run_here(QUICKSTART, tmp_path) as network:
-        desk = await desks.sit(network.url.replace("ws:", "http:"))
+        desk = await desks.sit(network.url)
         await _first_minute(Chromium(desk))
         await audit(desk.page)
         await _an_example(desk)
@@ -84,7 +84,7 @@ async def _an_example(desk: Desk) -> None:
 
 @pytest.mark.behaviour("U-14")
 @pytest.mark.skipif(firefox.find() is None, reason=firefox.MISSING)
-async def test_the_first_minute_goes_the_same_way_in_firefox(tmp_path: Path) -> None:
+async def test_the_first_minute_works_in_firefox(tmp_path: Path) -> None:
     executable = firefox.find()
     assert executable is not None
     (profile := tmp_path / "profile").mkdir()
@@ -92,5 +92,5 @@ async def test_the_first_minute_goes_the_same_way_in_firefox(tmp_path: Path) -> 
         run_here(QUICKSTART, tmp_path) as network,
         firefox.running(executable, profile) as browser,
     ):
-        await browser.goto(network.url.replace("ws:", "http:"))
+        await browser.goto(network.url)
         await _first_minute(browser)

@@ -1,4 +1,4 @@
-"""What waits for one: mentions, threads, notices."""
+"""The inbox: mentions, threads, notices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def items(desk: Desk) -> Locator:
     return desk.main.get_by_role("listitem")
 
 
-async def test_mentions_come_newest_first_lead_to_the_message_and_stay_till_they_are_read(
+async def test_mentions_are_listed_newest_first_link_to_the_message_and_stay_when_read(
     desks: Desks, room: Room
 ) -> None:
     bob, desk = await room.join("bob"), await desks.sit(room, "ann")
@@ -37,7 +37,7 @@ async def test_mentions_come_newest_first_lead_to_the_message_and_stay_till_they
     await expect(desk.thread("channel.general")).to_have_attribute("aria-current", "page")
 
 
-async def test_unread_threads_come_before_read_ones_and_older_mentions_page_by_page(
+async def test_unread_threads_are_listed_first_and_older_mentions_load_in_pages(
     desks: Desks, room: Room
 ) -> None:
     bob, cyd = await room.join("bob"), await room.join("cyd")

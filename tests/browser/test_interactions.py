@@ -1,4 +1,4 @@
-"""Sequence diagrams: what a message set in motion, and a thread."""
+"""Sequence diagrams of interactions and threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def drawing(desk: Desk) -> Locator:
 
 
 @pytest.mark.behaviour("U-13")
-async def test_a_message_leads_to_a_diagram_that_says_who_spoke_to_whom_and_who_was_woken(
+async def test_a_message_links_to_a_diagram_of_its_messages_and_wakes(
     desk: Desk,
 ) -> None:
     took = desk.message(LAST).get_by_role(
@@ -47,8 +47,8 @@ async def test_a_message_leads_to_a_diagram_that_says_who_spoke_to_whom_and_who_
     await expect(page.get_by_text("4 messages · 3 turns")).to_be_visible()
 
 
-async def test_what_one_may_not_read_is_an_arrow_without_words(desks: Desks, team: Room) -> None:
-    desk = await desks.sit(team, "bob")  # in an open network he is an owner as well
+async def test_an_unreadable_message_is_an_arrow_without_text(desks: Desks, team: Room) -> None:
+    desk = await desks.sit(team, "bob")  # in an open network he is an owner too
     await desk.visit("interaction", "i1")
     await expect(desk.main.get_by_text("2 of them not visible to you")).to_be_visible()
     closed = drawing(desk).get_by_role("img")
@@ -64,7 +64,7 @@ async def test_what_one_may_not_read_is_an_arrow_without_words(desks: Desks, tea
     await expect(row.get_by_role("link")).to_have_count(0)
 
 
-async def test_a_diagram_and_a_turn_grow_while_they_are_shown(desks: Desks) -> None:
+async def test_a_diagram_and_a_turn_are_updated_live(desks: Desks) -> None:
     async with ModelServer(team_script()) as model, Room.open(plan=TEAM, model=model) as room:
         desk = await desks.sit(room, "ann")
         await desk.talk_to("helper")
@@ -78,19 +78,17 @@ async def test_a_diagram_and_a_turn_grow_while_they_are_shown(desks: Desks) -> N
         await expect(turn).to_have_accessible_name("Turn helper-m1: Finished")
         await expect(desk.details.get_by_text("the expert was asked").first).to_be_visible()
         await expect(drawing(desk).get_by_role("link", name=LAST)).to_be_visible()
-        # An owner looks into what agents say, and marks nothing as read there.
+        # An owner reads a thread of agents without read markers there.
         await desk.visit("thread", "dm.expert.helper", "m2")
         await desk.sees("Big.")
-        await desk.tells_its_marks()
+        await desk.send_read_markers()
         await desk.visit("thread", "dm.ann.helper")
-        await desk.says("thank you")  # answered later than a mark
+        await desk.says("thank you")  # stored after the read markers
         assert await desk.page.locator(".announcer").inner_text() == ""
         await desks.leave()
 
 
-async def test_a_thread_is_drawn_and_what_is_said_later_joins_the_drawing(
-    desks: Desks, room: Room
-) -> None:
+async def test_the_diagram_of_a_thread_is_updated_live(desks: Desks, room: Room) -> None:
     bob, cyd = await room.join("bob"), await room.join("cyd")
     for n in range(3):
         await bob.posts("general", f"number {n} of bob")

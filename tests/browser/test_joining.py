@@ -15,7 +15,7 @@ PRIVATE: Plan = {"humans": {"ann": {}}}
 
 
 class Addresses:
-    """Every address that a browser asks for, sockets included."""
+    """Every address that a browser requests, including sockets."""
 
     def __init__(self, context: BrowserContext):
         self.all: list[str] = []
@@ -30,47 +30,40 @@ class Addresses:
 
 
 async def stored(desk: Desk) -> str:
-    """All that the page keeps in its browser."""
+    """Everything that the page stores in the browser."""
     return json.dumps(await desk.page.evaluate("({...localStorage})"))
 
 
-async def leaves(desk: Desk, name: str) -> None:
-    await desk.page.get_by_role("button", name=f"{name}: settings, help, leave").click()
-    await desk.page.get_by_role("menuitem", name="Leave the network").click()
-
-
-async def test_a_name_joins_an_open_network_and_is_remembered_until_one_leaves(
+async def test_joining_an_open_network_by_name_is_remembered_until_leaving(
     desks: Desks, room: Room
 ) -> None:
     desk = await desks.sit(room)
     await expect(desk.page).to_have_title("test")
     await desk.join_as("ann")
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     other = await desk.another_tab(room.page)
     await other.is_joined()
     for each in (desk, other):
         await each.open_thread("channel.general")
     await desk.says("from the first")
     await other.sees("from the first")
-    await leaves(desk, "ann")
+    await desk.choose_in_own_menu("Leave the network")
     for each in (desk, other):
         await expect(each.page.get_by_label("Your name")).to_have_value("ann")
     await other.page.reload()
     await expect(other.page.get_by_role("button", name="Join")).to_be_focused()
-    # A tab of somebody else stays when one leaves.
+    # A tab of another person stays joined.
     await desk.join_as("ann")
     await other.join_as("bob")
-    await leaves(other, "bob")
+    await other.choose_in_own_menu("Leave the network")
     await expect(other.page.get_by_label("Your name")).to_be_visible()
     await desk.open_thread("channel.general")
     await desk.says("still here")
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     await desk.sees("still here")
 
 
-async def test_a_token_joins_is_kept_secret_and_its_end_loses_nothing_that_was_written(
+async def test_a_token_is_kept_secret_and_its_revocation_loses_no_draft(
     desks: Desks,
 ) -> None:
     async with Room.open({"auth": "tokens"}, plan=PRIVATE) as room:
@@ -82,16 +75,14 @@ async def test_a_token_joins_is_kept_secret_and_its_end_loses_nothing_that_was_w
         await expect(desk.page.get_by_role("alert")).to_contain_text("token")
         await audit(desk.page)
         await desk.join_with_token("ann", token)
-        await desk.page.reload()
-        await desk.is_joined()
+        await desk.reload()
         assert asked.all
         assert [url for url in [desk.page.url, *asked.all] if token in url] == []
         assert token in await stored(desk)
         await desk.open_thread("channel.general")
         await room.revoke("ann")
         await expect(desk.page.locator(".connection[data-state=refused]")).to_be_visible()
-        await desk.write("still here?")
-        await desk.send()
+        await desk.submit("still here?")
         await expect(desk.main.get_by_role("alert")).to_contain_text("nothing can be sent")
         await expect(desk.composer).to_have_value("still here?")
         await expect(desk.message("still here?")).to_have_count(0)
@@ -103,7 +94,7 @@ async def test_a_token_joins_is_kept_secret_and_its_end_loses_nothing_that_was_w
 
 
 @pytest.mark.behaviour("U-15")
-async def test_a_person_of_any_name_joins_is_called_by_it_and_mentioned_by_an_id_made_of_it(
+async def test_a_person_joins_with_any_name_and_is_mentioned_by_a_derived_id(
     desks: Desks, room: Room
 ) -> None:
     desk, ann = await desks.sit(room), await desks.sit(room, "ann", "channel.general")
@@ -118,6 +109,5 @@ async def test_a_person_of_any_name_joins_is_called_by_it_and_mentioned_by_an_id
     await ann.composer.press_sequentially("@Jü")
     await ann.page.get_by_role("option", name="jurgen-muller").click()
     await expect(ann.composer).to_have_value("@jurgen-muller ")
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     await expect(await desk.sees("Guten Tag")).to_contain_text("Jürgen Müller")

@@ -1,4 +1,4 @@
-"""The page without a mouse."""
+"""Keyboard shortcuts and focus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.room import Room
 
 GENERAL = "channel.general"
-# Somebody quick: Escape before the panel that has just got the keyboard was painted.
+# Escape before the newly focused panel is painted.
 ESCAPE_AT_ONCE = """() => document.addEventListener("focusin", ({target}) => {
   target.dispatchEvent(new KeyboardEvent("keydown", {key: "Escape", bubbles: true}));
 }, {once: true})"""
@@ -21,12 +21,12 @@ async def is_at(desk: Desk, thread: str) -> None:
 
 
 async def leaves_the_composer(desk: Desk) -> None:
-    """Letters are commands again."""
-    await expect(desk.composer).to_be_focused()  # else the keyboard is still to go there
+    """Move the focus away, so that letters are commands."""
+    await expect(desk.composer).to_be_focused()  # otherwise it gets the focus later
     await desk.page.locator("#middle").focus()
 
 
-async def test_keys_lead_from_thread_to_thread_and_to_what_is_unread(
+async def test_keys_switch_between_threads_and_to_the_next_unread_one(
     desks: Desks, room: Room
 ) -> None:
     bob, cyd = await room.join("bob"), await room.join("cyd")
@@ -48,11 +48,11 @@ async def test_keys_lead_from_thread_to_thread_and_to_what_is_unread(
     await desk.sees("something new")
     await desk.has_read("dm.ann.cyd")
     await desk.page.keyboard.press("Alt+Shift+ArrowDown")
-    await desk.is_told("Nothing is unread.")
+    await desk.announces("Nothing is unread.")
     await is_at(desk, "dm.ann.cyd")
 
 
-async def test_letters_are_commands_except_where_one_writes(desks: Desks, room: Room) -> None:
+async def test_letters_are_commands_except_in_text_fields(desks: Desks, room: Room) -> None:
     desk = await desks.sit(room, "ann", GENERAL)
     await desk.composer.press_sequentially("gi [?]/")
     await expect(desk.composer).to_have_value("gi [?]/")
@@ -79,13 +79,11 @@ async def test_letters_are_commands_except_where_one_writes(desks: Desks, room: 
     await desk.page.keyboard.press("]")
     await expect(desk.details).to_have_count(0)
     for keys, heading in (("gi", "Inbox"), ("gn", "The network"), ("gh", "test")):
-        await desk.strokes(keys)
+        await desk.press_sequence(keys)
         await expect(desk.page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
 
 
-async def test_the_keyboard_is_where_one_needs_it_after_panels_menus_and_leaps(
-    desks: Desks, room: Room
-) -> None:
+async def test_focus_returns_after_panels_menus_and_skip_links(desks: Desks, room: Room) -> None:
     await room.join("bob")
     desk = await desks.sit(room, "ann", GENERAL)
     person = desk.page.locator('[data-participant="bob"]')
@@ -117,7 +115,7 @@ async def test_the_keyboard_is_where_one_needs_it_after_panels_menus_and_leaps(
     await is_at(desk, GENERAL)
 
 
-async def test_a_view_that_arrives_late_gets_the_keyboard(desks: Desks, room: Room) -> None:
+async def test_a_view_that_loads_late_gets_the_focus(desks: Desks, room: Room) -> None:
     desk = await desks.sit(room, "ann", GENERAL, new=True)
     arriving = asyncio.Event()
 
@@ -127,7 +125,7 @@ async def test_a_view_that_arrives_late_gets_the_keyboard(desks: Desks, room: Ro
 
     await desk.page.route("**/features/inbox/inbox.js", late)
     await leaves_the_composer(desk)
-    await desk.strokes("gi")
+    await desk.press_sequence("gi")
     await expect(desk.main).to_be_focused()
     arriving.set()
     await expect(desk.page.get_by_role("heading", name="Inbox")).to_be_focused()

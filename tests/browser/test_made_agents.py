@@ -1,4 +1,4 @@
-"""Agents that people make and change on the page, and the models behind them."""
+"""Agents created and changed on the page, and their models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hubbub.testing.model_server import (
 )
 from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.scene import Scene, View
-from tests.browser.test_accessibility import looks_at_all
+from tests.browser.test_accessibility import audit_views
 from tests.e2e.support.config_network import run_config
 
 SENTENCE = "a reviewer who reads diffs and is blunt"
@@ -34,7 +34,7 @@ models:
 
 
 def script() -> Script:
-    """The model writes drafts, talks beside the form, and is the agent."""
+    """The model writes drafts, answers beside the form, and is the agent's model."""
 
     def says(system: str, text: str, *, tool: bool = False) -> ScriptRule:
         finish = ScriptedCall(tool="finish", arguments={"reason": "said", "message": text})
@@ -53,8 +53,8 @@ def script() -> Script:
 
 
 async def _looks_right(desk: Desk) -> None:
-    """What stands there has no finding, light and wide, and dark and narrow."""
-    await looks_at_all(desk, [View(desk.page.url)], Scene({}))
+    """Audit the current view."""
+    await audit_views(desk, [View(desk.page.url)], Scene({}))
 
 
 async def _stopped_and_started(desk: Desk) -> None:
@@ -89,13 +89,13 @@ async def _costs_and_another_try(desk: Desk) -> None:
 
 
 @pytest.mark.behaviour("U-16", "U-17")
-async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_and_rolled_back(
+async def test_an_agent_is_created_from_a_sentence_tried_changed_and_rolled_back(
     desks: Desks, tmp_path: Path
 ) -> None:
     async with ModelServer(script()) as model:
         (tmp_path / "net.yaml").write_text(NETWORK.format(url=model.base_url))
         async with run_config(str(tmp_path / "net"), tmp_path) as network:
-            desk = await desks.sit(network.url.replace("ws:", "http:"), "ann")
+            desk = await desks.sit(network.url, "ann")
             page, main = desk.page, desk.main
             await main.get_by_role("button", name="Make your own agent").click()
             await expect(main.get_by_label("What should it do?")).to_be_focused()
@@ -161,12 +161,14 @@ async def test_an_agent_is_made_from_a_sentence_in_three_clicks_tried_changed_an
             await desks.leave()
 
 
-async def test_what_is_written_while_a_draft_is_made_stays(desks: Desks, tmp_path: Path) -> None:
+async def test_text_entered_while_a_draft_is_generated_is_not_overwritten(
+    desks: Desks, tmp_path: Path
+) -> None:
     drafts = ScriptRule(answer=ScriptedAnswer(text=json.dumps(DRAFT), hold="draft"))
     async with ModelServer(Script(rules=[drafts])) as model:
         (tmp_path / "net.yaml").write_text(NETWORK.format(url=model.base_url))
         async with run_config(str(tmp_path / "net"), tmp_path) as network:
-            desk = await desks.sit(network.url.replace("ws:", "http:"), "ann")
+            desk = await desks.sit(network.url, "ann")
             main = desk.main
             await desk.visit("agent")
             await main.get_by_text("All settings").click()

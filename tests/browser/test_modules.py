@@ -1,4 +1,4 @@
-"""The page's modules without the page: js/*.test.js; js/harness.js says how they are written."""
+"""The page's modules without the page: js/*.test.js, described in js/harness.js."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.browser.support.desk import Seats
 from tests.browser.support.modules import failures
 
 
-async def test_the_modules_of_the_page_do_what_their_tests_in_javascript_say(seats: Seats) -> None:
+async def test_the_javascript_tests_of_the_pages_modules_pass(seats: Seats) -> None:
     seat = await seats.take(new=True)
     count, failed = await failures(seat.page)
     assert not failed, f"{len(failed)} of {count} failed:\n\n" + "\n\n".join(failed)

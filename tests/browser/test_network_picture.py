@@ -1,4 +1,4 @@
-"""The network as a picture and as a list."""
+"""The network as a graph and as a list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COUNT_RUNS = """() => { window.ran = 0; new MutationObserver(() => window.ran++
 
 
 def edges(desk: Desk) -> Locator:
-    """The lines that messages have drawn."""
+    """The lines that messages drew."""
     return desk.page.locator("line.flow")
 
 
@@ -20,7 +20,7 @@ def nodes(desk: Desk) -> Locator:
     return desk.page.get_by_role("list", name="Participants and channels").get_by_role("listitem")
 
 
-async def test_everybody_is_in_the_picture_and_messages_run_along_lines_unless_one_likes_it_calm(
+async def test_the_graph_shows_all_participants_and_animates_messages_unless_motion_is_reduced(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
@@ -32,7 +32,7 @@ async def test_everybody_is_in_the_picture_and_messages_run_along_lines_unless_o
     await bob.tells("ann", "hello")
     await expect(edges(desk)).to_have_count(2)
     await expect(desk.page.locator(".pulses")).to_be_attached()
-    # Motion is over soon, so what counts is that it begins: with the next message.
+    # An animation is short, so the test counts its starts.
     await desk.page.evaluate(_COUNT_RUNS)
     await bob.tells("ann", "again")
     await room.join("cyd")
@@ -47,7 +47,7 @@ async def test_everybody_is_in_the_picture_and_messages_run_along_lines_unless_o
     await expect(desk.composer).to_be_visible()
 
 
-async def test_an_owner_sees_what_others_say_to_each_other(desks: Desks, room: Room) -> None:
+async def test_an_owner_can_watch_the_messages_between_others(desks: Desks, room: Room) -> None:
     bob, cyd = await room.join("bob"), await room.join("cyd")
     desk = await desks.sit(room, "ann")
     await desk.visit("network")
@@ -56,7 +56,7 @@ async def test_an_owner_sees_what_others_say_to_each_other(desks: Desks, room: R
     line = of_bob.last
     await expect(line).to_contain_text("quiet")
     await bob.tells("cyd", "between us")
-    await cyd.tells("ann", "to ann")  # shows that the former has not come
+    await cyd.tells("ann", "to ann")  # arrives after the other would have
     await expect(desk.page.get_by_text("recently spoke with cyd")).to_have_count(1)  # of ann
     await expect(line).to_contain_text("quiet")
     everything = desk.page.get_by_label("Everything")

@@ -1,4 +1,4 @@
-"""What the page shows where no answer came: why, and how to ask once more."""
+"""Missing answers: the reason, and how to ask again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SCRIPT = Script.model_validate(
 
 @asynccontextmanager
 async def _with_the_editor(desks: Desks) -> AsyncIterator[Desk]:
-    """Ann, in her thread with the editor of a newsroom that answers by `SCRIPT`."""
+    """Ann's thread with the editor of a newsroom that plays `SCRIPT`."""
     async with (
         ModelServer(SCRIPT) as model,
         Room.open(plan=NEWSROOM, model=model) as room,
@@ -56,7 +56,7 @@ async def _with_the_editor(desks: Desks) -> AsyncIterator[Desk]:
 
 
 @pytest.mark.behaviour("U-11", "U-12")
-async def test_where_no_answer_came_the_page_says_why_and_asks_once_more_by_one_click(
+async def test_a_missing_answer_shows_the_reason_and_can_be_retried(
     desks: Desks,
 ) -> None:
     async with _with_the_editor(desks) as desk:
@@ -78,7 +78,7 @@ async def test_where_no_answer_came_the_page_says_why_and_asks_once_more_by_one_
 
 
 @pytest.mark.behaviour("U-11", "U-12")
-async def test_where_what_was_passed_on_failed_the_page_says_why_and_asks_who_is_in_the_thread(
+async def test_a_failed_delegation_shows_the_reason_and_offers_agents_in_the_thread(
     desks: Desks,
 ) -> None:
     async with _with_the_editor(desks) as desk:

@@ -1,4 +1,4 @@
-"""What calls for somebody who looks elsewhere."""
+"""Notifications, and the page's title and icon."""
 
 from __future__ import annotations
 
@@ -30,24 +30,19 @@ RECORDER = """
     close() { this.closed = true; }
   };
 """
-"""A desktop: headless browsers have none. What it would show is in `shown`."""
+"""Replaces desktop notifications, which headless browsers lack; `shown` has those displayed."""
 GENERAL = "channel.general"
 
 
 async def sits(desks: Desks, room: Room) -> tuple[Desk, asyncio.Queue[str]]:
-    """ann, before that desktop, and what all of her tabs show on it."""
-    told = asyncio.Queue[str]()
+    """Ann, and the notifications of all her tabs."""
+    shown = asyncio.Queue[str]()
     desk = await desks.sit("about:blank", new=True)
-    await desk.context.expose_function("tell", told.put_nowait)
+    await desk.context.expose_function("tell", shown.put_nowait)
     await desk.context.add_init_script(RECORDER)
     await desk.page.goto(room.page)
     await desk.join_as("ann")
-    return desk, told
-
-
-async def settings(desk: Desk) -> None:
-    await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
-    await desk.page.get_by_role("menuitem", name="Settings").click()
+    return desk, shown
 
 
 async def looks_elsewhere(*desks: Desk) -> None:
@@ -59,7 +54,7 @@ async def is_counted(desk: Desk, count: int) -> None:
     await expect(desk.page).to_have_title(re.compile(rf"^\({count}\) "))
 
 
-async def test_the_title_and_the_icon_tell_of_what_waits(desks: Desks, room: Room) -> None:
+async def test_the_title_and_the_icon_show_unread_messages(desks: Desks, room: Room) -> None:
     desk, bob = await desks.sit(room, "ann"), await room.join("bob")
     icon = desk.page.locator("link[rel=icon]")
     await expect(icon).to_have_attribute("href", re.compile(r"/icon\.svg$"))
@@ -75,12 +70,12 @@ async def test_the_title_and_the_icon_tell_of_what_waits(desks: Desks, room: Roo
     await expect(icon).to_have_attribute("href", re.compile(r"/icon\.svg$"))
 
 
-async def test_who_allows_it_by_a_button_is_told_of_mentions_and_direct_messages_when_away(
+async def test_allowed_notifications_show_mentions_and_direct_messages_when_away(
     desks: Desks, room: Room
 ) -> None:
-    (desk, told), bob = await sits(desks, room), await room.join("bob")
+    (desk, shown), bob = await sits(desks, room), await room.join("bob")
     assert await desk.page.evaluate("window.asked") == 0
-    await settings(desk)
+    await desk.choose_in_own_menu("Settings")
     await desk.page.get_by_role("button", name="Allow").click()
     wanted = desk.page.get_by_role("checkbox", name="Notify me")
     await expect(wanted).to_be_checked()
@@ -92,42 +87,40 @@ async def test_who_allows_it_by_a_button_is_told_of_mentions_and_direct_messages
     await bob.posts("general", "for everybody")
     await bob.posts("general", "@ann a mention")
     await bob.tells("ann", "a message")
-    shown = sorted([await told.get(), await told.get()])
-    assert shown == ["bob in #general: @ann a mention", "bob: a message"]
+    texts = sorted([await shown.get(), await shown.get()])
+    assert texts == ["bob in #general: @ann a mention", "bob: a message"]
     await desk.page.evaluate(
         "window.away = false; window.shown.find((it) => it.body.includes('mention')).onclick()"
     )
     await desk.sees("a mention")
-    await settings(desk)
+    await desk.choose_in_own_menu("Settings")
     await wanted.uncheck()
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     await looks_elsewhere(desk)
     await bob.tells("ann", "psst")
     await is_counted(desk, 3)
-    assert told.empty()
+    assert shown.empty()
 
 
-async def test_of_several_hidden_tabs_one_tells_and_none_while_one_is_seen(
+async def test_one_hidden_tab_notifies_and_none_while_a_tab_is_visible(
     desks: Desks, room: Room
 ) -> None:
-    (desk, told), bob = await sits(desks, room), await room.join("bob")
+    (desk, shown), bob = await sits(desks, room), await room.join("bob")
     await desk.page.evaluate("localStorage.setItem('permission', 'granted')")
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     other = await desk.another_tab(room.page)
     await other.is_joined()
     await looks_elsewhere(other)
     await bob.tells("ann", "seen in the first tab")
     for each in (desk, other):
         await is_counted(each, 1)
-    # Both have decided when what came later is told.
+    # Both tabs have handled it once the later messages are counted.
     await looks_elsewhere(desk)
     for n in range(2):
         await bob.tells("ann", f"message {n}")
     for each in (desk, other):
         await is_counted(each, 3)
-    shown = sorted([await told.get(), await told.get()])  # each by one of the tabs
-    assert shown == ["bob: message 0", "bob: message 1"]
+    texts = sorted([await shown.get(), await shown.get()])  # each by one of the tabs
+    assert texts == ["bob: message 0", "bob: message 1"]
     await desk.next_frame()
-    assert told.empty()
+    assert shown.empty()

@@ -1,4 +1,4 @@
-"""Links to what is not there."""
+"""Links to missing objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.browser.support.desk import Desks
 from tests.browser.support.room import Room
 
 
-async def test_links_to_what_never_was_say_so(desks: Desks, room: Room) -> None:
+async def test_a_link_to_a_missing_object_shows_an_explanation(desks: Desks, room: Room) -> None:
     desk = await desks.sit(room, "ann")
     for place, words in (
         (("thread", "channel.nope"), "There is no channel #nope."),

@@ -1,4 +1,4 @@
-"""What it costs to open the page, counted by Chromium itself."""
+"""Requests and bytes for opening the page, counted by Chromium."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.browser.support.room import Room
 MODS = [
     "documents", "edits", "tasks", "polls", "files", "search", "digest", "threads", "reactions",
 ]  # fmt: skip
-"""All that bring something to the page."""
+"""All mods with features on the page."""
 REQUESTS, BYTES = 40, 200 * 1000
 SIZES = "performance.getEntriesByType('resource').map((it) => [it.name, it.transferSize])"
 
 
 class Traffic:
-    """What a page asks for, and the bytes of the answers with their headers."""
+    """The requests of a page, and the bytes of the responses with headers."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
@@ -41,7 +41,7 @@ class Traffic:
         return "\n".join(f"{self.sizes.get(id, 0):8} {url}" for id, url in self.urls.items())
 
 
-async def test_the_page_opens_with_few_requests_and_bytes_and_a_second_time_with_none_for_a_file(
+async def test_the_page_loads_with_few_requests_and_from_cache_the_second_time(
     desks: Desks, room: Room
 ) -> None:
     desk = await desks.sit("about:blank", new=True)
@@ -53,8 +53,7 @@ async def test_the_page_opens_with_few_requests_and_bytes_and_a_second_time_with
     await desk.page.wait_for_load_state("networkidle")
     assert len(traffic.urls) <= REQUESTS, traffic
     assert sum(traffic.sizes.values()) <= BYTES, traffic
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     await desk.page.wait_for_load_state("networkidle")
     sizes: list[tuple[str, int]] = await desk.page.evaluate(SIZES)
     assert [each for each in sizes if each[1] > 0] == []

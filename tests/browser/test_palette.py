@@ -22,7 +22,7 @@ async def asks(desk: Desk, words: str) -> None:
     await ask(desk).press_sequentially(words)
 
 
-async def test_it_leads_to_people_and_runs_commands_by_a_few_letters(
+async def test_the_palette_opens_conversations_and_runs_commands_by_a_few_letters(
     desks: Desks, room: Room
 ) -> None:
     await room.join("bartholomew")
@@ -44,13 +44,12 @@ async def test_it_leads_to_people_and_runs_commands_by_a_few_letters(
     await asks(desk, "leave the channel")
     await desk.page.keyboard.press("Enter")
     await expect(desk.thread("channel.general")).to_have_count(0)
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     await desk.page.keyboard.press("Control+k")
     await expect(desk.page.get_by_role("option").nth(1)).to_contain_text("bartholomew")  # lately
 
 
-async def test_the_choice_is_made_by_arrows_and_by_a_click_and_nothing_found_is_said(
+async def test_the_palette_is_used_by_arrows_and_by_click_and_shows_no_results(
     desks: Desks, room: Room
 ) -> None:
     await room.join("bob")

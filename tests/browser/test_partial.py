@@ -1,4 +1,4 @@
-"""What an agent is about to say."""
+"""Partial answers of agents."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ghost(desk: Desk) -> Locator:
     return desk.conversation.get_by_role("article", name="poet is writing")
 
 
-async def test_what_an_agent_is_about_to_say_is_shown_and_is_no_message_until_it_is_one(
+async def test_a_partial_answer_is_shown_separately_until_it_is_sent_or_dropped(
     desks: Desks,
 ) -> None:
     async with ModelServer(SCRIPT) as model, Room.open(plan=PLAN, model=model) as room:
@@ -74,7 +74,7 @@ async def test_what_an_agent_is_about_to_say_is_shown_and_is_no_message_until_it
         await desk.sees(STORY)
         await expect(ghost(desk)).to_have_count(0)
         await expect(desk.conversation.locator("[data-message]")).to_have_count(2)
-        # What is not said after all goes away.
+        # An answer that is not sent disappears.
         await desk.says("Tell me a story, and break off")
         await model.held("broken")
         await expect(ghost(desk)).to_contain_text("Once upon")
@@ -87,7 +87,7 @@ async def test_what_an_agent_is_about_to_say_is_shown_and_is_no_message_until_it
 _AT_THE_END = "(log) => log.scrollHeight - log.scrollTop - log.clientHeight < 1.5"
 
 
-async def test_a_reader_at_the_end_stays_there_and_one_further_up_is_not_moved(
+async def test_a_partial_answer_keeps_a_reader_at_the_end_and_does_not_move_others(
     desks: Desks, room: Room
 ) -> None:
     poet, _ = await room.enters("poet"), await room.join("ann")

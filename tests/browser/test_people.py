@@ -1,4 +1,4 @@
-"""Who takes part: their cards, and what leads to them."""
+"""Cards of participants."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.browser.support.room import Room
 GENERAL = "channel.general"
 
 
-async def test_a_card_tells_what_somebody_is_and_does_and_leads_to_them(
+async def test_a_card_shows_a_participant_and_opens_a_conversation(
     desks: Desks, room: Room
 ) -> None:
     bob, desk = await room.join("bob"), await desks.sit(room, "ann", GENERAL)

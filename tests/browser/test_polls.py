@@ -19,7 +19,7 @@ QUESTION = "When do we ship?"
 
 
 async def asked(client: Client, **more: Any) -> str:
-    """A poll in #general; its id."""
+    """Create a poll in #general; returns its id."""
     options = ["today", "tomorrow", "never"]
     args = {"thread": THREAD, "question": QUESTION, "options": options, **more}
     return str((await call(client, "create_poll", **args))["id"])
@@ -29,9 +29,7 @@ def poll(desk: Desk, question: str = QUESTION) -> Locator:
     return desk.main.get_by_role("region", name=f"Poll: {question}")
 
 
-async def test_one_votes_where_it_was_asked_and_sees_how_it_stands(
-    desks: Desks, room: Room
-) -> None:
+async def test_a_vote_in_the_thread_shows_the_current_result(desks: Desks, room: Room) -> None:
     bob = (await room.join("bob")).client
     desk = await desks.sit(room, "ann", THREAD)
     id = await asked(bob)
@@ -49,7 +47,7 @@ async def test_one_votes_where_it_was_asked_and_sees_how_it_stands(
     await expect(it).to_contain_text("1 has voted")
     await desk.page.reload()
     await expect(it.get_by_role("button", name="today, 1 vote")).to_be_visible()
-    # A secret one tells nothing before its end.
+    # A secret poll shows no votes before its end.
     secret = await asked(bob, question="Who?", secret=True)
     it = poll(desk, "Who?")
     await call(bob, "vote", poll=secret, options=["never"])
@@ -60,11 +58,12 @@ async def test_one_votes_where_it_was_asked_and_sees_how_it_stands(
     await expect(it).to_contain_text("A tie: today, never")
 
 
-async def test_a_poll_is_asked_from_the_composer_ended_and_listed(desks: Desks, room: Room) -> None:
+async def test_a_poll_is_created_from_the_composer_closed_and_listed(
+    desks: Desks, room: Room
+) -> None:
     bob = (await room.join("bob")).client
     desk = await desks.sit(room, "ann", THREAD)
-    await desk.write("/poll What to eat?")
-    await desk.send()
+    await desk.submit("/poll What to eat?")
     dialog = desk.page.get_by_role("dialog", name="New poll")
     await expect(dialog.get_by_label("Question")).to_have_value("What to eat?")
     await expect(dialog.get_by_label("Who can vote")).to_have_value(THREAD)
@@ -81,8 +80,7 @@ async def test_a_poll_is_asked_from_the_composer_ended_and_listed(desks: Desks, 
     await it.get_by_role("button", name="End it now").click()
     await expect(it).to_contain_text("Decided: soup")
     await expect(it.get_by_role("button")).to_have_count(0)
-    await desk.main.get_by_role("button", name="More in this thread").click()
-    await desk.page.get_by_role("menuitem", name="Polls of this thread").click()
+    await desk.choose_in_thread_menu("Polls of this thread")
     ended = desk.main.get_by_role("region", name="Ended")
     await expect(ended).to_contain_text("Decided: soup")
     await asked(bob)

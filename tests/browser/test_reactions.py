@@ -7,7 +7,7 @@ from playwright.async_api import Locator, WebSocket, expect
 
 from tests.browser.support.desk import NARROW, WIDE, Desks
 from tests.browser.support.room import Room, posted
-from tests.browser.support.wire import laid
+from tests.browser.support.wire import open_wire
 from tests.unit.configs.people import Person
 
 pytestmark = pytest.mark.behaviour("M-261")
@@ -24,7 +24,7 @@ def reaction(message: Locator, name: str) -> Locator:
     return message.get_by_role("list", name="Reactions").get_by_role("button", name=name)
 
 
-async def test_reactions_of_others_show_live_asked_for_in_one_call_also_after_a_loss(
+async def test_reactions_are_loaded_in_one_call_and_updated_live_also_after_a_disconnect(
     desks: Desks, room: Room
 ) -> None:
     bob, carol = await room.join("bob"), await room.join("carol")
@@ -35,7 +35,7 @@ async def test_reactions_of_others_show_live_asked_for_in_one_call_also_after_a_
     def watch(socket: WebSocket) -> None:
         socket.on("framesent", lambda frame: asked.append(str(frame)))
 
-    async with laid(room.port) as wire:
+    async with open_wire(room.port) as wire:
         desk = await desks.sit(wire.url, new=True)
         desk.expect_losses()
         desk.page.on("websocket", watch)
@@ -63,7 +63,7 @@ async def test_reactions_of_others_show_live_asked_for_in_one_call_also_after_a_
         await desks.leave()
 
 
-async def test_ones_own_is_picked_by_pointer_or_keyboard_marked_and_taken_back(
+async def test_an_own_reaction_is_added_by_pointer_or_keyboard_marked_and_removed(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
@@ -75,8 +75,7 @@ async def test_ones_own_is_picked_by_pointer_or_keyboard_marked_and_taken_back(
     await reaction(look, "seen, 1: bob").click()
     mine = reaction(look, "seen, 2: bob, ann (yours)")
     await expect(mine).to_have_attribute("aria-pressed", "true")
-    await desk.page.reload()
-    await desk.is_joined()
+    await desk.reload()
     await expect(mine).to_have_attribute("aria-pressed", "true")
     await mine.click()
     await expect(reaction(look, "seen, 1: bob")).to_have_attribute("aria-pressed", "false")

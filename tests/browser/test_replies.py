@@ -1,4 +1,4 @@
-"""Threads of replies, and what has become of a message."""
+"""Reply threads and receipts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser.support.room import Room, call
 GENERAL = "channel.general"
 
 
-async def test_a_reply_opens_a_thread_below_its_message_which_counts_what_others_answer(
+async def test_a_reply_opens_a_thread_and_the_message_counts_new_replies(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
@@ -27,7 +27,7 @@ async def test_a_reply_opens_a_thread_below_its_message_which_counts_what_others
     await expect(parent).to_contain_text("what about lunch?")
     await expect(desk.page.get_by_text("No replies yet")).to_be_visible()
     await desk.page.go_back()
-    await expect(desk.thread(f"{GENERAL}.t1")).to_have_count(0)  # looking leaves no trace
+    await expect(desk.thread(f"{GENERAL}.t1")).to_have_count(0)  # opening it does not create it
     await desk.act(lunch, "Reply in a thread")
     await expect(desk.page.get_by_role("heading", level=1)).to_have_text("Replies in #general")
     await expect(desk.composer).to_be_focused()
@@ -48,7 +48,7 @@ async def test_a_reply_opens_a_thread_below_its_message_which_counts_what_others
     await expect(summary).not_to_contain_text("new")
 
 
-async def test_a_message_says_whom_it_has_reached_who_has_read_it_and_whom_it_cannot_reach(
+async def test_a_message_shows_its_receipts_and_unreachable_mentions(
     desks: Desks, room: Room
 ) -> None:
     carol = await desks.sit(room, "carol", GENERAL)
@@ -81,7 +81,7 @@ async def test_a_message_says_whom_it_has_reached_who_has_read_it_and_whom_it_ca
     await expect(message).to_have_attribute("data-state", "delivered")
 
 
-async def test_replies_nest_as_deep_as_the_hub_says(desks: Desks, room: Room) -> None:
+async def test_replies_nest_up_to_the_limit_of_the_hub(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
     await room.join("ann")
     limit = bob.client.hello.limits.thread_depth

@@ -1,4 +1,4 @@
-"""Nothing that is said, and no page of another site, can harm who reads."""
+"""Messages and other sites cannot attack the page."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REMAINS = """(log) => [...log.querySelectorAll('[data-message] .prose *')].filt
 _SPILLS = "(it) => it.scrollWidth - it.clientWidth"
 
 
-async def test_hostile_texts_names_and_json_are_shown_harmlessly(desks: Desks, room: Room) -> None:
+async def test_hostile_texts_and_json_are_rendered_safely(desks: Desks, room: Room) -> None:
     bob = await room.join("bob")
     desk = await desks.sit(room, "ann", "channel.general", new=True)
     dialogs: list[str] = []
@@ -69,17 +69,19 @@ async def test_hostile_texts_names_and_json_are_shown_harmlessly(desks: Desks, r
 
 
 async def _reads_to_the_end(desk: Desk, words: str) -> None:
-    """What is long is folded at first."""
+    """Unfold the newest message if it is long, and wait for its last words."""
     newest = desk.conversation.locator("[data-message]").last
     unfold = newest.get_by_role("button", name="Show all")
     await expect(newest.get_by_text(words).or_(unfold).first).to_be_visible()
     if await unfold.is_visible():
         await unfold.click()
     await expect(newest.get_by_text(words)).to_be_visible()
-    await expect(newest.locator(".piece.plain")).to_have_count(0)  # what is shown until it is drawn
+    await expect(newest.locator(".piece.plain")).to_have_count(
+        0
+    )  # the placeholder while it is drawn
 
 
-async def test_only_the_pages_own_files_run_and_no_other_site_can_show_it_or_open_its_socket(
+async def test_other_sites_cannot_embed_the_page_open_its_socket_or_inject_scripts(
     seats: Seats, room: Room
 ) -> None:
     async def serve(route: Route) -> None:
@@ -100,7 +102,7 @@ async def test_only_the_pages_own_files_run_and_no_other_site_can_show_it_or_ope
         assert await page.evaluate(connect, room.url) == "refused"
         local = room.url.replace("127.0.0.1", "localhost")
         assert await page.evaluate(connect, local) == "refused"
-        response = await page.goto(room.page)  # from the hub's own page it can be opened
+        response = await page.goto(room.page)  # the hub's own page can open it
         assert await page.evaluate(connect, room.url) == "open"
     assert response is not None
     policy = dict(

@@ -1,4 +1,4 @@
-"""Finding what was said and written, and what happened since one was here."""
+"""Search, and the digest since the last visit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def looks_for(desk: Desk, words: str) -> None:
 
 
 @pytest.mark.behaviour("M-333")
-async def test_what_was_said_is_found_from_everywhere_and_a_click_leads_to_it(
+async def test_search_finds_messages_from_everywhere_and_opens_them(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
@@ -53,14 +53,13 @@ async def test_what_was_said_is_found_from_everywhere_and_a_click_leads_to_it(
     await desk.page.get_by_role("option", name="Search everything for “annual”").click()
     await expect(hits(desk)).to_have_count(1)
     await desk.visit("thread", THREAD)
-    await desk.write("/search report")
-    await desk.send()
+    await desk.submit("/search report")
     await expect(desk.main.get_by_role("searchbox")).to_have_value("report")
     await expect(hits(desk)).to_have_count(1)
 
 
 @pytest.mark.behaviour("M-333")
-async def test_kinds_people_and_threads_narrow_it(desks: Desks, room: Room) -> None:
+async def test_search_is_filtered_by_kind_person_and_thread(desks: Desks, room: Room) -> None:
     bob, carol = await room.join("bob"), await room.join("carol")
     await posted(bob, "budget of bob")
     await posted(carol, "budget of carol")
@@ -85,7 +84,7 @@ async def test_kinds_people_and_threads_narrow_it(desks: Desks, room: Room) -> N
 
 
 @pytest.mark.behaviour("M-334")
-async def test_what_is_new_since_the_last_visit_is_told_by_thread_once_and_leads_there(
+async def test_the_digest_lists_news_since_the_last_visit_once_and_links_to_it(
     desks: Desks, room: Room
 ) -> None:
     def thread(title: str) -> Locator:

@@ -1,4 +1,4 @@
-"""The left column: threads in groups, with what is new in them."""
+"""The left column: threads in groups, with unread counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GENERAL = "channel.general"
 
 
 def badge(row: Locator, words: str) -> Locator:
-    """A count at a thread, by what it says to screen readers."""
+    """The count at a thread, by its text for screen readers."""
     return row.locator(".badge").filter(has_text=words)
 
 
@@ -21,7 +21,7 @@ def group(desk: Desk, name: str) -> Locator:
 
 
 async def stand(desk: Desk, name: str, *threads: str) -> None:
-    """Waits until these are the threads of a group, from top to bottom."""
+    """Wait until these are the threads of a group, from top to bottom."""
     found = group(desk, name).locator("[data-thread]")
     await expect(found).to_have_count(len(threads))
     for n, thread in enumerate(threads):
@@ -34,7 +34,7 @@ async def chooses(desk: Desk, what: str, deed: str, row: Locator) -> None:
     await desk.page.get_by_role("menuitem", name=deed).click()
 
 
-async def test_threads_stand_in_order_and_count_what_is_new_until_it_is_read(
+async def test_threads_are_ordered_and_count_unread_messages(
     desks: Desks,
 ) -> None:
     async with Room.open(plan={"channels": {"zoo": {}, "general": {}, "art": {}}}) as room:
@@ -57,7 +57,7 @@ async def test_threads_stand_in_order_and_count_what_is_new_until_it_is_read(
         await expect(row).to_have_attribute("aria-current", "page")
         await chooses(desk, "cyd", "Mark as read", desk.thread("dm.ann.cyd"))
         await expect(desk.thread("dm.ann.cyd").locator(".badge")).to_have_count(0)
-        # Mentions are counted apart, and everything is marked as read in every tab.
+        # Mentions are counted separately, and "mark all as read" affects all tabs.
         await bob.posts("general", "something for everybody")
         await bob.posts("general", "@ann something for you")
         for each in (desk, other):
@@ -65,18 +65,16 @@ async def test_threads_stand_in_order_and_count_what_is_new_until_it_is_read(
             await expect(badge(each.thread(GENERAL), "1 mention")).to_be_visible()
         inbox = desk.page.get_by_role("link", name="Inbox")
         await expect(badge(inbox, "1 mention")).to_be_visible()
-        await desk.page.get_by_role("button", name="ann: settings, help, leave").click()
-        await desk.page.get_by_role("menuitem", name="Mark all as read").click()
+        await desk.choose_in_own_menu("Mark all as read")
         for each in (desk, other):
             await expect(each.page.locator("nav .badge")).to_have_count(0)
-        await desk.page.reload()
-        await desk.is_joined()
+        await desk.reload()
         await expect(desk.thread("dm.ann.bob")).to_be_visible()
         await expect(desk.page.locator("nav .badge")).to_have_count(0)
         await desks.leave()
 
 
-async def test_replies_hang_under_their_thread_and_fold_away_when_they_are_read(
+async def test_replies_are_nested_under_their_thread_and_fold_when_read(
     desks: Desks, room: Room
 ) -> None:
     bob, desk = await room.join("bob"), await desks.sit(room, "ann")
@@ -99,7 +97,7 @@ async def test_replies_hang_under_their_thread_and_fold_away_when_they_are_read(
     await expect(replies).to_be_visible()
 
 
-async def test_a_folded_group_shows_only_what_is_new_and_many_threads_are_a_few_and_a_button(
+async def test_a_folded_group_shows_unread_threads_and_long_lists_are_truncated(
     desks: Desks, room: Room
 ) -> None:
     desk = await desks.sit(room, "ann")
@@ -123,7 +121,7 @@ async def test_a_folded_group_shows_only_what_is_new_and_many_threads_are_a_few_
     await expect(fold).to_have_attribute("aria-expanded", "false")
 
 
-async def test_people_and_agents_are_listed_with_what_they_do_and_who_is_here_comes_first(
+async def test_people_and_agents_are_listed_with_activity_and_present_ones_first(
     desks: Desks, room: Room
 ) -> None:
     desk = await desks.sit(room, "ann")

@@ -1,4 +1,4 @@
-"""How a person's word reaches an agent that is at work."""
+"""Delivery modes of messages to agents at work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def chooses(desk: Desk, name: str) -> None:
     await desk.page.get_by_role("menuitemradio", name=name).click()
 
 
-async def test_a_way_that_is_chosen_goes_with_the_next_message_only_while_there_is_work(
+async def test_a_delivery_mode_applies_to_the_next_message_and_only_while_an_agent_works(
     desks: Desks, room: Room
 ) -> None:
     async with at_work(desks, room) as (desk, clerk):
@@ -32,11 +32,9 @@ async def test_a_way_that_is_chosen_goes_with_the_next_message_only_while_there_
             await expect(mode(desk)).to_have_text("Deliver as usual")
             await desk.says(f"then without {way}")
             assert (await clerk.hears(f"then without {way}")).mode is None
-        await desk.write("/steer look into the cellar")
-        await desk.send()
+        await desk.submit("/steer look into the cellar")
         assert (await clerk.hears("look into the cellar")).mode == "steer"
-        await desk.write("/queue")
-        await desk.send()
+        await desk.submit("/queue")
         await expect(desk.main.get_by_role("alert")).to_have_text("What do you want to say?")
         await desk.write("")
         await desk.page.set_viewport_size(NARROW)

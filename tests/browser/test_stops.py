@@ -1,4 +1,4 @@
-"""Stopping agents, resuming them, and threads that the breaker has stopped."""
+"""Stopping and resuming agents, and threads paused by the breaker."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ async def confirms(desk: Desk) -> None:
 
 
 async def stops(desk: Desk, what: str, reason: str = "") -> None:
-    """By the button in the head of the conversation."""
+    """Stop by the button in the header of the conversation."""
     await desk.main.get_by_role("button", name="Stop…").click()
     await dialog(desk).get_by_role("radio", name=what).check()
     await dialog(desk).get_by_label("Why").fill(reason)
     await confirms(desk)
 
 
-async def test_a_running_turn_is_stopped_from_where_it_shows_and_by_two_keys(
+async def test_a_running_turn_is_stopped_by_its_buttons_and_by_a_shortcut(
     desks: Desks, room: Room
 ) -> None:
     async with at_work(desks, room) as (desk, clerk):
@@ -47,7 +47,7 @@ async def test_a_running_turn_is_stopped_from_where_it_shows_and_by_two_keys(
         assert stop["turns"] == [clerk.turn]
         assert (stop["by"], stop["reason"]) == ("ann", "wrong folder")
         await desk.sees("wrong folder")  # the hub's notice
-        await desk.is_told("1 turn ended")
+        await desk.announces("1 turn ended")
         await expect(desk.banner("stopped")).to_have_count(0)  # the next message wakes again
         await clerk.works_again(desk)
         await desk.composer.focus()
@@ -65,7 +65,7 @@ async def test_a_running_turn_is_stopped_from_where_it_shows_and_by_two_keys(
         await expect(desk.details).to_contain_text("Stopped")
 
 
-async def test_a_thread_an_agent_and_everything_are_stopped_and_resumed_where_that_shows(
+async def test_a_thread_an_agent_and_all_agents_are_stopped_and_resumed(
     desks: Desks, room: Room
 ) -> None:
     async with at_work(desks, room) as (desk, clerk):
@@ -106,7 +106,7 @@ async def test_a_thread_an_agent_and_everything_are_stopped_and_resumed_where_th
         await expect(bob.main).to_contain_text("Nothing is stopped")
 
 
-async def test_a_thread_that_the_breaker_has_stopped_is_released(desks: Desks) -> None:
+async def test_a_thread_paused_by_the_breaker_is_released(desks: Desks) -> None:
     async with (
         Room.open({"breaker": {"turns": 1, "within": "1h"}}) as room,
         at_work(desks, room) as (desk, clerk),
@@ -121,7 +121,7 @@ async def test_a_thread_that_the_breaker_has_stopped_is_released(desks: Desks) -
         await expect(held).to_have_count(0)
 
 
-async def test_who_owns_nothing_stops_a_turn_or_a_thread_and_an_owner_resumes_it(
+async def test_a_person_who_is_no_owner_stops_a_thread_and_an_owner_resumes_it(
     desks: Desks, model: ModelServer
 ) -> None:
     async with Room.open({"auth": "tokens"}, plan=NEWSROOM, model=model) as room:

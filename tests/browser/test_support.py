@@ -1,4 +1,4 @@
-"""The means of the browser tests notice what they are there for."""
+"""The browser tests' own helpers detect errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMPLAINED = {
 }
 
 
-async def test_what_a_browser_complains_about_is_noticed_and_nothing_of_a_test_is_left_to_the_next(
+async def test_browser_errors_are_detected_and_tests_leave_no_state(
     desks: Desks, room: Room
 ) -> None:
     desk = await desks.sit(room, "ann")
@@ -26,8 +26,8 @@ async def test_what_a_browser_complains_about_is_noticed_and_nothing_of_a_test_i
         await desk.page.evaluate(f"() => {{ {script} }}")
     async with desk.page.expect_console_message(lambda it: "the last" in it.text):
         await desk.page.evaluate("setTimeout(() => console.error('the last'), 100)")
-    heard = "\n".join(desk.complaints.unexpected())
-    assert [words for words in COMPLAINED.values() if words not in heard] == []
+    unexpected = "\n".join(desk.complaints.unexpected())
+    assert [text for text in COMPLAINED.values() if text not in unexpected] == []
     with pytest.raises(AssertionError, match="ouch"):
         desk.complaints.check()
     desk.complaints.expect(".")
@@ -39,8 +39,8 @@ async def test_what_a_browser_complains_about_is_noticed_and_nothing_of_a_test_i
     again = await desks.sit(room)
     assert again.page is desk.page
     await expect(again.page.get_by_role("button", name="Join")).to_be_visible()
-    kept = "[sessionStorage.length, localStorage.b ?? null, document.cookie]"
-    assert await again.page.evaluate(kept) == [0, None, ""]
+    storage = "[sessionStorage.length, localStorage.b ?? null, document.cookie]"
+    assert await again.page.evaluate(storage) == [0, None, ""]
     assert await again.page.evaluate("indexedDB.databases().then((all) => all.length)") == 0
 
 

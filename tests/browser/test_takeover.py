@@ -1,4 +1,4 @@
-"""Speaking for an agent, and handing it back."""
+"""Takeovers of agents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def takes_over(desk: Desk, agent: str) -> None:
     await expect(panel).to_contain_text(f"You speak for {agent} (15 min left)")
 
 
-async def test_what_reaches_the_agent_is_heard_and_answered_in_its_place_and_marked(
+async def test_a_person_receives_and_answers_messages_in_an_agents_place(
     desks: Desks, room: Room
 ) -> None:
     async with worker(room):
@@ -48,8 +48,8 @@ async def test_what_reaches_the_agent_is_heard_and_answered_in_its_place_and_mar
             await expect(said).to_contain_text("clerk")
             await expect(said).to_contain_text("sent by ann")
         await bob.says("good to know")
-        await desk.sees("good to know")  # live, though it is no thread of ann's
-        # In a thread of both one chooses who speaks.
+        await desk.sees("good to know")  # live, although ann is not in the thread
+        # In a thread of both, the person chooses the sender.
         cyd = await room.join("cyd")
         await desk.visit("thread", GENERAL)
         await expect(desk.composer).to_have_attribute("aria-label", "Message #general, as clerk")
@@ -62,25 +62,22 @@ async def test_what_reaches_the_agent_is_heard_and_answered_in_its_place_and_mar
         await desks.leave()
 
 
-async def test_an_agent_is_taken_over_by_a_line_renewed_and_handed_back_to_be_woken_again(
+async def test_a_takeover_is_started_by_a_command_renewed_and_ended(
     desks: Desks, room: Room
 ) -> None:
     async with worker(room) as clerk:
         bob = await room.join("bob")
         desk = await desks.sit(room, "ann")
         await desk.talk_to("clerk")
-        await desk.write("/takeover ")
-        await desk.send()
+        await desk.submit("/takeover ")
         await expect(held(desk)).to_be_visible()
         await bob.tells("clerk", "the first")
         await clerk.hears("the first")  # delivered, and it is not woken
         await desk.visit("thread", GENERAL)
-        await desk.write("/handback clerk")
-        await desk.send()
+        await desk.submit("/handback clerk")
         await expect(held(desk)).to_have_count(0)
-        await desk.write("/handback ")
-        await desk.send()
-        await desk.is_told("Which agent? Add its name.")
+        await desk.submit("/handback ")
+        await desk.announces("Which agent? Add its name.")
         await bob.tells("clerk", "the second")
         assert (await clerk.woken()).message.text == "the second"
         ann = await room.join("ann")
@@ -96,7 +93,7 @@ async def test_an_agent_is_taken_over_by_a_line_renewed_and_handed_back_to_be_wo
         await desks.leave()
 
 
-async def test_an_agent_that_was_handed_back_knows_what_was_said_in_its_place(
+async def test_an_agent_knows_the_messages_sent_during_a_takeover(
     desks: Desks, newsroom: Room, model: ModelServer
 ) -> None:
     desk, bob = await desks.sit(newsroom, "ann"), await newsroom.join("bob")

@@ -17,13 +17,13 @@ MODS = ["tasks"]
 THREAD = "channel.general"
 
 
-async def made(client: Client, title: str, **more: Any) -> str:
-    """A task of #general; its id."""
+async def create_task(client: Client, title: str, **more: Any) -> str:
+    """Create a task in #general; returns its id."""
     return str((await call(client, "create_task", thread=THREAD, title=title, **more))["id"])
 
 
 async def at_board(desks: Desks, room: Room) -> Desk:
-    """Ann looks at the tasks of #general."""
+    """Ann's desk, at the tasks of #general."""
     desk = await desks.sit(room, "ann")
     await desk.visit("tasks", THREAD)
     await expect(desk.main.get_by_role("heading", level=1)).to_have_text("Tasks in #general")
@@ -39,7 +39,7 @@ def card(within: Locator, title: str) -> Locator:
 
 
 async def chooses(desk: Desk, title: str, deed: str) -> Locator:
-    """From the menu of a task; the dialog that asks."""
+    """Choose an item of a task's menu; returns its dialog."""
     await card(desk.main, title).get_by_role("button", name=f"Actions for {title}").click()
     await desk.page.get_by_role("menuitem", name=deed).click()
     dialog = desk.page.get_by_role("dialog")
@@ -47,12 +47,11 @@ async def chooses(desk: Desk, title: str, deed: str) -> Locator:
     return dialog
 
 
-async def test_a_task_is_made_claimed_finished_and_opened_again(desks: Desks, room: Room) -> None:
+async def test_a_task_is_created_claimed_finished_and_reopened(desks: Desks, room: Room) -> None:
     bob = (await room.join("bob")).client
     await bob.call("join_channel", channel="general")
     desk = await desks.sit(room, "ann", THREAD)
-    await desk.main.get_by_role("button", name="More in this thread").click()
-    await desk.page.get_by_role("menuitem", name="Tasks of this thread").click()
+    await desk.choose_in_thread_menu("Tasks of this thread")
     await desk.main.get_by_role("button", name="New task").click()
     dialog = desk.page.get_by_role("dialog")
     await expect(dialog.get_by_label("Title")).to_be_focused()
@@ -67,7 +66,7 @@ async def test_a_task_is_made_claimed_finished_and_opened_again(desks: Desks, ro
     await expect(it).to_contain_text("High")
     (task,) = (await call(bob, "list_tasks"))["tasks"]
     assert (task["owner"], task["priority"], task["labels"]) == ("bob", "high", ["news", "text"])
-    await made(bob, "count")
+    await create_task(bob, "count")
     await card(desk.main, "count").get_by_role("button", name="I'll do it").click()
     mine = card(column(desk, "In progress"), "count")
     await mine.get_by_role("button", name="Done…").click()
@@ -85,14 +84,14 @@ async def test_a_task_is_made_claimed_finished_and_opened_again(desks: Desks, ro
     await expect(history).to_have_count(4)
 
 
-async def test_the_board_follows_what_others_do_and_what_one_writes_stays(
+async def test_the_board_is_updated_live_and_dialogs_keep_their_input(
     desks: Desks, room: Room
 ) -> None:
     bob = (await room.join("bob")).client
     await bob.call("join_channel", channel="general")
-    first = await made(bob, "first")
-    await made(bob, "second", depends_on=[first])
-    third = await made(bob, "third")
+    first = await create_task(bob, "first")
+    await create_task(bob, "second", depends_on=[first])
+    third = await create_task(bob, "third")
     desk = await at_board(desks, room)
     await expect(card(column(desk, "To do"), "first")).to_be_visible()
     await expect(card(column(desk, "Blocked"), "second")).to_contain_text("Blocked by t1")
@@ -130,16 +129,16 @@ async def test_the_board_follows_what_others_do_and_what_one_writes_stays(
     await expect(desk.page.get_by_role("tooltip")).to_have_text("firstt1 · done · bob")
 
 
-async def test_cards_are_reached_by_arrows_and_dragged_and_boards_are_listed(
+async def test_cards_are_selected_by_arrows_and_dragged_and_boards_are_listed(
     desks: Desks, room: Room
 ) -> None:
     bob = (await room.join("bob")).client
     board = await call(bob, "create_board", thread=THREAD, name="Release")
     await call(bob, "create_task", board=board["id"], title="ship it")
-    first = await made(bob, "one")
-    await made(bob, "two")
-    await made(bob, "three", owner="bob")
-    await made(bob, "four", depends_on=[first])
+    first = await create_task(bob, "one")
+    await create_task(bob, "two")
+    await create_task(bob, "three", owner="bob")
+    await create_task(bob, "four", depends_on=[first])
     desk = await at_board(desks, room)
     await expect(card(column(desk, "Blocked"), "four")).to_be_visible()
     await card(desk.main, "two").focus()
@@ -148,7 +147,7 @@ async def test_cards_are_reached_by_arrows_and_dragged_and_boards_are_listed(
     await card(desk.main, "one").drag_to(column(desk, "In progress"))
     await expect(card(column(desk, "In progress"), "one")).to_contain_text("ann")
     await card(desk.main, "four").drag_to(column(desk, "Done"))
-    await desk.is_told("can't be moved to “Done”")
+    await desk.announces("can't be moved to “Done”")
     await card(desk.main, "three").focus()
     await desk.page.keyboard.press("Enter")
     await expect(desk.details.get_by_role("heading", name="three")).to_be_visible()

@@ -1,4 +1,4 @@
-"""What the runtime records of its turns besides the answers, as the inspector shows it."""
+"""Records of the runtime in the turn inspector."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LAST = says(finish("all said"))
 async def running(
     models: Plan, agents: Plan, *answers: AnyAnswer
 ) -> AsyncIterator[tuple[Room, ModelServer]]:
-    """A network with these agents; what their model says, in a row."""
-    known: dict[str, JsonValue] = {
+    """A network with these agents; their model gives these answers in order."""
+    endpoints: dict[str, JsonValue] = {
         name: {"model": name, **config}
         for name, config in models.items()
         if isinstance(config, dict)
@@ -40,7 +40,7 @@ async def running(
         for name, config in agents.items()
         if isinstance(config, dict)
     }
-    plan: Plan = {"models": known, "agents": bots, "humans": {"ann": {"roles": ["owner"]}}}
+    plan: Plan = {"models": endpoints, "agents": bots, "humans": {"ann": {"roles": ["owner"]}}}
     async with (
         ModelServer(Script(answers=list(answers))) as model,
         Room.open(plan=plan, model=model) as room,
@@ -49,7 +49,7 @@ async def running(
 
 
 async def looks_into_turn(desk: Desk, agent: str) -> None:
-    """Ann asks an agent, and has the turn before her that has answered."""
+    """Ask an agent, and open the turn that answered."""
     await desk.visit("")
     await desk.talk_to(agent)
     await desk.says("go")
@@ -59,7 +59,7 @@ async def looks_into_turn(desk: Desk, agent: str) -> None:
     await expect(desk.main.get_by_text("all said").first).to_be_visible()
 
 
-async def test_a_turn_tells_what_the_runtime_did_and_nothing_that_it_did_not(
+async def test_a_turn_shows_what_the_runtime_recorded_and_nothing_else(
     desks: Desks, tmp_path: Path
 ) -> None:
     version = tmp_path / "prompts" / "greeter" / "1.0.j2"
@@ -114,13 +114,13 @@ async def test_a_turn_tells_what_the_runtime_did_and_nothing_that_it_did_not(
         await desks.leave()
 
 
-async def test_a_step_tells_what_filled_the_models_window_and_what_was_left_out(
+async def test_a_step_shows_the_contents_of_the_models_window_and_what_was_left_out(
     desks: Desks,
 ) -> None:
     small: Plan = {"default": {"context_window": 9000, "max_output_tokens": 1000}}
     async with running(small, {"bot": {}}, *[HERE, LAST] * 2) as (room, _):
         desk, ann = await desks.sit(room, "ann"), await room.join("ann")
-        long = "word " * 3000  # there is no room for two of them
+        long = "word " * 3000  # the window has no room for two of them
         for _ in range(2):
             said = await call(ann.client, "send_text_message", to="bot", text=long)
             await desk.visit("turn", f"bot-{SendResult.model_validate(said).id}")
@@ -137,7 +137,7 @@ async def test_a_step_tells_what_filled_the_models_window_and_what_was_left_out(
         await desks.leave()
 
 
-async def test_what_a_person_said_meanwhile_stands_in_the_step_that_was_shown_it(
+async def test_a_message_during_a_turn_is_shown_in_the_step_that_received_it(
     desks: Desks,
 ) -> None:
     held = says(send("ann", "on my way"), hold="on")
@@ -147,7 +147,7 @@ async def test_what_a_person_said_meanwhile_stands_in_the_step_that_was_shown_it
         await desk.says("go")
         await model.held("on")
         await desk.says("but be quick")
-        # The agent has got it before the model answers.
+        # The agent has received it before the model answers.
         await expect(desk.message("but be quick")).to_have_attribute("data-state", "delivered")
         model.release("on")
         await desk.sees("here")

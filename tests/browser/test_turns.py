@@ -1,4 +1,4 @@
-"""Looking into what agents did: a turn, two side by side, the latest, and whom a message woke."""
+"""Turns of agents: the inspector, lists, comparison, and the wakes of a message."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tests.browser.support.desk import Desk, Desks, fact
 from tests.browser.support.room import Room
 
 FIRST = "helper-m1"
-"""The turn that ann's question started."""
+"""The turn started by ann's question."""
 
 
-async def test_a_message_leads_to_the_turn_that_sent_it_and_the_turn_tells_what_was_done_and_spent(
+async def test_a_message_links_to_its_turn_which_shows_calls_and_costs(
     desk: Desk,
 ) -> None:
     await desk.act(desk.message(LAST), "Turn")
@@ -48,7 +48,7 @@ async def test_a_message_leads_to_the_turn_that_sent_it_and_the_turn_tells_what_
     await expect(page.get_by_text("You are the helper.")).to_be_visible()
 
 
-async def test_a_turn_that_a_text_names_is_a_link_and_a_message_says_what_it_is_when_pointed_at(
+async def test_ids_in_a_text_are_links_and_messages_have_a_preview(
     desks: Desks, room: Room
 ) -> None:
     helper = await room.enters("helper")
@@ -74,7 +74,7 @@ async def test_a_turn_that_a_text_names_is_a_link_and_a_message_says_what_it_is_
 async def test_turns_are_listed_by_agent_and_compared(desk: Desk) -> None:
     page = desk.main
     await desk.visit("turns")
-    await expect(page.get_by_role("row")).to_have_count(4)  # with the heads
+    await expect(page.get_by_role("row")).to_have_count(4)  # with the header row
     await page.get_by_label("Turns of").select_option("expert")
     await expect(page.get_by_role("row")).to_have_count(2)
     await page.get_by_role("link", name="expert-m").click()
@@ -94,7 +94,7 @@ async def test_turns_are_listed_by_agent_and_compared(desk: Desk) -> None:
     await expect(turns.get_by_text("Finished")).to_have_count(1)
 
 
-async def test_a_message_tells_whom_it_woke_and_why(desks: Desks) -> None:
+async def test_a_message_shows_which_agents_it_woke_and_why(desks: Desks) -> None:
     async with ModelServer(team_script()) as model, Room.open(plan=TEAM, model=model) as room:
         desk = await desks.sit(room, "ann", "channel.desk")
         await desk.says("@expert are you there?")
@@ -111,7 +111,7 @@ async def test_a_message_tells_whom_it_woke_and_why(desks: Desks) -> None:
         await desks.leave()
 
 
-async def test_who_is_no_owner_is_told_why_there_is_nothing_to_see(
+async def test_turns_are_hidden_from_people_who_are_no_owners_with_an_explanation(
     desks: Desks, model: ModelServer
 ) -> None:
     async with Room.open({"auth": "tokens"}, plan=NEWSROOM, model=model) as room:

@@ -121,7 +121,7 @@ async def test_the_model_is_asked_to_finish_when_little_of_the_budget_remains(
         assert second[-1].role == "user"
         assert second[-1].text.startswith("Little is left for this task: ")
         assert second[-1].text.endswith("of 200,000 tokens. Finish now with what you have.")
-        assert turn.steps[1].notes[-1] == f"the model was told: {second[-1].text}"
+        assert turn.steps[1].notes[-1] == f"the model was warned: {second[-1].text}"
         assert [m.text for m in second[:2]] == [m.text for m in first[:2]]
         assert await heard(s.net, s.ann) == ["that is all"]
 

@@ -14,7 +14,7 @@ import pytest
 from hubbub.mods.api import Mod
 from hubbub.mods.loader import BUILT_IN, settings_of
 from hubbub.network.operations import CORE_OPERATIONS
-from hubbub.testing.mod_contract import likely
+from hubbub.testing.mod_contract import sample
 from tests.interaction.peers import Networks, Peer, config
 
 SIZE = 96 * 1024
@@ -102,7 +102,7 @@ def likely_frames(count: int) -> Iterator[str]:
 
 def call(name: str, field: str, filling: str, piece: str = ".t1", *, prefix: str = "") -> str:
     args: Args = {}
-    plain = likely(CALLS[name], CALLS[name], "bob")
+    plain = sample(CALLS[name], CALLS[name], "bob")
     if isinstance(plain, dict):
         args = {key: WORDS.get(key, value) for key, value in plain.items()}
     inner = _filled(args, field, filling, piece, prefix=prefix)

@@ -11,7 +11,7 @@ from hubbub.app.prompts import operations
 from hubbub.config.cases import Case
 from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
 from hubbub.errors import ConfigError
-from hubbub.lab.cases import scene
+from hubbub.lab.cases import case_fixture
 from hubbub.lab.dry_run import dry_run
 from hubbub.lab.expectations import CaseRun
 from hubbub.protocol.frames import Ready
@@ -74,7 +74,7 @@ async def play(
     async with ModelServer(Script(answers=list(answers))) as server:
         model = {"model": "m", "base_url": server.base_url, "retries": 0, **(endpoint or {})}
         models = {"default": ModelConfig.model_validate(model)}
-        stage = scene(validated, "clerk", NETWORK, READY)
+        stage = case_fixture(validated, "clerk", NETWORK, READY)
         run = await dry_run(config, "clerk", stage, folder, models, validated.results)
     return run, server
 
@@ -90,7 +90,7 @@ async def test_a_dry_run_takes_several_steps_with_given_results(
         agent={"permission_mode": "ask"},  # approvals are granted
         endpoint={"dialect": dialect},
     )
-    assert (run.outcome, run.said) == ("finished", ("It is on its way.",))
+    assert (run.outcome, run.sent) == ("finished", ("It is on its way.",))
     names = [call.name for call in run.calls]
     assert names == ["find_order", "send_text_message", "finish"]
     first = run.calls[0]
@@ -130,7 +130,7 @@ async def test_calls_are_validated_and_one_without_result_ends_the_dry_run(tmp_p
     )
     errors = [call.error for call in run.calls]
     assert errors == ["unknown_participant", "invalid_arguments", None, None]
-    assert run.said == ("hi",)
+    assert run.sent == ("hi",)
     assert server.requests[3].tool_result == "the hub is full", "the result given by the case"
     assert (run.lacking, run.outcome) == ("find_order", None)
     assert (run.calls[-1].name, run.calls[-1].result) == ("find_order", None)
@@ -159,7 +159,7 @@ async def test_messages_of_every_kind_stay_inside_the_dry_run(tmp_path: Path) ->
     )
     errors = {call.name: call.error for call in run.calls}
     assert errors == dict.fromkeys(errors)
-    assert len(run.said) == len(MESSAGES)
+    assert len(run.sent) == len(MESSAGES)
     assert run.outcome == "finished"
 
 
@@ -176,7 +176,7 @@ async def test_hooks_greetings_and_mcp_servers_are_left_out(tmp_path: Path) -> N
             "tool_settings": {"shop_buy": {"confirm": True}, "find_order": {"timeout": "5s"}},
         },
     )
-    assert (run.outcome, run.said) == ("finished", ("hi",))
+    assert (run.outcome, run.sent) == ("finished", ("hi",))
     assert "find_order" in server.requests[0].tools, "not a tool of the server `find`"
     assert "decline" not in server.requests[0].tools
 

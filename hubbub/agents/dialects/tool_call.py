@@ -41,14 +41,14 @@ _EXAMPLE = '{"tool_name": "finish", "parameters": {"message": "your answer"}}'
 _INTRODUCTION = f"""\
 # How to call tools
 
-A program reads your answers. To call a tool, write a line that begins with TOOL_CALL, followed by \
-one JSON object:
+A program parses your answers. To call a tool, write a line that begins with TOOL_CALL, followed \
+by one JSON object:
 
 TOOL_CALL {_EXAMPLE}
 
-Every answer must have at least one such line. Several lines are several calls, which run side by \
-side. Write nothing after the last one: the results come in the next message. Only calls have an \
-effect; nobody reads the words around them.
+Every answer must have at least one such line. Several lines are several calls, which run at the \
+same time. Write nothing after the last one: the results come in the next message. Only calls have \
+an effect; other text is not sent to anyone.
 
 The tools, with the JSON Schema of their parameters:
 

@@ -406,8 +406,8 @@ class _State:
                 self.bound -= wins[at]
                 yield
 
-    def _change(self, found: Sequence[StepChange]) -> Iterator[None]:
-        for change in found:
+    def _change(self, changes: Sequence[StepChange]) -> Iterator[None]:
+        for change in changes:
             size = self._step_size(change.to)
             if size < self._step_sizes[change.at]:
                 self.bound -= self._step_sizes[change.at] - size

@@ -19,7 +19,7 @@ from hubbub.agents.prompt.context import PromptContext
 from hubbub.agents.prompt.tokens import counter_for
 from hubbub.agents.tools.results import cut_text
 from hubbub.errors import ConfigError
-from hubbub.user_code import told
+from hubbub.user_code import describe_error
 from hubbub.wording import did_you_mean
 
 __all__ = ["Component", "Condition", "PromptBuilder", "PromptSection", "Render", "call_function"]
@@ -185,7 +185,7 @@ def _located(place: str) -> Iterator[None]:
     except ConfigError:
         raise  # it says where
     except Exception as exc:
-        raise ConfigError(f"{place} raises {told(exc)}") from exc
+        raise ConfigError(f"{place} raises {describe_error(exc)}") from exc
 
 
 def _text(rendered: object, place: str) -> str:

@@ -127,12 +127,12 @@ def _weights(steps: Sequence[ShownStep], writes: Collection[str]) -> list[int]:
 
 def _beginnings(step: Step, counter: TokenCounter) -> Step:
     """The step with the beginnings of all its texts."""
-    words = {
+    beginnings = {
         "text": step.text and shortened(step.text, _MOST_WORDS),
         "reasoning": None,
         "calls": tuple(map(_small_call, step.calls)),
     }
-    return _with_short_results(step.model_copy(update=words), _LEAST_RESULT, counter)
+    return _with_short_results(step.model_copy(update=beginnings), _LEAST_RESULT, counter)
 
 
 def _small_call(call: ToolCallRecord) -> ToolCallRecord:

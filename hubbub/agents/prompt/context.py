@@ -155,10 +155,10 @@ def _as_text(value: JsonValue) -> str:
 
 
 def summarise_participants(
-    everybody: Iterable[Participant], me: str
+    participants: Iterable[Participant], me: str
 ) -> tuple[ParticipantSummary, ...]:
     """The participants other than `me`, agents first, by id, without services."""
-    others = [p for p in everybody if p.id != me and p.kind != "service"]
+    others = [p for p in participants if p.id != me and p.kind != "service"]
     others.sort(key=lambda p: (p.kind != "agent", p.id))
     return tuple(
         ParticipantSummary(

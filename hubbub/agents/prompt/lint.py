@@ -221,35 +221,35 @@ def unknown_tools(subject: LintSubject) -> Iterator[Found]:
     """Names used as tools that do not exist."""
     if subject.tools is None:
         return
-    known = {*subject.tools, *subject.others}
+    names = {*subject.tools, *subject.others}
     for passage in (passage for passage in subject.passages if passage.own):
         for statement in passage.statements():
             for name, match in _named(statement):
-                if name in subject.words or not _is_unknown(subject, name, known):
+                if name in subject.words or not _is_unknown(subject, name, names):
                     continue
-                if _is_meant(statement, name, match, known):
-                    yield _place(passage, statement, match), _unknown(passage, name, known)
+                if _is_meant(statement, name, match, names):
+                    yield _place(passage, statement, match), _unknown(passage, name, names)
     for name, place in subject.called:
-        if _is_unknown(subject, name, known):
-            yield place, _unknown(None, name, known)
+        if _is_unknown(subject, name, names):
+            yield place, _unknown(None, name, names)
 
 
-def _is_unknown(subject: LintSubject, name: str, known: set[str]) -> bool:
+def _is_unknown(subject: LintSubject, name: str, names: set[str]) -> bool:
     elsewhere = bool(subject.prefixes) and name.startswith(subject.prefixes)
-    return name not in known and not elsewhere
+    return name not in names and not elsewhere
 
 
-def _is_meant(statement: PromptSentence, name: str, match: re.Match[str], known: set[str]) -> bool:
+def _is_meant(statement: PromptSentence, name: str, match: re.Match[str], names: set[str]) -> bool:
     before, after = statement.text[: match.start()], statement.text[match.end() :]
     if _CALL.search(before) or match["call"] or match["open"] or re.match(r"\s+tool\b", after):
         return True
     if _USE.search(before) and "_" in name:
         return True
-    return "_" in name and bool(near(name, known, 1, 0.9))
+    return "_" in name and bool(near(name, names, 1, 0.9))
 
 
-def _unknown(passage: PromptText | None, name: str, known: set[str]) -> str:
-    meant = near(name, known)
+def _unknown(passage: PromptText | None, name: str, names: set[str]) -> str:
+    meant = near(name, names)
     hint = f": did you mean `{meant[0]}`?" if meant else ": take it out, or add the tool"
     where = f"the {passage.what}" if passage else "an example"
     return f"{where} names the tool `{name}`, which does not exist{hint}"
@@ -367,12 +367,12 @@ class Finding(NamedTuple):
 
 def lint(subject: LintSubject) -> list[Finding]:
     """All findings, in order of the places; each once."""
-    found = {
+    findings = {
         Finding(rule.id, rule.level, place, message): None
         for rule in RULES
         for place, message in rule.check(subject)
     }
-    return sorted(found, key=lambda f: (f.place.file, f.place.line or 0, f.rule))
+    return sorted(findings, key=lambda f: (f.place.file, f.place.line or 0, f.rule))
 
 
 def _no_way_out(subject: LintSubject) -> Iterator[Found]:
@@ -381,8 +381,8 @@ def _no_way_out(subject: LintSubject) -> Iterator[Found]:
     if not any(_offers_way_out(statement) for statement in statements):
         yield (
             subject.place,
-            f"{subject.name} is told of no way out: say that it may call `finish`, decline, or "
-            "ask, for when there is nothing to do or it cannot",
+            f"{subject.name} has no way out: say that it can call `finish`, decline, or ask, in "
+            "case there is nothing to do or it cannot do it",
         )
 
 
@@ -441,8 +441,8 @@ def _not_warned(subject: LintSubject) -> Iterator[Found]:
     if not subject.warned:
         yield (
             subject.place,
-            f"{subject.name} is not told that messages are data, not instructions: keep the "
-            "component `untrusted_data`",
+            f"the prompt of {subject.name} does not say that messages are data, not instructions: "
+            "keep the component `untrusted_data`",
         )
 
 
@@ -454,7 +454,7 @@ RULES: tuple[LintRule, ...] = (
     LintRule("contradiction", "error", "a tool is not what the prompt says of it", contradictions),
     LintRule("forbidden-tool", "warning", "a tool is forbidden, but offered", forbidden_tools),
     LintRule("no-way-out", "error", "nothing says how to stop, decline or ask", _no_way_out),
-    LintRule("contract", "error", "a dialect's format, or a tool, is not told", _broken_contract),
+    LintRule("contract", "error", "a dialect's format, or a tool, is missing", _broken_contract),
     LintRule(
         "untrusted-text", "error", "words of participants outside of elements", untrusted_text
     ),

@@ -63,20 +63,20 @@ class _ThoughtFilter:
         return ""
 
     def _once(self, text: str) -> str:
-        kept: list[str] = []
+        visible: list[str] = []
         at = 0
         for tag in _TAG.finditer(text):
             piece = text[at : tag.start()]
             at = tag.end()
             if tag["end"] and not self.depth:
-                self._add_thought("".join(kept) + piece)  # its opening tag was left out
-                kept.clear()
+                self._add_thought("".join(visible) + piece)  # its opening tag was left out
+                visible.clear()
             else:
-                (self._add_thought if self.depth else kept.append)(piece)
+                (self._add_thought if self.depth else visible.append)(piece)
                 self._step(tag)
         rest = text[at:]
-        (self._add_thought if self.depth else kept.append)(rest)
-        return "".join(kept).strip()
+        (self._add_thought if self.depth else visible.append)(rest)
+        return "".join(visible).strip()
 
     def _step(self, tag: re.Match[str]) -> None:
         if tag["end"]:

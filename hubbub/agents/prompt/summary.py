@@ -47,7 +47,7 @@ class Summary:
     """The result of summarising steps."""
 
     note: str
-    words: Compressed | None = None
+    compressed: Compressed | None = None
     """Replaces all of the older steps; None: it failed."""
     discards: tuple[int, ...] = ()
     """The steps that it replaces, besides the one whose number it has."""
@@ -56,11 +56,11 @@ class Summary:
 
     def applied(self, steps: Sequence[ShownStep]) -> list[ShownStep]:
         """The steps with the summary in place of those that it replaces."""
-        if self.words is None:
+        if self.compressed is None:
             return list(steps)
-        words = self.words
-        others = (s for s in steps if isinstance(s, Steering) or s.n > words.n)
-        return [words, *others]
+        compressed = self.compressed
+        others = (s for s in steps if isinstance(s, Steering) or s.n > compressed.n)
+        return [compressed, *others]
 
 
 async def summarise(
@@ -86,12 +86,12 @@ async def summarise(
     text = reveal(without_thoughts(answer.text or "")[0].strip())[:_MOST_TEXT]
     if not text:
         return Summary(f"the summary of {which} is empty; cut by importance", spent=spent)
-    words = Compressed(n=last, text=f"({which}) {text}{_done(older, writes)}")
+    compressed = Compressed(n=last, text=f"({which}) {text}{_done(older, writes)}")
     cost = "" if answer.cost_usd is None else f", ${answer.cost_usd:.6f}"
     note = (
         f"{which} were put into fewer words ({answer.tokens_in}+{answer.tokens_out} tokens{cost})"
     )
-    return Summary(note, words, tuple(step.n for step in older[:-1]), spent)
+    return Summary(note, compressed, tuple(step.n for step in older[:-1]), spent)
 
 
 def _done(steps: Sequence[Own], writes: Collection[str]) -> str:

@@ -124,11 +124,11 @@ class Contract:
     def __call__(self, dialect: str, tools: Sequence[ToolSpec]) -> str:
         """The text for a request with these tools; empty for native tool calls."""
         name = f"{CONTRACT}{dialect}"
-        found = self.builder if name in self.builder else default_builder()
-        if name not in found:
+        builder = self.builder if name in self.builder else default_builder()
+        if name not in builder:
             return ""
         context = replace(self.context, dialect=dialect, tools=tools)
-        section = found[name].section(context)
+        section = builder[name].section(context)
         return section.text if section is not None else ""
 
 
@@ -158,7 +158,7 @@ class SystemPrompts:
     """The sources of its templates."""
 
     @property
-    def words(self) -> str:
+    def operator_text(self) -> str:
         """All of the operator's text in it, unrendered."""
         instruction = self.instruction if isinstance(self.instruction, str) else ""
         return "\n".join([instruction, self.settings.model_dump_json(), *self.sources])
@@ -256,11 +256,11 @@ def _builder(settings: PromptConfig, name: str, base_dir: Path) -> PromptBuilder
     """The builder that a config names, or the standard one."""
     if settings.builder is None:
         return default_builder()
-    found = load_attribute(settings.builder, base_dir)
-    if not isinstance(found, PromptBuilder):
+    builder = load_attribute(settings.builder, base_dir)
+    if not isinstance(builder, PromptBuilder):
         place = f"agents.{name}.prompt.builder: {settings.builder}"
         raise ConfigError(f"{place} is no PromptBuilder: `default_builder()` makes one")
-    return found.clone()
+    return builder.clone()
 
 
 def _choice(

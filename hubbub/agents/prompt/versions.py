@@ -107,9 +107,9 @@ class PromptTemplate:
 
     def check(self, given: Iterable[str]) -> None:
         """Raises `ConfigError`, with variable and file, when a required variable is missing."""
-        known = set(given)
-        spare = known - self.required - self.optional
-        for name in sorted(self.required - known):
+        names = set(given)
+        spare = names - self.required - self.optional
+        for name in sorted(self.required - names):
             near = nearest(name, spare) if spare else ""
             hint = near if near.startswith("; did") else ""
             message = f"the prompt {self.name}@{self.version} needs the variable '{name}'{hint}"
@@ -145,23 +145,23 @@ class PromptLibrary:
         """The version itself, or the one that `latest` means. Raises `ConfigError` with a
         suggestion if it does not exist.
         """
-        known, place = self.versions(name), shown_path(self.folder)
-        if not known:
+        versions, place = self.versions(name), shown_path(self.folder)
+        if not versions:
             hint = nearest(name, self.names()) or "; there are no prompts in it"
             raise ConfigError(f"there is no prompt '{name}'{hint}", place)
-        found = latest(known) if version == LATEST else version
-        if found is None:
-            what = f"the prompt '{name}' has no numbered version: name one of {', '.join(known)}"
+        resolved = latest(versions) if version == LATEST else version
+        if resolved is None:
+            what = f"the prompt '{name}' has no numbered version: name one of {', '.join(versions)}"
             raise ConfigError(what, place)
-        if found not in known:
-            listed = f"; versions: {', '.join(known)}"
+        if resolved not in versions:
+            listed = f"; versions: {', '.join(versions)}"
             raise ConfigError(f"the prompt '{name}' has no version '{version}'{listed}", place)
-        return found
+        return resolved
 
     def load(self, name: str, version: str = LATEST) -> PromptTemplate:
         """Read and compile a version. Raises `ConfigError` with file and line."""
-        found = self.resolve(name, version)
-        return compile_prompt(self.path(name, found), name, found)
+        resolved = self.resolve(name, version)
+        return compile_prompt(self.path(name, resolved), name, resolved)
 
     def path(self, name: str, version: str) -> Path:
         """The file of a version."""

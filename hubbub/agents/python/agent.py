@@ -134,7 +134,7 @@ class Agent:
         )
 
     async def broadcast(self, text: str, *, untrusted: bool = False) -> SendResult:
-        """Send a message to everybody."""
+        """Send a message to all participants."""
         return await self._linked.speak(
             "broadcast_text_message", text=text, **untrusted_mark(untrusted)
         )
@@ -212,8 +212,8 @@ class Agent:
 
     async def participants(self) -> tuple[Participant, ...]:
         """Everybody in the network, with kind, presence and card."""
-        found = await self._linked.read("list_participants")
-        return Participants.model_validate(found).participants
+        answer = await self._linked.read("list_participants")
+        return Participants.model_validate(answer).participants
 
     async def channels(self) -> tuple[Channel, ...]:
         """All channels, with their members as far as the agent may see them."""
@@ -221,8 +221,8 @@ class Agent:
 
     async def threads(self, limit: int = 50) -> tuple[ThreadSummary, ...]:
         """The agent's threads with their last messages, most recently active first."""
-        found = await self._linked.read("list_threads", limit=limit)
-        return ThreadList.model_validate(found).threads
+        answer = await self._linked.read("list_threads", limit=limit)
+        return ThreadList.model_validate(answer).threads
 
     async def read_thread(
         self, thread: str, *, before: int | None = None, limit: int = 20
@@ -244,17 +244,17 @@ class Agent:
     async def recall(self, key: str, default: JsonValue = None) -> JsonValue:
         """The value stored under a key, or `default`. Raises `OperationError`."""
         try:
-            found = await self._linked.read("recall", key=key)
+            answer = await self._linked.read("recall", key=key)
         except OperationError as exc:
             if exc.code != ErrorCode.UNKNOWN_KEY:
                 raise
             return default
-        return Recalled.model_validate(found).value
+        return Recalled.model_validate(answer).value
 
     async def recall_keys(self) -> tuple[str, ...]:
         """The keys of all stored values, in order."""
-        found = Recalled.model_validate(await self._linked.read("recall"))
-        return tuple(entry.key for entry in found.entries)
+        recalled = Recalled.model_validate(await self._linked.read("recall"))
+        return tuple(entry.key for entry in recalled.entries)
 
     async def forget(self, key: str) -> None:
         """Delete the value stored under a key, if there is one."""

@@ -262,12 +262,12 @@ class Judgement(ToolArguments):
     reasoning: Annotated[str, Field(min_length=1)]
     """Why, in a sentence, before you judge."""
     scores: dict[str, Annotated[int, Field(ge=1, le=5)]]
-    """For each criterion 5: all is as it should be, to 1: nothing is."""
+    """For each criterion, from 5 (fully met) to 1 (not met at all)."""
     verdict: Verdict
     """accept: it is good enough; retry_step: run one step again; replan: another plan is needed;
     escalate: a person must decide."""
     answer: str = ""
-    """accept: what the person is told. `$step_1_result` stands for the result of step 1."""
+    """accept: the answer to the person. `$step_1_result` stands for the result of step 1."""
     step: StepId | None = None
     """retry_step: which."""
     arguments: dict[str, JsonValue] | None = None

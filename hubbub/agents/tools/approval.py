@@ -163,8 +163,8 @@ class HubApprover:
             raise Parked from None  # shutting down: another process continues the turn
         except OperationError as exc:
             if exc.code == ErrorCode.UNKNOWN_OPERATION:
-                words = f"nobody can be asked here, so it has not run: {exc.message}"
-                raise ToolFailed(words, error="needs_approval") from exc
+                message = f"the network has no approvals, so it did not run: {exc.message}"
+                raise ToolFailed(message, error="needs_approval") from exc
             raise hub_refusal(exc) from exc
 
 

@@ -116,7 +116,7 @@ class ToolKit:
         tool_policy: ToolPolicy | None = None,
         source: ToolSource | None = None,
         more: Sequence[Tool] = (),
-        words: str = "",
+        operator_text: str = "",
         own: Mapping[str, Tool] = MappingProxyType({}),
     ):
         """`more` are runtime tools outside of the config. `source` provides tools that come and go.
@@ -137,7 +137,7 @@ class ToolKit:
         self._named = {
             config.begin_with,
             *names,
-            *(a or b for a, b in _NAME.findall(words)),
+            *(a or b for a, b in _NAME.findall(operator_text)),
         }
         self._config, self._name = config, name
         self._tool_policy, self._source = tool_policy or tool_policy_of(config), source
@@ -193,13 +193,13 @@ class ToolKit:
         return {group: names for group, names in rest if names}
 
     def _check_names(self, offered: Mapping[str, OperationInfo]) -> None:
-        known = [KnownTool(tool.name, tool.permission) for tool in self._own.values()]
-        known += [KnownTool(o.name, o.permission, sends_message(o)) for o in offered.values()]
+        tools = [KnownTool(tool.name, tool.permission) for tool in self._own.values()]
+        tools += [KnownTool(o.name, o.permission, sends_message(o)) for o in offered.values()]
         for alias, name in self._config.aliases.all_names.items():
-            if alias in {tool.name for tool in known} | ALWAYS:
+            if alias in {tool.name for tool in tools} | ALWAYS:
                 conflict = f"'{alias}' is both a tool of this agent and an alias of '{name}'"
                 raise ConfigError(f"agents.{self._name}.aliases: {conflict}; rename the alias")
-        refused = forbidden_names(self._config, known)
+        refused = forbidden_names(self._config, tools)
         for problem in wrong_names(self._config, offered, self.own_names, refused):
             raise ConfigError(f"agents.{self._name}.{problem.key}: {problem.message}")
 

@@ -41,7 +41,7 @@ from hubbub.agents.turn.steps import TurnClock
 from hubbub.errors import ConnectionLost
 from hubbub.logs import get_logger
 from hubbub.protocol.turns import ChangedCall, ToolCallRecord
-from hubbub.user_code import contained, told
+from hubbub.user_code import contained, describe_error
 
 if TYPE_CHECKING:
     from hubbub.agents.tools.validation import ArgumentCheck
@@ -279,11 +279,11 @@ _UNKNOWN = (
     "find out before you call it again"
 )
 _REFUSALS = {
-    "denied": "a person has refused this call, and it has not run",
-    "expired": "nobody has approved this call in time, and it has not run",
-    "cancelled": "the approval of this call was cancelled, and it has not run",
+    "denied": "a person refused this call, so it did not run",
+    "expired": "this call was not approved in time, so it did not run",
+    "cancelled": "the approval of this call was cancelled, so it did not run",
 }
-_NO_APPROVER = "nobody can be asked here, so it has not run; do without it, or say that you need it"
+_NO_APPROVER = "it cannot be approved here, so it did not run; do without it, or say you need it"
 
 
 def _interrupted_error() -> ToolFailed:
@@ -299,4 +299,4 @@ def _is_temporary(exc: ToolFailed, retry: Retry) -> bool:
 
 def _tool_error(entry: ToolEntry, exc: Exception) -> ToolFailed:
     log.warning("tool failed", tool=entry.name, exc_info=exc)
-    return ToolFailed(told(exc), error="tool_failed")
+    return ToolFailed(describe_error(exc), error="tool_failed")

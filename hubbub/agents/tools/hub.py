@@ -182,7 +182,7 @@ _WITHOUT_RECIPIENT = frozenset({"send_text_message", "send_message"})
 """Operations that write to the thread that woke the agent if `to` is omitted."""
 _RARE = frozenset({"attachments", "mentions", "quote"})
 """Arguments common to all messages, shown only for `send_message`."""
-_TO = "A participant, or the id of a thread of yours. Left out: whoever wrote to you."
+_TO = "A participant, or the id of one of your threads. Left out: the sender."
 
 
 def _shown_schema(

@@ -60,8 +60,8 @@ def _fit_json(value: JsonValue, budget: int, counter: TokenCounter) -> str | Non
     key = max(lists, key=lambda name: len(json.dumps(lists[name])))
     total = len(lists[key])
 
-    def shown(kept: Sequence[JsonValue]) -> JsonValue:
-        return {**value, key: list(kept), f"{key}_cut": _told(len(kept), total)}
+    def shown(records: Sequence[JsonValue]) -> JsonValue:
+        return {**value, key: list(records), f"{key}_cut": _cut_note(len(records), total)}
 
     return _fewer(lists[key], shown, budget, counter)
 
@@ -74,11 +74,11 @@ def _fewer(
 ) -> str | None:
     """The longest prefix of `records` whose `shown` form fits."""
 
-    def text(kept: int) -> str:
-        return json.dumps(shown(records[:kept]), ensure_ascii=False)
+    def text(count: int) -> str:
+        return json.dumps(shown(records[:count]), ensure_ascii=False)
 
-    def holds(kept: int) -> bool:
-        return _fits(text(kept), budget, counter)
+    def holds(count: int) -> bool:
+        return _fits(text(count), budget, counter)
 
     if not holds(_LEAST_RECORDS):
         return None
@@ -95,19 +95,19 @@ def _at_most(records: Sequence[JsonValue], budget: int) -> int:
     return len(records)
 
 
-def _listed(kept: Sequence[JsonValue], total: int) -> JsonValue:
-    return {"records": list(kept), "records_cut": _told(len(kept), total)}
+def _listed(records: Sequence[JsonValue], total: int) -> JsonValue:
+    return {"records": list(records), "records_cut": _cut_note(len(records), total)}
 
 
-def _told(kept: int, total: int) -> str:
-    return f"the first {kept} of {total}; ask for fewer or for a narrower part"
+def _cut_note(shown: int, total: int) -> str:
+    return f"the first {shown} of {total}; ask for fewer or for a narrower part"
 
 
 def cut_text(text: str, budget: int, counter: TokenCounter) -> str:
     """The beginning of a text that is too long, with a note of its length."""
     longest = min(len(text), budget * _LONGEST_TOKEN)
-    kept = _last(0, longest, lambda n: counter.count(text[:n]) <= budget)
-    return f"{text[:kept]}… (cut: the first {kept} of {len(text)} characters)"
+    length = _last(0, longest, lambda n: counter.count(text[:n]) <= budget)
+    return f"{text[:length]}… (cut: the first {length} of {len(text)} characters)"
 
 
 def _last(low: int, high: int, holds: Callable[[int], bool]) -> int:

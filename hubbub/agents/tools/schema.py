@@ -103,7 +103,7 @@ class FunctionArguments:
             self._model = _model(name, fields)
             self.schema = without_titles(self._model.model_json_schema())
         except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as exc:
-            raise TypeError(f"{name}: its parameters cannot be told in JSON: {exc}") from exc
+            raise TypeError(f"{name}: its parameters have no JSON Schema: {exc}") from exc
 
     def validate(self, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
         """The arguments as the function takes them. Raises `ToolFailed` with what is wrong."""
@@ -124,8 +124,8 @@ def _hints(function: Callable[..., object]) -> dict[str, object]:
 
 def _model(name: str, fields: Mapping[str, tuple[object, object]]) -> type[BaseModel]:
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
-    made: dict[str, Any] = dict(fields)  # create_model's own signature
-    return create_model(name, __config__=config, **made)
+    definitions: dict[str, Any] = dict(fields)  # create_model's own signature
+    return create_model(name, __config__=config, **definitions)
 
 
 def _check(parameter: inspect.Parameter, function: str, hints: Mapping[str, object]) -> None:
@@ -150,10 +150,10 @@ def _described(annotation: object, docstring: str | None) -> tuple[object, str |
 
 def argument_errors(exc: ValidationError) -> str:
     """The errors in a call's arguments, in words that a model can act on."""
-    found = exc.errors(include_url=False, include_input=False, include_context=False)
+    all_errors = exc.errors(include_url=False, include_input=False, include_context=False)
     # A list with invalid items is reported as too short as well: leave that out.
-    within = {error["loc"][:n] for error in found for n in range(len(error["loc"]))}
-    errors = [e for e in found if e["type"] != "too_short" or e["loc"] not in within]
+    within = {error["loc"][:n] for error in all_errors for n in range(len(error["loc"]))}
+    errors = [e for e in all_errors if e["type"] != "too_short" or e["loc"] not in within]
     return "; ".join(
         f"{'.'.join(str(part) for part in error['loc']) or 'arguments'}: {error['msg']}"
         for error in errors[:5]

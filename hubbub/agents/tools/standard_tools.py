@@ -46,36 +46,36 @@ REPLY = "answer_asker"
 """The final answer of a role; not offered to models."""
 
 Parsed = TypeVar("Parsed", bound=ToolArguments)
-Words = Annotated[str, Field(min_length=1)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
 class _Question(ToolArguments):
-    question: Words
+    question: NonEmptyText
     """What you need to know, so that it can be understood without having seen your thoughts."""
-    options: tuple[Words, ...] = ()
+    options: tuple[NonEmptyText, ...] = ()
     """Answers to choose from, if there are some."""
 
 
 class _Refusal(ToolArguments):
-    reason: Words
-    """Why, in a sentence; the one who asked reads it."""
+    reason: NonEmptyText
+    """Why, in a sentence; it is sent."""
 
 
 class _Plan(ToolArguments):
-    plan: Words
+    plan: NonEmptyText
     """What you are going to do, step by step."""
 
 
 class _End(ToolArguments):
     message: str = ""
-    """Your answer to whoever wrote to you, if it is not sent yet. Left out: nothing is said."""
+    """Your answer to the sender, if you have not sent it yet. Left out: nothing is sent."""
     reason: str = ""
     """Why you are done, for the record."""
 
 
 class _Reply(ToolArguments):
-    text: Words
-    """What is said."""
+    text: NonEmptyText
+    """The text of the message."""
 
 
 class MessageTool(SendingTool, Generic[Parsed]):
@@ -89,7 +89,7 @@ class MessageTool(SendingTool, Generic[Parsed]):
         result: str,
         to: HubCaller,
     ):
-        """`text_of` makes the message from the arguments; `result` is the result for the model."""
+        """`text_of` returns the message for the arguments; `result` is the result for the model."""
         self.name, self.spec, self._model = spec.name, spec, model
         self._text_of, self._result, self._caller = text_of, result, to
 
@@ -118,13 +118,11 @@ def standard_tools(
     """`ask_human`, `decline` and `show_plan`, sending through `caller`."""
     ask = _Question.spec_of(
         ASK_HUMAN,
-        "Ask whoever wrote to you, when you cannot go on without knowing something. The question "
-        "is sent; the answer comes as a new message, later.",
+        "Ask the sender a question, if you cannot continue without its answer. The answer comes as "
+        "a new message, later.",
     )
-    decline = _Refusal.spec_of(
-        DECLINE, "Tell whoever wrote to you that you will not do it, and why."
-    )
-    plan = _Plan.spec_of(SHOW_PLAN, "Tell whoever wrote to you what you are about to do.")
+    decline = _Refusal.spec_of(DECLINE, "Write to the sender that you will not do it, and why.")
+    plan = _Plan.spec_of(SHOW_PLAN, "Write to the sender what you are about to do.")
     return (
         MessageTool(ask, _Question, _question, _ASKED, caller),
         MessageTool(
@@ -142,7 +140,7 @@ def finish_tool(caller: HubCaller) -> MessageTool[_End]:
 
 SILENT_FINISH = ToolSpec(
     FINISH,
-    "End this turn: you have done what there was to do, or there is nothing to do.",
+    "End this turn: you are done, or there is nothing to do.",
     {
         "type": "object",
         "properties": {
@@ -157,16 +155,16 @@ SILENT_FINISH = ToolSpec(
 
 def reply_tool(caller: HubCaller) -> MessageTool[_Reply]:
     """The tool with which roles answer in the thread that woke the agent."""
-    spec = _Reply.spec_of(REPLY, "Answer whoever wrote to you.")
+    spec = _Reply.spec_of(REPLY, "Answer the sender.")
     return MessageTool(spec, _Reply, lambda arguments: arguments.text, "sent", caller)
 
 
 _ASKED = (
-    "the question is sent; the answer will come as a new message in a later turn. Do what can be "
-    "done without it, then call finish"
+    "the question is sent; the answer will come as a new message in a later turn. Do what you can "
+    "do without it, then call finish"
 )
-_DECLINED = "the refusal is sent; call finish if nothing else is to be done"
-_SHOWN = "the plan is sent; go on with it"
+_DECLINED = "the refusal is sent; call finish if there is nothing else to do"
+_SHOWN = "the plan is sent; continue with it"
 
 
 def _question(asked: _Question) -> str:
@@ -212,10 +210,10 @@ def external_proxies(
     tools: Iterable[ExternalTool], taken: Collection[str], caller: HubCaller
 ) -> list[ExternalToolProxy]:
     """The tools, renamed where a name is taken by another tool."""
-    found: dict[str, ExternalToolProxy] = {}
+    proxies: dict[str, ExternalToolProxy] = {}
     for tool in tools:
         others = (f"asker{n}_{tool.name}"[:64] for n in count(2))
         names = chain((tool.name, f"asker_{tool.name}"[:64]), others)
-        name = next(each for each in names if each not in taken and each not in found)
-        found[name] = ExternalToolProxy(tool, name, caller)
-    return list(found.values())
+        name = next(each for each in names if each not in taken and each not in proxies)
+        proxies[name] = ExternalToolProxy(tool, name, caller)
+    return list(proxies.values())

@@ -60,8 +60,10 @@ class TidySteps(ReadingTool):
         numbers = {*marks.discard, *(c.step for c in marks.compress)}
         unknown = sorted(n for n in numbers if n >= site.step)
         if unknown:
-            words = f"there is no earlier step {unknown[0]}: the steps so far are 1 to {site.step}"
-            raise ToolFailed(words, error="invalid_arguments", retry=True)
+            message = (
+                f"there is no earlier step {unknown[0]}: the steps so far are 1 to {site.step}"
+            )
+            raise ToolFailed(message, error="invalid_arguments", retry=True)
         return f"{len(numbers)} steps marked" if numbers else "nothing was marked"
 
 

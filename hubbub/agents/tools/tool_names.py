@@ -94,29 +94,29 @@ def wrong_names(
     common = {*implied_names(config), *ALWAYS}
     yield from _wrong_tools(config, {*offered, *common})
     yield from _twice(config, common, own or {})
-    known = None if own is None else {*offered, *common, *own.values()}
+    names = None if own is None else {*offered, *common, *own.values()}
     for n, name in enumerate(config.disabled_tools):
         needed = _needed(config, name)
         if needed is not None:
             yield WrongName("disabled_tools", n, f"'{name}' cannot be disabled: {needed}")
-        elif _is_unknown(config, name, known):
-            yield WrongName("disabled_tools", n, _no_tool(name, known))
+        elif _is_unknown(config, name, names):
+            yield WrongName("disabled_tools", n, _no_tool(name, names))
     for name in config.tool_settings:
         if name in _UNTUNED:
             message = f"'{name}' is a tool of the runtime: there is nothing to set"
             yield WrongName("tool_settings", name, message)
-        elif _is_unknown(config, name, known):
-            yield WrongName("tool_settings", name, _no_tool(name, known))
-    yield from _wrong_beginning(config, known, _chosen(config, own, common), refused)
+        elif _is_unknown(config, name, names):
+            yield WrongName("tool_settings", name, _no_tool(name, names))
+    yield from _wrong_beginning(config, names, _chosen(config, own, common), refused)
 
 
-def _wrong_tools(config: AgentConfig, known: Collection[str]) -> Iterator[WrongName]:
+def _wrong_tools(config: AgentConfig, names: Collection[str]) -> Iterator[WrongName]:
     for n, name in enumerate(config.tools or ()):
-        if ":" in name or name in known:
+        if ":" in name or name in names:
             continue
         server = _server(config, name)
         if server is None:
-            yield WrongName("tools", n, _no_tool(name, known))
+            yield WrongName("tools", n, _no_tool(name, names))
         else:
             message = f"'{name}' is a tool of the MCP server {server}, and those come on top of"
             choose = f"`tools`: leave it out, or choose in mcp_servers.{server}.tools"
@@ -146,7 +146,7 @@ def _chosen(
 
 def _wrong_beginning(
     config: AgentConfig,
-    known: Collection[str] | None,
+    names: Collection[str] | None,
     chosen: Collection[str] | None,
     refused: Collection[str],
 ) -> Iterator[WrongName]:
@@ -154,11 +154,11 @@ def _wrong_beginning(
     if name is None or config.kind != "llm":
         return
     if name == FINISH:
-        yield WrongName("begin_with", None, "a turn that begins with 'finish' is over")
+        yield WrongName("begin_with", None, "a turn that begins with 'finish' ends at once")
     elif name in config.disabled_tools:
         yield WrongName("begin_with", None, f"'{name}' is disabled by disabled_tools")
-    elif _is_unknown(config, name, known):
-        yield WrongName("begin_with", None, _no_tool(name, known))
+    elif _is_unknown(config, name, names):
+        yield WrongName("begin_with", None, _no_tool(name, names))
     elif _is_unknown(config, name, chosen):
         yield WrongName("begin_with", None, f"'{name}' is none of this agent's `tools`")
     elif name in refused:
@@ -187,9 +187,9 @@ def _server(config: AgentConfig, name: str) -> str | None:
     return next((server for server in config.mcp if name.startswith(f"{server}_")), None)
 
 
-def _is_unknown(config: AgentConfig, name: str, known: Collection[str] | None) -> bool:
-    return known is not None and name not in known and _server(config, name) is None
+def _is_unknown(config: AgentConfig, name: str, names: Collection[str] | None) -> bool:
+    return names is not None and name not in names and _server(config, name) is None
 
 
-def _no_tool(name: str, known: Collection[str] | None) -> str:
-    return f"there is no tool '{name}'{nearest(name, known or ())}"
+def _no_tool(name: str, names: Collection[str] | None) -> str:
+    return f"there is no tool '{name}'{nearest(name, names or ())}"

@@ -183,10 +183,10 @@ def _similar_names(error: _SchemaError) -> dict[str, str | None]:
     """Unknown names, where the schema forbids them, each with a similar property, if any."""
     if error.schema.get("additionalProperties") is not False:
         return {}
-    known = list(error.properties)
+    properties = list(error.properties)
     unknown = (name for name in error.given if name not in error.properties)
     return {
-        name: next(iter(near(name, known, cutoff=0.5)), None)
+        name: next(iter(near(name, properties, cutoff=0.5)), None)
         for name in islice(unknown, _MAX_ERRORS)
     }
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from hubbub.user_code import Escape, told
+from hubbub.user_code import Escape, describe_error
 
 __all__ = ["run_in_thread"]
 
@@ -46,7 +46,7 @@ async def run_in_thread(function: Callable[[], T]) -> T:
         except Exception as exc:  # noqa: BLE001 - handed over to the caller
             error = exc
         except BaseException as exc:  # noqa: BLE001 - likewise, wrapped
-            error = Escape(told(exc))
+            error = Escape(describe_error(exc))
             error.__cause__ = exc
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, error)

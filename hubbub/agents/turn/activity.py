@@ -3,7 +3,7 @@
     thinking    the model is asked, or the handler runs
     calling     tools run; `tool` names them
     waiting     for an answer; `for` names the participant, or `approval`: then the turn is parked
-    idle        the turn is over, for whatever reason
+    idle        the turn ended, for any reason
 
 Each signal goes to the thread of the turn and names the `turn` and its `step`.
 """
@@ -51,14 +51,14 @@ class TurnActivity:
         await self._set({"state": state, "tool": named} if named else {"state": state})
 
     @contextlib.asynccontextmanager
-    async def waiting(self, whom: str) -> AsyncIterator[None]:
-        """Within, the turn waits for this participant; it may wait for several at a time."""
-        self._awaited.append(whom)
+    async def waiting(self, participant: str) -> AsyncIterator[None]:
+        """A context in which the turn waits for the participant; contexts can overlap."""
+        self._awaited.append(participant)
         await self._set(self._wait_or_think())
         try:
             yield
         finally:
-            self._awaited.remove(whom)
+            self._awaited.remove(participant)
             await self._set(self._wait_or_think())
 
     async def park(self, step: int) -> None:

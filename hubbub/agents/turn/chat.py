@@ -156,16 +156,16 @@ def project(
     if "last_steps" in protect:
         for step in steps[-PROTECTED_STEPS:]:
             marks.pop(step.n, None)
-    kept: list[ShownStep] = []
+    shown_steps: list[ShownStep] = []
     for step in steps:
         shown = marks.get(step.n, step)
         if shown is not None or "requirements" in protect:
-            kept += step.steered
+            shown_steps += step.steered
         if shown is None and step.n not in in_words and _leaves_a_line(step, protect, writes):
             shown = one_line(step)
         if shown is not None:
-            kept.append(shown)
-    return [*kept, *steering]
+            shown_steps.append(shown)
+    return [*shown_steps, *steering]
 
 
 def _leaves_a_line(step: Step, protect: Collection[ProtectedName], writes: Collection[str]) -> bool:

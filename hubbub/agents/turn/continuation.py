@@ -73,24 +73,24 @@ async def continued_steps(
     messages: Sequence[Message], plan: TurnPlan, me: str, read: ReadTurn, *, below: int = 10**6
 ) -> Continuation:
     """The steps that this turn continues. There are none, unless it answers the question of the
-    agent's last turn in this thread, comes from somebody who had woken that turn, and no turn has
+    agent's last turn in this thread, comes from a participant that woke that turn, and no turn has
     finished with the answer since. Steps from number `below` on are left out.
     """
     turn = await _unfinished(messages, plan, me, read, below)
-    last, found = turn.start.id if turn is not None else None, list[Sequence[Step]]()
-    while turn is not None and len(found) < MOST_TURNS:
+    last, earlier = turn.start.id if turn is not None else None, list[Sequence[Step]]()
+    while turn is not None and len(earlier) < MOST_TURNS:
         results = results_in(_of_askers(messages, plan, turn))
-        found.insert(0, [_with(results, turn.start.id, step) for step in _below(turn, below)])
+        earlier.insert(0, [_with(results, turn.start.id, step) for step in _below(turn, below)])
         name = turn.start.continues
         turn = await _readable(name, read) if name is not None else None
-    return Continuation(tuple(step for steps in found for step in steps), last)
+    return Continuation(tuple(step for steps in earlier for step in steps), last)
 
 
 async def _unfinished(
     messages: Sequence[Message], plan: TurnPlan, me: str, read: ReadTurn, below: int
 ) -> Turn | None:
     """The turn that asked, or the last one that tried to continue it since."""
-    question = _last_words(messages, plan, me)
+    question = _last_message(messages, plan, me)
     asked = question.cause_id if question is not None else None
     if question is None or asked is None or not asked.startswith(f"{me}-"):
         return None
@@ -98,7 +98,7 @@ async def _unfinished(
     if turn is None or not (_ended_so(turn, below) and _answers(messages, plan, turn)):
         return None
     for message in _between(messages, question, plan):
-        later = await _readable(turn_id(me, message.seq), read)  # None: it woke nobody
+        later = await _readable(turn_id(me, message.seq), read)  # None: it did not wake the agent
         if later is not None and later.start.continues == turn.start.id:
             if later.end is not None and later.end.outcome == "finished":
                 return None
@@ -130,7 +130,7 @@ def _with(results: Mapping[str, str], turn: str, step: Step) -> Step:
     return step.model_copy(update={"calls": tuple(calls)})
 
 
-def _last_words(messages: Sequence[Message], plan: TurnPlan, me: str) -> Message | None:
+def _last_message(messages: Sequence[Message], plan: TurnPlan, me: str) -> Message | None:
     """The agent's last message before the incoming ones."""
     first = min(message.seq for message in plan.incoming)
     return next((m for m in reversed(messages) if m.seq < first and m.sender_id == me), None)
@@ -143,20 +143,20 @@ def _between(messages: Sequence[Message], question: Message, plan: TurnPlan) -> 
 
 
 def _answers(messages: Sequence[Message], plan: TurnPlan, turn: Turn) -> bool:
-    """Whether the sender had woken that turn; true if that is no longer known."""
+    """Whether the sender woke that turn; true if its messages are no longer available."""
     asked = _askers(messages, turn)
     return not asked or any(message.sender_id in asked for message in plan.incoming)
 
 
 def _askers(messages: Sequence[Message], turn: Turn) -> Set[str]:
-    """Who had woken that turn; empty if they are no longer known."""
+    """The participants that woke the turn; empty if their messages are no longer available."""
     woke = set(turn.start.messages)
     return {m.sender_id for m in messages if m.id in woke}
 
 
 def _of_askers(messages: Sequence[Message], plan: TurnPlan, turn: Turn) -> Sequence[Message]:
-    """Messages of those who had woken that turn, oldest first: nobody else in the thread runs their
-    tools. All messages, if they are no longer known.
+    """Messages of the participants that woke the turn, oldest first: other participants of the
+    thread do not run their tools. All messages, if those participants are not available.
     """
     asked = _askers(messages, turn)
     messages = (*messages, *plan.incoming)
@@ -164,7 +164,7 @@ def _of_askers(messages: Sequence[Message], plan: TurnPlan, turn: Turn) -> Seque
 
 
 def awaits_answer(steps: Sequence[Step]) -> bool:
-    """Whether the turn that ends with these steps continues when somebody answers."""
+    """Whether the turn that ends with these steps continues after an answer."""
     last = steps[-1] if steps else None
     if last is None:
         return False
@@ -190,7 +190,7 @@ def _ended_so(turn: Turn, below: int) -> bool:
 # shown the question, only the answer. Pure.
 
 
-_MOST_WORDS, _MOST_OPTIONS = 2000, 10
+_MAX_QUESTION, _MOST_OPTIONS = 2000, 10
 """Characters of a question in the model's words, and number of options."""
 _MOST = 300
 """Characters of a call's arguments, and of its result, that the question shows."""
@@ -207,28 +207,28 @@ def had_effect(step: Step, quiet: Collection[str]) -> bool:
 
 def question_step(step: Step, quiet: Collection[str], n: int, answer: Completion) -> Step:
     """Step `n`: the question whether to continue, in the model's words or as a list of calls."""
-    asked = _words(answer)
+    asked = _model_question(answer)
     if asked is None:
         lines = [_call_line(c) for c in step.calls if c.name not in quiet and c.error != NOT_FIRST]
         listed = "\n".join([*lines, "Shall I go on?"])
         asked = {"question": listed, "options": ["go on", "stop"]}
-    made = step_of(replace(answer, text=None, calls=()), n, ())
+    question = step_of(replace(answer, text=None, calls=()), n, ())
     call = ToolCallRecord(id=f"ask_{n}", name=ASK_HUMAN, arguments=asked)
-    return made.model_copy(update={"calls": (call,), "made": "confirm"})
+    return question.model_copy(update={"calls": (call,), "made": "confirm"})
 
 
-def _words(answer: Completion) -> dict[str, JsonValue] | None:
+def _model_question(answer: Completion) -> dict[str, JsonValue] | None:
     """The arguments of `ask_human` that the model gave; None if they cannot be sent."""
     given = next((call.arguments for call in answer.calls if call.name == ASK_HUMAN), None)
     try:
         asked = read_arguments(given or "")
     except ValueError:
         return None
-    words, options = asked.get("question"), asked.get("options") or []
-    if not isinstance(words, str) or not words.strip() or not isinstance(options, list):
+    question, options = asked.get("question"), asked.get("options") or []
+    if not isinstance(question, str) or not question.strip() or not isinstance(options, list):
         return None
     texts = [text for text in options if isinstance(text, str) and text.strip()]
-    return {"question": shortened(words, _MOST_WORDS), "options": [*texts[:_MOST_OPTIONS]]}
+    return {"question": shortened(question, _MAX_QUESTION), "options": [*texts[:_MOST_OPTIONS]]}
 
 
 def is_question(step: Step) -> bool:

@@ -30,7 +30,7 @@ from hubbub.agents.turn.loop import CallResult, failure
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Step, ToolCallRecord, TurnEnd
-from hubbub.user_code import contained, told
+from hubbub.user_code import contained, describe_error
 
 __all__ = [
     "HookChain",
@@ -127,8 +127,8 @@ class Hooks:
 
     def on_text(self, turn: TurnInfo, text: str) -> Awaitable[None] | None:
         """The text that the agent is about to send, as far as it is written: the whole text each
-        time, a few times a second. Only for models that stream, and for calls that nobody can
-        refuse.
+        time, a few times a second. Only for models that stream, and for calls that cannot be
+        refused.
         """
         return None
 
@@ -148,7 +148,7 @@ class Hooks:
         return None
 
     def on_turn_end(self, turn: TurnInfo, end: TurnEnd) -> Awaitable[None] | None:
-        """The turn is over, for whatever reason; that is about to be recorded."""
+        """The turn ended, for any reason; the end is about to be recorded."""
         return None
 
 
@@ -265,18 +265,18 @@ class HookChain:
             self._note(hook.on_tool_start, f"gave no verdict but {type(verdict).__name__}")
         return None
 
-    async def _call_hook(self, method: Callable[..., object], *news: object) -> object:
+    async def _call_hook(self, method: Callable[..., object], *args: object) -> object:
         """The hook's return value; `_NOTHING` if it fails."""
         if getattr(method, "__func__", None) in _USUAL:
-            return method(*news)
+            return method(*args)
         try:
             async with asyncio.timeout(self._within_s) as limit:
                 with contained():
-                    return await _call(partial(method, *news))
+                    return await _call(partial(method, *args))
         except Exception as exc:  # noqa: BLE001 - user code may raise anything; it is noted
             late = isinstance(exc, TimeoutError) and limit.expired()
             took = f"took more than {self._within_s:g} s"
-            self._note(method, took if late else f"raised {told(exc)}")
+            self._note(method, took if late else f"raised {describe_error(exc)}")
         return _NOTHING
 
     def _note(self, method: Callable[..., object], what: str) -> None:

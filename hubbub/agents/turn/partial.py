@@ -164,8 +164,8 @@ class Partials:
 
     def _thread_of_message(self, id: str) -> str | None:
         """Of a message in the turn's thread; None for all others."""
-        known = (*self._plan.incoming, *self._inbox.messages(self._plan.thread_id))
-        return next((m.thread_id for m in known if m.id == id), None)
+        messages = (*self._plan.incoming, *self._inbox.messages(self._plan.thread_id))
+        return next((m.thread_id for m in messages if m.id == id), None)
 
 
 class _Answer:
@@ -175,7 +175,7 @@ class _Answer:
         self._partials, self._step = partials, step
         self._calls: dict[int, _Writing] = {}
         self._attempt = 1
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def hear(self, delta: Delta) -> None:
@@ -187,7 +187,7 @@ class _Answer:
         writing = self._calls.setdefault(delta.call, _Writing())
         writing.name = delta.name or writing.name
         writing.pieces.append(delta.text)
-        self._news.set()
+        self._changed.set()
         if self._task is None:
             self._partials.pace.writing += 1
             self._task = asyncio.create_task(self._send_paced())
@@ -205,22 +205,22 @@ class _Answer:
 
     async def _send_paced(self) -> None:
         while True:
-            await self._news.wait()
+            await self._changed.wait()
             if await self._send_one():
                 await self._partials.pause()
             else:
-                self._news.clear()
+                self._changed.clear()
 
     async def _send_one(self) -> bool:
         """Send a signal about the first call with new text; returns whether there was one."""
         for writing in self._calls.values():
-            data = self._said(writing)
+            data = self._next_data(writing)
             if data is not None:
                 await self._partials.send(data)
                 return True
         return False
 
-    def _said(self, writing: _Writing) -> dict[str, JsonValue] | None:
+    def _next_data(self, writing: _Writing) -> dict[str, JsonValue] | None:
         """The data of the next signal about a call; None if there is nothing new."""
         so_far, complete = partial_object("".join(writing.pieces))
         text_so_far = so_far.get("message" if writing.name == "finish" else "text")

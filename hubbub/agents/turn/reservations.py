@@ -217,7 +217,7 @@ class Reservations:
                 raise _refusal(exc) from exc
             self._stop(exc.message)
         await asyncio.get_running_loop().create_future()  # `stop` cancels the turn meanwhile
-        raise AssertionError("nobody has this future")
+        raise AssertionError("the future is never resolved")
 
     async def _reserve(self, args: dict[str, JsonValue]) -> JsonValue:
         """Wait for the records of earlier steps first: otherwise the hub would judge by their
@@ -262,7 +262,7 @@ def _refusal(exc: OperationError) -> ModelError:
 class BudgetedModel:
     """A model that is asked for one step of a turn, each time under a reservation.
 
-    With `warns`, it is told when a budget is running low; the answer's notes record that.
+    With `warns`, the prompt warns when a budget is running low; the answer's notes record that.
     """
 
     model: ChatModel
@@ -293,11 +293,11 @@ class BudgetedModel:
         except (ModelError, asyncio.CancelledError):
             self.reservations.release(reservation)
             raise
-        notes = (f"the model was told: {warning}",) if warning else ()
+        notes = (f"the model was warned: {warning}",) if warning else ()
         return replace(answer, notes=(*notes, *answer.notes)) if notes else answer
 
     async def close(self) -> None:
-        """Nothing to do: others go on using the model."""
+        """Do nothing: other turns still use the model."""
 
 
 def _with_last_line(question: CompletionRequest, line: str) -> CompletionRequest:

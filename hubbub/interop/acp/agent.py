@@ -159,7 +159,12 @@ async def run_acp_agent(
     prompts = load_system_prompts(config, name, base_dir)
     answer = AnswerTool(outbox, client.offers, workspace)
     kit = ToolKit(
-        config, name, base_dir, tool_policy=tool_policy, more=[answer], words=prompts.words
+        config,
+        name,
+        base_dir,
+        tool_policy=tool_policy,
+        more=[answer],
+        operator_text=prompts.operator_text,
     )
     prompt_builder = SystemPromptBuilder(
         prompts, config, client.network, Path(config.acp.command[0]).name, mods=mods

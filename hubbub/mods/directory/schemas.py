@@ -49,7 +49,7 @@ class UpdateCard(Input):
     inputs: Annotated[str, Field(max_length=1000)] | None = None
     """The input you need in order to start."""
     cost: Line | None = None
-    """The cost of your work, for participants choosing whom to ask."""
+    """The cost of your work, for participants that choose between agents."""
     availability: Line | None = None
     """When you can be reached, or why you cannot."""
 

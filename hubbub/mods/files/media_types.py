@@ -216,8 +216,8 @@ def true_type(name: str, claimed: str | None, head: bytes) -> str:
         return "text/plain" if claim is None or claim == OCTETS else claim
     if signs:
         return signs[0][0]
-    known = claim is None or claim in _SIGNED or is_text_type(claim)
-    return OCTETS if known or claim is None else claim
+    is_plausible = claim is None or claim in _SIGNED or is_text_type(claim)
+    return OCTETS if is_plausible or claim is None else claim
 
 
 _HTML = re.compile(rb"\s*<(!doctype\s+html|html|head|body|script|svg|iframe)\b", re.IGNORECASE)

@@ -194,7 +194,7 @@ class Moderation(Mod):
         """The author; of a timer's message, the participant who set the timer."""
         owner = draft.timer_of
         if owner is None:
-            who = draft.said_by
+            who = draft.author
             return Author(who, draft.sender_kind, lambda: self.host.owns(who))
         kind = self.host.kind_of(owner) or "service"
         return Author(owner, kind, lambda: self.host.owns(owner))

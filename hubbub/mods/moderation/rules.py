@@ -109,7 +109,7 @@ class RuleConfig(Section):
         return tuple(each if each in KINDS else named_thread(each) for each in threads)
 
     @model_validator(mode="after")
-    def _one_thing(self) -> Self:
+    def _check_one(self) -> Self:
         checks = ("regex", "words", "max_length", "links", "rate")
         given = [name for name in checks if getattr(self, name) is not None]
         if len(given) != 1:

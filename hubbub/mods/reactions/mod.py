@@ -231,8 +231,8 @@ class ReactionsMod(Mod):
             thread = self.host.thread(call, args.thread)
             seqs = await reacted_messages(self.host, thread, args.first, args.last or BEYOND)
         me, named = call.participant, self.config.who
-        found = await tallies(self.host, seqs[:PAGE], me, named)
-        visible = [t.to_schema(named) for t in found if self.host.reads(me, t.place.thread)]
+        page = await tallies(self.host, seqs[:PAGE], me, named)
+        visible = [t.to_schema(named) for t in page if self.host.reads(me, t.place.thread)]
         return Reactions(messages=tuple(visible), more=len(seqs) > PAGE)
 
     # Changes ----------------------------------------------------------------------------------
@@ -246,8 +246,8 @@ class ReactionsMod(Mod):
         _check_can_react(message, change)
         place = MessagePlace(message.seq, message.thread_id, message.tseq)
         async with self._queues.turn(place.seq) as until:
-            found = await tallies(self.host, [place.seq], me, self.config.who)
-            tally = found[0] if found else Tally(place)
+            changed = await tallies(self.host, [place.seq], me, self.config.who)
+            tally = changed[0] if changed else Tally(place)
             emoji = self._accepted(given)
             exists = (emoji or given) in tally.mine
             if exists and change != "add":

@@ -187,8 +187,8 @@ def excerpt_of(text: str, longest: int) -> str:
     text = text.strip()
     if len(text) <= longest:
         return text
-    words = text[: longest + 1].rpartition(" ")[0].rstrip()
-    return words if len(words) > longest // 2 else text[:longest]
+    excerpt = text[: longest + 1].rpartition(" ")[0].rstrip()
+    return excerpt if len(excerpt) > longest // 2 else text[:longest]
 
 
 def is_quoted_from(quote: str, text: str) -> bool:
@@ -241,8 +241,8 @@ def title_of(text: str) -> str | None:
 def _shorten_title(sentence: str) -> str:
     if len(sentence) <= MAX_TITLE:
         return sentence
-    words = sentence[: MAX_TITLE - 1].rpartition(" ")[0]
-    return f"{words if len(words) > MAX_TITLE // 2 else sentence[: MAX_TITLE - 1]}…"
+    title = sentence[: MAX_TITLE - 1].rpartition(" ")[0]
+    return f"{title if len(title) > MAX_TITLE // 2 else sentence[: MAX_TITLE - 1]}…"
 
 
 class ThreadsMod(Mod):

@@ -58,7 +58,7 @@ class _Unanswered(Struct):
 class HeldSessionHost(SessionHost, Protocol):
     """The gateway as a held session sees it."""
 
-    def tell(self, message: object) -> None:
+    def send_to_owner(self, message: object) -> None:
         """Send a message to the owner, if there is one."""
         ...
 
@@ -133,7 +133,7 @@ class HeldSession(Session):
                 return
             if head.op in ("call", "signal"):
                 if not self.moving:
-                    self._holder.tell(PeerFrame(self.no, frame))
+                    self._holder.send_to_owner(PeerFrame(self.no, frame))
                 return
         try:
             read = self._hub.decoder.decode(frame)
@@ -179,7 +179,7 @@ class HeldSession(Session):
         call = _Unanswered(self._calls, frame, repeatable)
         self._unanswered.setdefault(head.ref, deque()).append(call)
         if not self.moving:
-            self._holder.tell(PeerFrame(self.no, frame))
+            self._holder.send_to_owner(PeerFrame(self.no, frame))
 
     # Frames out ---------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class HeldSession(Session):
     def take_identify(self, frame: Identify) -> None:
         """Forward the peer's `identify` to the owner, which checks it."""
         self._identify = frame
-        self._holder.tell(Joining(self.no, self.address, self._raw_identify))
+        self._holder.send_to_owner(Joining(self.no, self.address, self._raw_identify))
 
     def began(self, started: Started, now: float) -> None:
         """Start the stream, as the owner admitted the session."""
@@ -264,7 +264,7 @@ class HeldSession(Session):
         if self.acked and not self.observe:
             self._hub.acknowledged(self, self.acked, wakes=False)
         for call in self._in_order():
-            self._holder.tell(PeerFrame(self.no, call.frame))
+            self._holder.send_to_owner(PeerFrame(self.no, call.frame))
         self._catch_up()
 
     def _end_move(self) -> None:
@@ -295,7 +295,7 @@ class HeldSession(Session):
         if self._moved is None:  # else it could miss messages of scopes it joined
             super()._go_live()
 
-    def said(self, seq: int) -> None:
+    def note_sent(self, seq: int) -> None:
         """Record that the entry was sent on this socket."""
         if self._kind == "human":
             self._own_seqs.append(seq)

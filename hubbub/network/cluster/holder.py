@@ -25,13 +25,13 @@ from hubbub.network.cluster.messages import (
     Committed,
     EventPage,
     FromOwner,
-    Gone,
     Greeting,
     Leaving,
     MemberChanged,
     PeerFrame,
     PresenceChanged,
     ReadPage,
+    SessionGone,
     ShownPresence,
     Silent,
     Started,
@@ -182,7 +182,7 @@ class OwnerLink:
         self._acks[no] = (max(seq, before), wakes or woken)
         self._wire.touch()
 
-    def send_in_order(self, message: PeerFrame | Gone) -> None:
+    def send_in_order(self, message: PeerFrame | SessionGone) -> None:
         """Send a message after the earlier acknowledgements of its session."""
         if (ack := self._acks.pop(message.no, None)) is not None:
             self.send(Acked(message.no, *ack))
@@ -230,7 +230,9 @@ class SessionHolder:
         self.draining = False
         self._settled = asyncio.Event()
         """Set when it is draining and all calls are answered."""
-        self.silent: Callable[[str], object] = lambda participant: self.tell(Silent(participant))
+        self.silent: Callable[[str], object] = lambda participant: self.send_to_owner(
+            Silent(participant)
+        )
         """Called with the participant of a connection closed for not answering a ping."""
 
     # Sockets ------------------------------------------------------------------------------
@@ -252,7 +254,7 @@ class SessionHolder:
         self.audience.leave(session)
         self.settle()
         self.metrics.sessions = len(self.sessions)
-        self.tell(Gone(session.no))
+        self.send_to_owner(SessionGone(session.no))
 
     async def drain(self, after_s: float, within_s: float) -> None:
         """Ask all peers to reconnect, and close once their calls are answered."""
@@ -274,10 +276,10 @@ class SessionHolder:
 
     # The sessions' host -------------------------------------------------------------------
 
-    def tell(self, message: object) -> None:
+    def send_to_owner(self, message: object) -> None:
         if self._link is None:
             return
-        if isinstance(message, PeerFrame | Gone):
+        if isinstance(message, PeerFrame | SessionGone):
             self._link.send_in_order(message)
         else:
             self._link.send(message)
@@ -393,7 +395,7 @@ class SessionHolder:
         mine = self._link is not None and entry.link == self._link.number
         for session in audience.of(entry.sender):
             if mine and session.no == entry.no:
-                session.said(entry.seq)
+                session.note_sent(entry.seq)
             else:
                 session.offer(event, b"")
         for session in audience.observers:

@@ -25,7 +25,6 @@ __all__ = [
     "EventPage",
     "FromGateway",
     "FromOwner",
-    "Gone",
     "Greeting",
     "Joining",
     "Leaving",
@@ -33,6 +32,7 @@ __all__ = [
     "PeerFrame",
     "PresenceChanged",
     "ReadPage",
+    "SessionGone",
     "ShownPresence",
     "Silent",
     "Started",
@@ -77,7 +77,7 @@ class Acked(Struct, array_like=True, tag=3):
     wakes: bool
 
 
-class Gone(Struct, array_like=True, tag=4):
+class SessionGone(Struct, array_like=True, tag=4):
     """A session has ended."""
 
     no: int
@@ -108,7 +108,7 @@ class Silent(Struct, array_like=True, tag=7):
 
 
 FromGateway: TypeAlias = (
-    Alive | Joining | PeerFrame | Acked | Gone | ReadPage | ShownPresence | Silent
+    Alive | Joining | PeerFrame | Acked | SessionGone | ReadPage | ShownPresence | Silent
 )
 
 

@@ -23,7 +23,6 @@ from hubbub.network.cluster.messages import (
     Committed,
     EventPage,
     FromGateway,
-    Gone,
     Greeting,
     Joining,
     Leaving,
@@ -31,6 +30,7 @@ from hubbub.network.cluster.messages import (
     PeerFrame,
     PresenceChanged,
     ReadPage,
+    SessionGone,
     ShownPresence,
     Silent,
     Started,
@@ -237,7 +237,7 @@ class GatewayLink:
                     self._door.acknowledged(session, seq, wakes=wakes)
             case Joining():
                 self._join(message)
-            case Gone(no=no):
+            case SessionGone(no=no):
                 if (session := self._sessions.get(no)) is not None:
                     session.lost()
             case ReadPage():

@@ -10,7 +10,7 @@ from hubbub.mods.api import Mod
 from hubbub.mods.guard import HookTimeout
 from hubbub.network.kernel import Kernel
 from hubbub.protocol import thread_ids
-from hubbub.user_code import told
+from hubbub.user_code import describe_error
 
 __all__ = ["Failures", "owners_of"]
 
@@ -37,7 +37,7 @@ class Failures:
     """Set before any mod is called; it contains the pipeline that reports failures."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, str], _ReportedFailure] = {}
+        self._reported: dict[tuple[str, str], _ReportedFailure] = {}
         self.last: dict[tuple[str, str], str] = {}
         """The last failure by mod and hook."""
 
@@ -45,13 +45,13 @@ class Failures:
         """Count and report that a mod failed or was slow in a hook, an operation or another
         call."""
         late = isinstance(error, HookTimeout)
-        why = str(error) if late else told(error)
+        why = str(error) if late else describe_error(error)
         self.kernel.metrics.mod_failures[mod.name] += 1
         self.last[mod.name, hook] = why
         now = self.kernel.clock.monotonic()
-        before = self._told.get((mod.name, hook))
-        news = isinstance(error, HookTimeout) and error.off
-        if before is not None and now - before.at < before.wait and not news:
+        before = self._reported.get((mod.name, hook))
+        switched_off = isinstance(error, HookTimeout) and error.off
+        if before is not None and now - before.at < before.wait and not switched_off:
             before.since += 1
             log.debug("mod failed again", mod=mod.name, hook=hook, why=why)
             return
@@ -61,13 +61,13 @@ class Failures:
             latest.wait = AGAIN_S if quiet else min(2 * before.wait, SELDOM_S)
             if before.since:
                 why += f" (and {before.since} more since the last notice)"
-        self._told[mod.name, hook] = latest
+        self._reported[mod.name, hook] = latest
         log.error("mod failed", mod=mod.name, hook=hook, why=why, exc_info=None if late else error)
         verb = "is slow" if late else "failed"
         text = f"The mod {mod.name} {verb} in {hook}: {why}"
-        self.kernel.spawn(self._tell(mod.name, hook, text, off=news))
+        self.kernel.spawn(self._notify_owners(mod.name, hook, text, off=switched_off))
 
-    async def _tell(self, mod: str, hook: str, text: str, *, off: bool) -> None:
+    async def _notify_owners(self, mod: str, hook: str, text: str, *, off: bool) -> None:
         """Notify each owner in a direct thread with the hub."""
         details = {"code": "mod_failed", "mod": mod, "hook": hook}
         once = f"mod-failed:{mod}:{hook}:{int(self.kernel.clock.now() // AGAIN_S)}{':off' * off}"

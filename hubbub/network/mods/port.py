@@ -104,8 +104,10 @@ class KernelPort:
 
     def describe(self, ids: Iterable[str] | None) -> Sequence[Participant]:
         state = self._kernel.state
-        known = state.everybody() if ids is None else filter(None, map(state.get, ids))
-        return list(map(state.describe, known))
+        participants = (
+            state.all_participants() if ids is None else filter(None, map(state.get, ids))
+        )
+        return list(map(state.describe, participants))
 
     def resolve(self, call: Calling, name: str, *, speaks: bool) -> str:
         caller = _caller(call)
@@ -174,9 +176,9 @@ class KernelPort:
         else:
             thread = self._existing(said.thread)
             if again.sent_by == caller.participant:
-                known = kernel.state.get(again.sender_id)
-                assert known is not None, "every sender is registered"
-                sender = Sender(known.id, known.kind, caller.participant)
+                participant = kernel.state.get(again.sender_id)
+                assert participant is not None, "every sender is registered"
+                sender = Sender(participant.id, participant.kind, caller.participant)
         _, content, text, speech = said
         return kernel.router.draft(sender, thread, content, speech, text_representation=text)
 

@@ -35,7 +35,7 @@ from hubbub.network.wakes import Decision, Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message
-from hubbub.user_code import contained, told
+from hubbub.user_code import contained, describe_error
 
 __all__ = ["Mods", "message_of"]
 
@@ -133,7 +133,7 @@ class Mods(Service, Gate):
         self._started: list[Mod] = []
         self._wrote = False
         """Whether rows about messages are being stored."""
-        self._here: set[str] = set()
+        self._connected: set[str] = set()
         """Participants that were announced to the mods as connected."""
 
     # Lifecycle ----------------------------------------------------------------------------
@@ -158,13 +158,15 @@ class Mods(Service, Gate):
             mod.host = Host(mod.name, facts, port, folder)
         if self.pipeline.keeps:
             self.kernel.writes.rows = (self._rows_of,)
-        await self._tell_of_others()
+        await self._warn_of_missing_mods()
 
-    async def _tell_of_others(self) -> None:
+    async def _warn_of_missing_mods(self) -> None:
         """Warn about mods with tables that are not configured: without them, edited and deleted
         messages are shown in their original form."""
-        here = {mod.name for mod in self.pipeline.mods}
-        missing = [name for name in await self.store.read(ModsWithTables()) if name not in here]
+        configured = {mod.name for mod in self.pipeline.mods}
+        missing = [
+            name for name in await self.store.read(ModsWithTables()) if name not in configured
+        ]
         if missing:
             log.warning(
                 "mods with data in this store are not in `mods` of the YAML: it is ignored, "
@@ -187,7 +189,7 @@ class Mods(Service, Gate):
                     async with late:
                         await self.pipeline.guard.steps(mod, "start", mod.start(), START_STEP_S)
             except Exception as error:
-                why = told(error)
+                why = describe_error(error)
                 if late.expired():
                     why = f"anything that takes longer than {START_S:g} s belongs in `host.spawn`"
                 raise UserError(f"the mod {mod.name} cannot start: {why}") from error
@@ -259,13 +261,13 @@ class Mods(Service, Gate):
         participant = session.participant
         if session.observe or participant == OPERATOR:
             return
-        if participant not in self._here:
-            self._here.add(participant)
+        if participant not in self._connected:
+            self._connected.add(participant)
             self.pipeline.joined(participant)
 
     def absent(self, participant: str, *, replaced: bool) -> None:
-        if participant in self._here and not replaced:
-            self._here.discard(participant)
+        if participant in self._connected and not replaced:
+            self._connected.discard(participant)
             self.pipeline.left(participant)
 
     def look(self) -> None:
@@ -299,9 +301,10 @@ class Mods(Service, Gate):
         except Exception as error:
             self.failed(mod, "reconfigure", error)
             self._take_back(mod, before)
+            reason = describe_error(error)
             raise OperationError(
                 ErrorCode.REJECTED,
-                f"the mod {mod.name} rejected these settings and keeps its old ones: {told(error)}",
+                f"the mod {mod.name} rejected these settings and keeps its old ones: {reason}",
                 details={"mod": mod.name},
             ) from error
         self._registry.replace(self._operations.guarded(mod, each) for each in operations)

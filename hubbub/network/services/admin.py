@@ -179,9 +179,9 @@ class AdminService(Service):
     async def ask_model(self, call: Caller, args: AskModel) -> ModelAnswer:
         """Ask a model directly, without an agent, to check that it answers or to try an
         instruction. It has no tools. The usual price applies."""
-        known = self.kernel.file.models
-        if args.model not in known:
-            raise not_found(f"model: no model is named {args.model!r}{nearest(args.model, known)}")
+        models = self.kernel.file.models
+        if args.model not in models:
+            raise not_found(f"model: no model is named {args.model!r}{nearest(args.model, models)}")
         if self._asking[call.participant] >= MAX_CONCURRENT:
             text = f"{MAX_CONCURRENT} of your questions are still running; wait for one of them"
             raise over_limit(text)
@@ -190,7 +190,7 @@ class AdminService(Service):
         began, steady = self.kernel.steady.now(), self.kernel.steady
         self._asking[call.participant] += 1
         try:
-            answer = await self._completions.ask(known[args.model], [*system, *messages])
+            answer = await self._completions.ask(models[args.model], [*system, *messages])
         except ModelError as error:
             text = f"{args.model} did not answer: {error}"
             raise OperationError(ErrorCode.NOT_TRIED, text) from error

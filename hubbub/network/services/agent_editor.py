@@ -292,13 +292,13 @@ class AgentEditorService(Service):
         return Commit(records, answer, applied, released)
 
     async def _take_up(self, agent: str, config: AgentConfig | None) -> None:
-        files, known = self._files(), self.kernel.file.agents
-        before = known.pop(agent, None)
+        files, agents = self._files(), self.kernel.file.agents
+        before = agents.pop(agent, None)
         if config is None:
             self._launcher.set_down(agent, "no longer exists")
             await files.remove(agent)
             return
-        known[agent] = config
+        agents[agent] = config
         try:
             await self._budgets.set_daily(agent, config.daily)
             await self.admission.declare_agent(agent, before)
@@ -342,14 +342,14 @@ class AgentEditorService(Service):
         self, agent: str, fields: AgentFields | None, before: AgentFields | None
     ) -> Iterator[AgentProblem]:
         """Problems that show without the network's files. `before` is None for a new agent."""
-        known, new = self.state.get(agent), before is None
+        existing, new = self.state.get(agent), before is None
         if not is_participant_id(agent):
             rule = "it is reserved" if is_id(agent) else "1 to 64 letters, digits, '-' or '_'"
             text = f"{agent[:64]!r} cannot be a name: {rule}"
             yield AgentProblem(field="agent", message=text)
         elif new and agent in self.kernel.file.agents:
             yield AgentProblem(field="agent", message=f"an agent named {agent} already exists")
-        elif new and known is not None and known.kind != "agent":
+        elif new and existing is not None and existing.kind != "agent":
             yield AgentProblem(field="agent", message=f"another participant is named {agent}")
         if fields is None:
             return

@@ -123,7 +123,7 @@ class ApprovalService(Service):
         returns its current state and notifies no one twice."""
         start = await self._running(call, args.turn)
         id = approval_id(args.turn, args.call)
-        before = await self.known(id)
+        before = await self.find(id)
         hash = arguments_hash(args.arguments)
         if before is not None:
             check_same(before, args, hash)
@@ -254,7 +254,7 @@ class ApprovalService(Service):
         """The pending approvals, oldest first."""
         return [each for each in self._held.values() if each.state == "pending"]
 
-    async def known(self, id: str) -> Approval | None:
+    async def find(self, id: str) -> Approval | None:
         """The approval once no change of it is in flight; None if there is none.
 
         It cannot change until the caller awaits something.
@@ -270,7 +270,7 @@ class ApprovalService(Service):
 
     async def visible(self, caller: Caller, id: str) -> Approval:
         """As `known`. Raises `OperationError` unless the caller can read it."""
-        approval = await self.known(id)
+        approval = await self.find(id)
         if approval is None or not may_see(caller, approval):
             text = f"no approval {id[:100]!r} is visible to you; see list_approvals"
             raise OperationError(ErrorCode.UNKNOWN_APPROVAL, text)
@@ -414,9 +414,9 @@ class ApprovalService(Service):
 
     def _announce(self, approval: Approval) -> None:
         """Post one notice in the turn's thread, without the arguments, as others read it too."""
-        whom = approval.approvers or self.kernel.file.owners
-        who = " or ".join(whom) if whom else "an owner"
-        text = f"{approval.agent} asks to run {approval.tool}. Needs approval by {who}."
+        approvers = approval.approvers or self.kernel.file.owners
+        names = " or ".join(approvers) if approvers else "an owner"
+        text = f"{approval.agent} asks to run {approval.tool}. Needs approval by {names}."
         details: dict[str, JsonValue] = {
             "code": "approval",
             "approval": approval.id,
@@ -426,7 +426,7 @@ class ApprovalService(Service):
         }
         # If a mod rejects the notice, the approvers still get the signal.
         once = f"approval:{approval.id}"
-        self.kernel.writes.notice(approval.thread_id, text, details, once, to=whom)
+        self.kernel.writes.notice(approval.thread_id, text, details, once, to=approvers)
 
 
 def _signal(session: Session, approval: Approval) -> None:

@@ -10,7 +10,7 @@ from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.records import MemberLeft, Record, ThreadCreated
 from hubbub.network.service import Service
-from hubbub.network.services.threads import said_before
+from hubbub.network.services.threads import markers_at_end
 from hubbub.network.state import ChannelState
 from hubbub.network.stored import StoredChannel, StoredMark, StoredMember
 from hubbub.network.targets import nearest
@@ -77,7 +77,7 @@ class ChannelService(Service):
             nonlocal since, marks
             since = head
             if call.kind == "human" and state.members.since(call.participant, scope) is None:
-                marks = said_before(self.kernel, call.participant, scope)
+                marks = markers_at_end(self.kernel, call.participant, scope)
             return [StoredMember(call.participant, scope, head), *marks]
 
         def applied() -> None:

@@ -126,8 +126,8 @@ class LauncherService(Service):
 
     def _of(self, args: OneAgent) -> Launcher:
         """Raises `OperationError` for an agent that this network does not start."""
-        known = {each.agent for each in self.launcher.processes()} if self.launcher else set[str]()
-        if self.launcher is None or args.agent not in known:
+        agents = {each.agent for each in self.launcher.processes()} if self.launcher else set[str]()
+        if self.launcher is None or args.agent not in agents:
             text = f"this network does not start {args.agent[:64]!r}"
             raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
         return self.launcher
@@ -168,7 +168,7 @@ class LauncherService(Service):
             reason = self.state.down.get(agent) if reply == "required" else None
             if reason is not None:
                 seq, draft = entry.seq, entry.draft
-                self._notice(agent, reason, entry.thread.id, [f"m{seq}"], seq, [draft.said_by])
+                self._notice(agent, reason, entry.thread.id, [f"m{seq}"], seq, [draft.author])
 
     async def _notify_waiting(self, agent: str, reason: str) -> None:
         """Notify the people whose messages wait for the agent, once per thread."""
@@ -181,7 +181,7 @@ class LauncherService(Service):
                 message = Message.model_validate_json(row.body)
                 waiting[message.thread_id].append(message)
         for thread_id, messages in waiting.items():
-            ids, people = [m.id for m in messages], [m.said_by for m in messages]
+            ids, people = [m.id for m in messages], [m.author for m in messages]
             self._notice(agent, reason, thread_id, ids, messages[0].seq, people)
 
     def _notice(

@@ -29,7 +29,7 @@ class ParticipantService(Service):
     def list_participants(self, call: Caller, args: ListParticipants) -> Participants:
         """List everyone in the network: agents and people, what they can do, and who is present."""
         state = self.state
-        people = sorted(state.everybody(), key=lambda known: (known.kind, known.id))
+        people = sorted(state.all_participants(), key=lambda person: (person.kind, person.id))
         if args.after is not None:
             last = state.get(args.after)
             if last is None:

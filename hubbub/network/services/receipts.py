@@ -1,4 +1,4 @@
-"""Receipts: whom a message reached, which agents it woke and why, and the work that followed."""
+"""Receipts: who a message reached, which agents it woke and why, and the work that followed."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class ReceiptService(Service):
         """Explain why a message woke an agent, or why it did not."""
         # An owner learns why an agent woke, without seeing the message.
         message = await find_message(self.kernel, call, args.message_id, unseen=call.owner)
-        known = self.state.get(args.agent)
-        if known is None or known.kind != "agent":
+        participant = self.state.get(args.agent)
+        if participant is None or participant.kind != "agent":
             raise OperationError(
                 ErrorCode.UNKNOWN_PARTICIPANT, f"no agent is named {args.agent[:64]!r}"
             )
         stored = await self.store.read(WakeOf(args.agent, message.seq))
         received = stored is not None or await self._received(call, args.agent, message)
-        why = _explain(known, message, stored, received=received)
+        why = _explain(participant, message, stored, received=received)
         wake = None
         if why.reply is not None and stored is not None and stored.turn is not None:
             wake = Wake(reason=why.reason, reply=why.reply, turn=stored.turn)
@@ -99,7 +99,7 @@ class ReceiptService(Service):
     @operation(tool=False)
     async def read_receipts(self, call: Caller, args: ReadReceipts) -> Receipts:
         """Show what happened to a message for each reader of its thread: whether it was delivered
-        and read, whom it woke and why, the turns it started, and whether they answered it."""
+        and read, which agents it woke and why, the turns it started, and whether they answered."""
         message = await find_message(self.kernel, call, args.id, look=True)
         state = self.state
         thread = state.threads.ensure(message.thread_id)
@@ -189,8 +189,8 @@ class ReceiptService(Service):
 
     @operation(tool=False)
     async def read_interaction(self, call: Caller, args: ReadInteraction) -> InteractionPage:
-        """Follow an interaction through the log: the messages you can read and whom they woke. For
-        owners also the senders and recipients of the others, and the turns they all started."""
+        """Follow an interaction through the log: the messages you can read and the agents they
+        woke. For owners also the senders and recipients of the other messages, and all turns."""
         opened = parse_interaction_id(args.id)
         if opened is None:
             raise bad_request(f"{args.id!r} is not an interaction id; they look like i42")
@@ -289,8 +289,8 @@ class WakeAnswer(NamedTuple):
 def answer_to(seq: int, turn: StoredTurn) -> WakeAnswer:
     """How the turn responded to the message at `seq`.
 
-    Any message it sends once the message was in its prompt counts as an answer, even to others: an
-    agent that delegates the work was not silent.
+    Any message it sends once the message was in its prompt counts as an answer, to any recipient:
+    an agent that delegates the work is not silent.
     """
     steps = [Step.model_validate_json(step) for step in turn.steps]
     end = TurnEnd.model_validate_json(turn.end) if turn.end is not None else None
@@ -298,22 +298,22 @@ def answer_to(seq: int, turn: StoredTurn) -> WakeAnswer:
     if shown is None:
         return WakeAnswer(outcome=end.outcome if end else None)
     # The waking messages are in the prompt before the turn sends anything, even late ones.
-    spoken = bool(turn.sent) if shown == 1 else max(turn.sent, default=0) > seq
+    has_sent = bool(turn.sent) if shown == 1 else max(turn.sent, default=0) > seq
     answer: WakeResponse | None = None
     if any(_declines(step) for step in steps if step.n >= shown):
         answer = "declined"
-    elif spoken:
+    elif has_sent:
         answer = "answered"
     elif end is not None:
         answer = "silent"
-    known = [step.cost_usd for step in steps if step.cost_usd is not None]
+    costs = [step.cost_usd for step in steps if step.cost_usd is not None]
     return WakeAnswer(
         shown,
         answer,
         end.outcome if end else None,
         sum(step.tokens_in for step in steps) or None,
         sum(step.tokens_out for step in steps) or None,
-        sum(known) if known else None,
+        sum(costs) if costs else None,
     )
 
 

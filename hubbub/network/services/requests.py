@@ -40,8 +40,8 @@ from hubbub.network.services.waits import (
     failure_draft,
     hop_limit_error,
     opened_request,
-    over,
     position,
+    request_over_error,
     request_record,
     updated_request,
 )
@@ -131,11 +131,11 @@ class RequestService(Service, Gate):
         """Ask another agent to do something. You need not wait: you are woken once, with its result
         or its failure."""
         who = sender(call, args)
-        known = self.state.get(args.to)
-        if known is None:
+        worker = self.state.get(args.to)
+        if worker is None:
             text = f"to: no agent is named {args.to!r}{nearest(args.to, self.state.agents)}"
             raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
-        if known.kind != "agent":
+        if worker.kind != "agent":
             raise bad_request(f"to: {args.to} is not an agent; send a message instead")
         thread = self.kernel.router.thread(args.to, who.id)
         deadline = datetime.fromtimestamp(self.kernel.clock.now() + args.deadline_s, UTC)
@@ -153,7 +153,7 @@ class RequestService(Service, Gate):
         if request.worker != who.id:
             raise forbidden(f"only {request.worker} can report on request {request.id}")
         if request.state != "open":
-            raise over(request.id, request)
+            raise request_over_error(request.id, request)
         if args.cause is not None:
             await self._check_cause(call, args.cause, who.id)
         thread = self.state.threads.ensure(request.thread_id)
@@ -176,7 +176,7 @@ class RequestService(Service, Gate):
     async def _visible(self, call: Caller, id: str, who: str) -> Request:
         """The request. Raises `OperationError` unless `who` is its requester or worker."""
         seq = parse_message_id(id)
-        request = await self.known(seq) if seq is not None else None
+        request = await self.find(seq) if seq is not None else None
         if request is None or who not in (request.requester, request.worker):
             text = f"no request {id[:64]!r} is visible to you; see list_requests"
             raise OperationError(ErrorCode.UNKNOWN_REQUEST, text)
@@ -207,7 +207,7 @@ class RequestService(Service, Gate):
         """Whether any of these messages opened a request that is still open."""
         return any(seq in self._open for seq in seqs)
 
-    async def known(self, seq: int) -> Request | None:
+    async def find(self, seq: int) -> Request | None:
         """The request opened by the message at `seq`. Raises `StoreUnavailable`."""
         if (request := self._open.get(seq)) is not None:
             return request
@@ -248,7 +248,7 @@ class RequestService(Service, Gate):
         """Raises `OperationError` if a request cannot be opened, asked about or ended."""
         seq = position(mark.id)
         if mark.id and (seq not in self._open or seq in self._ending):
-            raise over(mark.id, self._open.get(seq))
+            raise request_over_error(mark.id, self._open.get(seq))
         if mark.kind in ("task", "question") and entry.hop + HOPS > entry.hop_limit:
             raise hop_limit_error(entry)
         asker = entry.draft.sender_id
@@ -300,8 +300,8 @@ class RequestService(Service, Gate):
             request = self._open[seq] = updated_request(self._open[seq], entry, mark)
             self._questions.take(request)
             if mark.kind == "question" or seq in self._delegated:  # else a turn is working on it
-                whom = request.requester if mark.kind == "question" else request.worker
-                self._check_woken(entry, seq, whom)
+                target = request.requester if mark.kind == "question" else request.worker
+                self._check_woken(entry, seq, target)
 
     def _check_woken(self, entry: Entry, seq: int, agent: str) -> None:
         """Fail a request whose message does not wake the agent that must act on it."""

@@ -27,7 +27,7 @@ from hubbub.protocol.operations import (
     ThreadPage,
 )
 
-__all__ = ["ThreadService", "find_thread", "said_before"]
+__all__ = ["ThreadService", "find_thread", "markers_at_end"]
 
 ROOM = 256 * 1024
 """Approximate limit for the bytes of a page's messages; the store's `PAGE_BYTES`."""
@@ -76,7 +76,7 @@ class ThreadService(Service):
     def mark_read(self, call: Caller, args: MarkRead) -> Commit[Record] | Done:
         """Mark a thread as read up to a position (tseq); a marker further on stays."""
         thread = self._thread(call, args.thread, "upto", args.upto)
-        return self._mark(call, thread, max(args.upto, self._wanted(call, thread)))
+        return self._mark(call, thread, max(args.upto, self._latest_marker(call, thread)))
 
     @operation(permission="write", tool=False, idempotent=True, cost=MARK, output=Done)
     def mark_unread(self, call: Caller, args: MarkUnread) -> Commit[Record] | Done:
@@ -93,23 +93,23 @@ class ThreadService(Service):
             raise bad_request(text)
         return thread
 
-    def _wanted(self, call: Caller, thread: Thread) -> int:
-        return self.state.marks.wanted(call.participant, thread.no)
+    def _latest_marker(self, call: Caller, thread: Thread) -> int:
+        return self.state.marks.latest(call.participant, thread.no)
 
     def _mark(self, call: Caller, thread: Thread, tseq: int) -> Commit[Record] | Done:
         marks, me, number = self.state.marks, call.participant, thread.no
-        if tseq == self._wanted(call, thread) and not marks.is_announced(me, number):
+        if tseq == self._latest_marker(call, thread) and not marks.is_announced(me, number):
             return Done()
         marks.announce(me, number, tseq)
 
         def applied() -> None:
             marks.put(me, number, tseq)
-            self._tell_others(call, thread, tseq)
+            self._notify_others(call, thread, tseq)
 
         mark = StoredMark(me, number, tseq)
         return Commit([mark], Done(), applied, lambda: marks.withdraw(me, number, tseq))
 
-    def _tell_others(self, call: Caller, thread: Thread, tseq: int) -> None:
+    def _notify_others(self, call: Caller, thread: Thread, tseq: int) -> None:
         others = [s for s in self.kernel.fanout.of(call.participant) if s.caller is not call]
         if others:
             signal = Signal(
@@ -160,7 +160,7 @@ def find_thread(call: Caller, name: str, *, look: bool = False) -> Thread:
     return state.thread_for(canonical, call.participant)
 
 
-def said_before(kernel: Kernel, participant: str, scope: int) -> Sequence[StoredMark]:
+def markers_at_end(kernel: Kernel, participant: str, scope: int) -> Sequence[StoredMark]:
     """Read markers at the current end of each thread in a scope."""
     state, position = kernel.state, kernel.log.position
     ends = ((thread.no, position(thread)) for thread in state.threads.in_scope(scope))

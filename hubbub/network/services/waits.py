@@ -23,8 +23,8 @@ __all__ = [
     "failure_draft",
     "hop_limit_error",
     "opened_request",
-    "over",
     "position",
+    "request_over_error",
     "request_record",
     "updated_request",
 ]
@@ -79,7 +79,7 @@ def failure_draft(request: Request, outcome: str, why: str) -> Draft:
     )
 
 
-def over(id: str, request: Request | None) -> OperationError:
+def request_over_error(id: str, request: Request | None) -> OperationError:
     """The error for a request that has ended or is about to."""
     if request is None or request.state == "open":
         return OperationError(ErrorCode.REQUEST_OVER, f"request {id} has ended already")
@@ -118,9 +118,9 @@ class RequestsAwaitingReply:
 
     def drop(self, request: Request) -> None:
         """Forget the request, as it waits for no reply."""
-        known = self.by_thread.get(request.thread_id, {})
-        known.pop(request.id, None)
-        if not known:
+        waits = self.by_thread.get(request.thread_id, {})
+        waits.pop(request.id, None)
+        if not waits:
             self.by_thread.pop(request.thread_id, None)
 
     def replied(self, draft: Draft) -> Request | None:

@@ -93,9 +93,9 @@ def _copy(source: Path, target: Path) -> None:
                 raise UserError(f"{source} is empty: it is not a store")
             db.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-            (found,) = copy.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise StoreUnavailable(f"{source} is damaged ({found}): use an older backup of it")
+            (result,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+            if result != "ok":
+                raise StoreUnavailable(f"{source} is damaged ({result}): use an older backup of it")
         _sync(part)
         os.replace(part, target)
         _sync(target.parent)

@@ -47,13 +47,13 @@ def ledger(db: Database, interaction: int) -> StoredAccount | None:
         ).fetchone()
         if sums is None:
             return None
-        found: dict[str, list[str]] = {"agent": [], "limit": []}
+        names: dict[str, list[str]] = {"agent": [], "limit": []}
         for kind, name in db.execute(
             "SELECT kind, name FROM ledger_name WHERE interaction = ? ORDER BY kind, name",
             (interaction,),
         ):
-            found[kind].append(name)
-    return StoredAccount._make((*sums, tuple(found["agent"]), tuple(found["limit"])))
+            names[kind].append(name)
+    return StoredAccount._make((*sums, tuple(names["agent"]), tuple(names["limit"])))
 
 
 SPENDING_QUERY = """

@@ -65,7 +65,7 @@ ORDER BY m.seq LIMIT :limit
 """
 
 
-def _event_queries(own: bool, found: str) -> tuple[str, str]:
+def _event_queries(own: bool, join: str) -> tuple[str, str]:
     message = "" if own else "LEFT JOIN message AS m ON m.seq = i.seq"
     parts = {
         "entry": ENTRY,
@@ -75,7 +75,7 @@ def _event_queries(own: bool, found: str) -> tuple[str, str]:
         "scope_message": message,
         "not_mine": "" if own else "AND (m.sender <> :me OR m.sender IS NULL)",
     }
-    parts["found"] = found.format_map(parts)
+    parts["found"] = join.format_map(parts)
     return _INDEXED_EVENTS.format_map(parts), _TAIL_EVENTS.format_map(parts)
 
 

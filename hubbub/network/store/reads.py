@@ -124,18 +124,18 @@ TAILS_QUERY = (
 def tails(
     db: Database, threads: Sequence[int], upto: int, limit: int
 ) -> Mapping[int, Sequence[bytes]]:
-    found: dict[int, list[int]] = {thread: [] for thread in threads}
+    tails_by_thread: dict[int, list[int]] = {thread: [] for thread in threads}
     with snapshot(db):
-        span = (indexed_upto(db, "by_thread"), upto, json.dumps(list(found)))
+        span = (indexed_upto(db, "by_thread"), upto, json.dumps(list(tails_by_thread)))
         tail = db.execute(TAILS_QUERY, span)
         for thread, seq in tail:
-            if len(found[thread]) < limit:
-                found[thread].append(seq)
-        for thread, seqs in found.items():
+            if len(tails_by_thread[thread]) < limit:
+                tails_by_thread[thread].append(seq)
+        for thread, seqs in tails_by_thread.items():
             if len(seqs) < limit:
                 before = tseq_after(db, thread, upto)
                 seqs += _indexed_seqs(db, thread, before, limit - len(seqs))
-        return {thread: _whole_tail(db, thread, seqs) for thread, seqs in found.items()}
+        return {thread: _whole_tail(db, thread, seqs) for thread, seqs in tails_by_thread.items()}
 
 
 def thread_page(db: Database, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
@@ -196,7 +196,7 @@ def _bodies(db: Database, thread: int, newest_first: Sequence[int]) -> list[byte
     """The bodies of messages, oldest first, without older ones beyond `PAGE_BYTES` or before a
     damaged one. Raises `LogDamaged` if the newest is damaged.
     """
-    found: list[bytes] = []
+    bodies: list[bytes] = []
     size = 0
     place: tuple[object, object] | None = None
     for seq in newest_first:
@@ -206,15 +206,15 @@ def _bodies(db: Database, thread: int, newest_first: Sequence[int]) -> list[byte
             if entry is None or place not in (None, entry[1:3]) or entry[1] != thread:
                 raise LogDamaged(seq, f"the index of the log is damaged at m{seq}")
         except LogDamaged:
-            if found:
+            if bodies:
                 break
             raise
         size += len(body)
-        if found and size > PAGE_BYTES:
+        if bodies and size > PAGE_BYTES:
             break
-        found.append(body)
+        bodies.append(body)
         place = (thread, entry[2] - 1)  # positions of a thread have no gaps
-    return found[::-1]
+    return bodies[::-1]
 
 
 def message(db: Database, seq: int) -> bytes | None:

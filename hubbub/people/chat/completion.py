@@ -130,7 +130,7 @@ def choices(
         waiting = state.oversight.approvals.values()
         return ((one.id, f"{one.agent} asks to run {one.tool}") for one in waiting)
     if command.path in ("agents release", "agents as"):
-        return ((agent, "you speak for it") for agent in state.oversight.spoken_for)
+        return ((agent, "you speak for it") for agent in state.oversight.controlled_agents)
     if command.path == "polls vote" and name == "options":
         options = state.known_ids.options.get(given[0] if given else "", ())
         return [(str(n), option) for n, option in enumerate(options, 1)]

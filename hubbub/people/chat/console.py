@@ -152,7 +152,7 @@ class PipeConsole:
                 self._out.write(plain(render(line, UNLIMITED)) + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # The reader has gone (`hubbub chat | head`): treat it as the end of the input.
+            # The reader is gone (`hubbub chat | head`): treat it as the end of the input.
             self._out = io.StringIO()
             self._pending, self._ended = b"", True
             self._wake.set()

@@ -242,9 +242,9 @@ class LineChat:
 
     async def perform(self, command: Command, given: Given) -> None:
         answer = await perform(command, self._person, given)
-        if answer.spoken is not None:
-            self.show(self.session.sent(answer.spoken))
-            self._mark_read(answer.spoken.thread_id)
+        if answer.sent is not None:
+            self.show(self.session.sent(answer.sent))
+            self._mark_read(answer.sent.thread_id)
         self.show(answer.notes)
 
     def _carrying(self, so_far: str) -> None:
@@ -349,7 +349,7 @@ class LineChat:
         if exc.code != ErrorCode.UNKNOWN_THREAD or not thread.startswith("dm."):
             return ""
         members = thread_ids.members_of(thread)
-        agents = [agent for agent in self.session.oversight.spoken_for if agent in members]
+        agents = [agent for agent in self.session.oversight.controlled_agents if agent in members]
         return f"; post there with /as {agents[0]} <text>" if agents else ""
 
     async def _deliver(

@@ -41,8 +41,8 @@ def find(
         absent = find_command(words, (c for c in everything if c.where != "shell"))
         if absent is not None:
             raise UserError(f"/{absent[0].path} is not available here: {_missing(absent[0])}")
-        known = {*local, *(word for c in available for word in c.path.split())}
-        nearest_words = near(words[0], known) if words else []
+        names = {*local, *(word for c in available for word in c.path.split())}
+        nearest_words = near(words[0], names) if words else []
         hint = f"did you mean /{nearest_words[0]}?" if nearest_words else "see /help"
         raise UserError(f"there is no command /{words[0] if words else ''}; {hint}")
     command, count = match
@@ -92,7 +92,7 @@ def read(command: Command, rest: str) -> dict[str, JsonValue]:
 
 def _read(command: Command, rest: str) -> dict[str, JsonValue]:
     given: dict[str, JsonValue] = {}
-    waiting, known = positional(command), {p.name: p for p in command.parameters}
+    waiting, parameters = positional(command), {p.name: p for p in command.parameters}
     while rest:
         if (option := _OPTION.match(rest)) is not None:
             rest = rest[option.end() :]
@@ -110,7 +110,7 @@ def _read(command: Command, rest: str) -> dict[str, JsonValue]:
             given[parameter.name] = [*before, one] if parameter.many else one
             continue
         if not waiting and _may_name_thread(command, given):
-            waiting = [known["thread"]]
+            waiting = [parameters["thread"]]
         if not waiting:
             raise UserError("takes no arguments" if not given else "takes no more arguments")
         parameter = waiting.pop(0)
@@ -127,7 +127,7 @@ def _read(command: Command, rest: str) -> dict[str, JsonValue]:
     missing = [p.name for p in command.parameters if p.required and p.name not in given]
     missing = [name for name in missing if not (command.here and name == "thread")]
     if missing:
-        raise UserError(f"takes {' and '.join(_named(known[name]) for name in missing)}")
+        raise UserError(f"takes {' and '.join(_named(parameters[name]) for name in missing)}")
     return given
 
 

@@ -54,8 +54,8 @@ def listed(answer: Approvals, person: PersonClient) -> list[NoteLine]:
     lines: list[str] = []
     for approval in answer.approvals:
         waits = approval.state == "pending"
-        words = approval_lines(approval, person.shown, person.typed) if waits else ()
-        lines += words or [decision_text(approval)]
+        details = approval_lines(approval, person.shown, person.typed) if waits else ()
+        lines += details or [decision_text(approval)]
     if answer.more:
         lines.append("and older ones")
     return notes(lines or ["there are no pending approvals"], "plain" if lines else "info")
@@ -168,15 +168,15 @@ async def _target(person: PersonClient, scope: str, target: str | None) -> str |
                 raise UserError("`all` takes no name")
             return None
         case "agent":
-            return person.agent(_given(target, "agent"))
+            return person.agent(_require(target, "agent"))
         case "thread" if target is None and person.here:
             return person.state.current
         case "thread":
-            return person.thread(_given(target, "thread"))
+            return person.thread(_require(target, "thread"))
     return await _turn(person, target)
 
 
-def _given(target: str | None, what: str) -> str:
+def _require(target: str | None, what: str) -> str:
     if target is None:
         raise UserError(f"name the {what}")
     return target

@@ -175,7 +175,7 @@ async def attach(person: PersonClient, given: dict[str, Any]) -> CommandResult:
         operation, text=given.get("text") or file.name, attachments=[_attachment(file)], **where
     )
     remember(person, file.model_dump(mode="json"))
-    return CommandResult(value, spoken=SendResult.model_validate(value))
+    return CommandResult(value, sent=SendResult.model_validate(value))
 
 
 async def get(person: PersonClient, given: dict[str, Any]) -> CommandResult:

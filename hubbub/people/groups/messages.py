@@ -130,8 +130,8 @@ def _version(version: MessageVersion) -> str:
 def reacted(answer: MessageReactions, person: PersonClient) -> list[NoteLine]:
     """The reactions to a message now."""
     counts = [(each.emoji, each.count) for each in answer.reactions]
-    words = person.state.known_ids.react(answer.message_id, counts)
-    return [NoteLine(f"{answer.message_id}: {words or 'no reactions'}")]
+    reactions = person.state.known_ids.react(answer.message_id, counts)
+    return [NoteLine(f"{answer.message_id}: {reactions or 'no reactions'}")]
 
 
 # Search and digest --------------------------------------------------------------------------------

@@ -2794,7 +2794,7 @@ export interface UpdateCard {
   skills?: string[] | null;
   /** The input you need in order to start. */
   inputs?: string | null;
-  /** The cost of your work, for participants choosing whom to ask. */
+  /** The cost of your work, for participants that choose between agents. */
   cost?: string | null;
   /** When you can be reached, or why you cannot. */
   availability?: string | null;
@@ -3173,13 +3173,13 @@ export interface Operations {
   read_document_comments: { args: ReadComments; result: Comments };
   /** Read the text of a file or a range of its lines, with line numbers. Long texts come in parts: while there are more lines, continue after the last one. */
   read_file: { args: ReadFile; result: FileText };
-  /** Follow an interaction through the log: the messages you can read and whom they woke. For owners also the senders and recipients of the others, and the turns they all started. */
+  /** Follow an interaction through the log: the messages you can read and the agents they woke. For owners also the senders and recipients of the other messages, and all turns. */
   read_interaction: { args: ReadInteraction; result: InteractionPage };
   /** Read one message by its id, for example m42. */
   read_message: { args: ReadMessage; result: Message };
   /** Read a poll: its options and the current votes. A secret poll shows only the number of voters while it is open, and never who voted for what. */
   read_poll: { args: PollOf; result: Poll };
-  /** Show what happened to a message for each reader of its thread: whether it was delivered and read, whom it woke and why, the turns it started, and whether they answered it. */
+  /** Show what happened to a message for each reader of its thread: whether it was delivered and read, which agents it woke and why, the turns it started, and whether they answered. */
   read_receipts: { args: ReadReceipts; result: Receipts };
   /** Read the spending by day, agent and thread, with the daily limits and their usage. An owner sees everything, others only what they take part in. */
   read_spending: { args: ReadSpending; result: Spending };

@@ -1,10 +1,10 @@
-"""axe-core looks at a page as it stands."""
+"""Audits of the current state of a page with axe-core."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from typing import Any  # what axe answers
+from typing import Any  # axe's findings
 
 from playwright.async_api import Page
 
@@ -18,12 +18,12 @@ _RUN = """(only) => axe.run('html', {
 
 @cache
 def _axe() -> str:
-    """Playwright's evaluation is not bound by the page's policy, a script element would be."""
+    """Playwright's evaluation is exempt from the page's policy; a script element is not."""
     return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
 async def problems(page: Page, *only: str) -> str:
-    """What axe finds serious or critical, in words; by `only` some of its rules, or by all."""
+    """The serious and critical findings as text; by the rules in `only`, or by all rules."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(_axe())
     found: list[dict[str, Any]] = await page.evaluate(_RUN, only)

@@ -1,4 +1,4 @@
-"""Agents whose model is scripted: what tests and screenshots show of agents."""
+"""Agents with a scripted model, for tests and screenshots."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ NEWSROOM: Plan = {
 
 
 def newsroom_script() -> Script:
-    """What the agents' model says. Its holds are `thinking` (of "slowly ..." questions)."""
+    """The script of the newsroom's model; it has the gate `thinking` (for "slowly" questions)."""
     return load_script(_HERE / "newsroom.yaml")
 
 
 QUESTION = "How big is Jupiter?"
 LAST = "It is big."
-"""What the helper tells ann in the end."""
+"""The helper's final answer to ann."""
 
 _AGENT: Plan = {"kind": "llm", "tools": ["send_text_message"]}
 TEAM: Plan = {
@@ -61,20 +61,20 @@ TEAM: Plan = {
     },
     "humans": {"ann": {"roles": ["owner"]}, "bob": {}},
 }
-"""ann asks the helper, the helper asks the expert, the expert answers, and the helper tells ann."""
+"""Ann asks the helper, the helper asks the expert, and the helper answers ann."""
 
 
 def team_script() -> Script:
-    """Its holds are `end` (of "slowly ..." questions)."""
+    """The script of the team's model; it has the gate `end` (for "slowly" questions)."""
     return load_script(_HERE / "team.yaml")
 
 
 async def ask(room: Room) -> None:
-    """Ann asks; returns when she has been answered and nobody is at work any more."""
+    """Ann asks; returns once she has her answer and all turns have ended."""
     ann = await room.join("ann")
     await ann.tells("helper", QUESTION)
     await ann.hears("helper", lambda message: message.text == LAST)
     while True:
         turns = Turns.model_validate(await ann.client.call("list_turns")).turns
         if all(turn.outcome is not None for turn in turns):
-            return  # else asked again: the question itself takes its time
+            return

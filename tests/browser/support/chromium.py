@@ -47,7 +47,7 @@ def find() -> str | None:
 
 
 def install() -> None:
-    """See to it that there is a browser, if that can be done quietly."""
+    """Install a browser if there is none and no questions are needed."""
     allowed = os.geteuid() == 0 and shutil.which("apt-get") and not os.environ.get("CHROMIUM")
     if find() is None and allowed:
         sys.stderr.write("Installing Chromium for the browser tests (once) ...\n")
@@ -64,7 +64,7 @@ async def running(executable: str) -> AsyncIterator[Browser]:
         "--disable-dev-shm-usage",  # containers have 64 MiB there
         "--disable-gpu",
         "--force-color-profile=srgb",
-        "--process-per-site",  # two tabs share what is compiled
+        "--process-per-site",  # tabs share compiled scripts
     ]
     if os.geteuid() == 0:
         arguments.append("--no-sandbox")  # Chromium refuses to start as root with one

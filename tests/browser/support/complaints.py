@@ -1,4 +1,4 @@
-"""What a browser complains about while a test runs: nobody reads its console otherwise."""
+"""Errors that a browser reports while a test runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Complaints:
         self._expected: list[re.Pattern[str]] = []
 
     async def listen(self) -> None:
-        """Before the first page is opened."""
+        """Start to listen; call it before the first page opens."""
         context = self._context
         await context.add_init_script(_REPORT_VIOLATIONS)
         context.on("console", self._on_console)
@@ -37,20 +37,20 @@ class Complaints:
         context.on("response", self._on_response)
 
     def forget(self) -> None:
-        """Another test begins."""
+        """Forget everything for the next test."""
         self._heard.clear()
         self._expected.clear()
 
     def expect(self, pattern: str) -> None:
-        """From now on and before: what matches is part of the test, it may occur."""
+        """Allow errors that match, earlier ones included."""
         self._expected.append(re.compile(pattern))
 
     def unexpected(self) -> list[str]:
-        """The complaints that no test expected, in order."""
+        """The unexpected errors, in order."""
         return [text for text in self._heard if not any(p.search(text) for p in self._expected)]
 
     def check(self) -> None:
-        """Raises AssertionError with all that was not expected."""
+        """Raises AssertionError with all unexpected errors."""
         found = self.unexpected()
         assert not found, "the browser complains:\n" + "\n".join(found)
 

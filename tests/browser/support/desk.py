@@ -1,4 +1,4 @@
-"""The page as sentences: all selectors of the browser tests are in this file."""
+"""The page object of the browser tests: a person at a browser tab."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WIDE = ViewportSize(width=1280, height=800)
 _DURABLE = re.compile("stored|delivered")
 NARROW = ViewportSize(width=360, height=740)
 PATIENCE_S = 100.0
-"""How long the page may take to show what a test waits for: machines have other things to do."""
+"""Maximum seconds until the page shows what a test waits for, on a busy machine."""
 
 
 _STILL = """async () => {
@@ -48,7 +48,7 @@ _STILL = """async () => {
 
 
 _GO = """(hash) => new Promise((there) => {
-    // This listener comes after those of the page; two frames later nothing is left to do.
+    // This listener runs after those of the page; two frames later the page is drawn.
     const frame = (then) => requestAnimationFrame(() => setTimeout(then));
     const drawn = () => frame(() => frame(there));
     const before = location.href;
@@ -59,7 +59,7 @@ _GO = """(hash) => new Promise((there) => {
 
 
 _OPEN = "(url) => void open(url, '', 'popup,noopener')"
-"""A window of its own: below another tab, a page is drawn once a second only."""
+"""A separate window: a hidden tab is drawn only once a second."""
 
 _ANNOUNCED = """
 window.announced = [];
@@ -70,7 +70,7 @@ new MutationObserver(() => {
   last = said;
 }).observe(document, {subtree: true, childList: true, characterData: true});
 """
-"""What the page announces vanishes after seconds, however long a test takes to look."""
+"""Records announcements, which disappear after a few seconds."""
 
 _STROKES = """(keys) => {
     for (const key of keys) document.activeElement.dispatchEvent(
@@ -81,34 +81,32 @@ _FRAME = "new Promise((then) => requestAnimationFrame(() => then()))"
 
 
 class Shown(NamedTuple):
-    """A message as the conversation shows it."""
+    """A message in the conversation."""
 
     id: str
     text: str
 
 
 async def becomes(it: Locator, condition: str) -> None:
-    """Waits until the JavaScript function `condition` of the element is true, frame by frame."""
+    """Wait until the JavaScript function `condition` of the element is true; checks each frame."""
     async with asyncio.timeout(PATIENCE_S):
         while not await it.evaluate(condition):
             await it.page.evaluate(_FRAME)
 
 
 def fact(within: Locator, name: str) -> Locator:
-    """What a list of facts says under a name."""
+    """The value of a name in a list of facts."""
     return within.locator(f"dt:text-is('{name}') + dd")
 
 
 class Desk:
-    """One tab. The first is opened by `Desks.sit`; `another_tab` opens more of the same person."""
+    """One tab. `Desks.sit` opens the first, `another_tab` more tabs of the same person."""
 
     def __init__(self, page: Page, complaints: Complaints):
-        self.page, self.complaints = page, complaints
-
-        self.context = page.context
+        self.page, self.complaints, self.context = page, complaints, page.context
 
     async def another_tab(self, url: str) -> Desk:
-        """The same browser, so the same storage."""
+        """Open a tab in the same browser, with the same storage."""
         async with self.context.expect_page() as opened:
             await self.page.evaluate(_OPEN, url)
         page = await opened.value
@@ -118,7 +116,7 @@ class Desk:
     # Joining --------------------------------------------------------------------------------
 
     async def join_as(self, name: str) -> None:
-        """Into an open network, with one click."""
+        """Join an open network."""
         await self.page.get_by_label("Your name").fill(name)
         await self.page.get_by_role("button", name="Join").click()
         await self.is_joined()
@@ -133,29 +131,39 @@ class Desk:
         await self.page.get_by_role("button", name="Join").click()
 
     async def is_joined(self) -> None:
-        """Waits until the page is in touch with the hub."""
+        """Wait until the page is connected to the hub."""
         await expect(self.threads).to_be_visible()
         await expect(self.page.locator(".connection:not(:empty)")).to_have_count(0)
 
+    async def reload(self) -> None:
+        """Reload the page and wait until it is connected again."""
+        await self.page.reload()
+        await self.is_joined()
+
+    async def choose_in_own_menu(self, item: str) -> None:
+        """Choose an item of the menu at the person's own name."""
+        await self.page.get_by_role("button", name=": settings, help, leave").click()
+        await self.page.get_by_role("menuitem", name=item).click()
+
     async def next_frame(self) -> None:
-        """Returns when the page has drawn once more."""
+        """Wait until the page is drawn once more."""
         await self.page.evaluate(_FRAME)
 
     async def fits(self) -> None:
-        """Waits until the page is as wide as the screen, and not wider."""
+        """Wait until the page is exactly as wide as the screen."""
         await becomes(self.page.locator(":root"), "(it) => it.scrollWidth === innerWidth")
 
-    async def strokes(self, keys: str) -> None:
-        """Letters in a row that are one command: the page waits for the second only so long."""
+    async def press_sequence(self, keys: str) -> None:
+        """Press keys that are one command together, within the page's time limit for that."""
         await self.page.evaluate(_STROKES, keys)
 
-    async def is_told(self, words: str) -> None:
-        """Waits until the page has announced it, since it was loaded."""
-        told = "(words) => announced.some((said) => said.includes(words))"
-        await self.page.wait_for_function(told, arg=words)
+    async def announces(self, text: str) -> None:
+        """Wait until the page has announced the text since it was loaded."""
+        is_announced = "(text) => announced.some((each) => each.includes(text))"
+        await self.page.wait_for_function(is_announced, arg=text)
 
     async def is_drawn(self) -> None:
-        """Waits until nothing moves, loads or changes its place any more."""
+        """Wait until nothing moves or loads."""
         await self.page.wait_for_load_state("networkidle")
         await self.page.evaluate(_STILL)
 
@@ -167,41 +175,46 @@ class Desk:
         return self.page.get_by_role("navigation", name="Threads")
 
     def thread(self, id: str) -> Locator:
-        """Its line on the left."""
+        """Its row in the left column."""
         return self.threads.locator(f'[data-thread="{id}"]')
 
     async def open_thread(self, id: str) -> None:
-        """From another view; afterwards the keyboard is where one writes."""
+        """Open a thread from another view, and wait until the composer has the focus."""
         await self.thread(id).click()
         await expect(self.thread(id)).to_have_attribute("aria-current", "page")
         await expect(self.composer).to_be_focused()
 
     async def has_read(self, id: str) -> None:
-        """Waits until nothing in a thread counts as new."""
+        """Wait until a thread has no unread messages."""
         await expect(self.thread(id)).to_be_visible()
         await expect(self.thread(id).locator(".badge")).to_have_count(0)
 
-    async def tells_its_marks(self) -> None:
-        """What was read so far goes to the hub at once, as when the page is left."""
+    async def send_read_markers(self) -> None:
+        """Send the read markers to the hub now, as when the page is left."""
         await self.page.evaluate("() => dispatchEvent(new Event('pagehide'))")
 
+    async def choose_in_thread_menu(self, item: str) -> None:
+        """Choose an item of the menu of the open thread."""
+        await self.main.get_by_role("button", name="More in this thread").click()
+        await self.page.get_by_role("menuitem", name=item, exact=True).click()
+
     async def talk_to(self, name: str) -> None:
-        """The conversation with somebody who is here, begun where there is none."""
+        """Open or start the conversation with a present participant."""
         await self.person(name).click()
         await self.details.get_by_role("button", name="Message").click()
         await expect(self.composer).to_have_attribute("aria-label", f"Message {name}")
 
     def person(self, name: str) -> Locator:
-        """Somebody's line in the list of people and agents on the left."""
-        here = self.threads.get_by_role("region", name="People and agents")
-        return here.get_by_role("listitem").filter(has_text=name)
+        """A row in the list of people and agents in the left column."""
+        people = self.threads.get_by_role("region", name="People and agents")
+        return people.get_by_role("listitem").filter(has_text=name)
 
     async def visit(
         self, view: str, *arguments: str, opened: tuple[str, str] | None = None
     ) -> None:
-        """A view by its address, as a link leads to it; what lies over the page is closed.
+        """Close dialogs and open a view by its address, as a link does.
 
-        `opened` is what is shown on the right: its kind and id.
+        `opened` is the kind and id of the details in the right column.
         """
         for dialog in await self.page.get_by_role("dialog").all():
             await self.page.keyboard.press("Escape")
@@ -212,7 +225,7 @@ class Desk:
 
     @property
     def main(self) -> Locator:
-        """The middle."""
+        """The middle column."""
         return self.page.get_by_role("main")
 
     # Conversation ---------------------------------------------------------------------------
@@ -222,25 +235,25 @@ class Desk:
         return self.page.get_by_role("log")
 
     def message(self, text: str) -> Locator:
-        """The messages in which `text` is found."""
+        """The messages that contain `text`."""
         return self.conversation.locator("[data-message]").filter(has_text=text)
 
     async def sees(self, text: str) -> Locator:
-        """Waits for a message in which `text` is found, in the open thread."""
-        found = self.message(text).first
-        await expect(found).to_be_visible()
-        return found
+        """Wait for a message in the open thread that contains `text`."""
+        message = self.message(text).first
+        await expect(message).to_be_visible()
+        return message
 
     async def to_the_end(self) -> None:
-        """To the latest message, from wherever one reads."""
+        """Scroll to the latest message."""
         await self.conversation.press("End")
 
     async def messages(self) -> list[Shown]:
-        """What is drawn of the open thread, from top to bottom."""
-        found = await self.conversation.locator("[data-message]").evaluate_all(
+        """The drawn messages of the open thread, from top to bottom."""
+        drawn = await self.conversation.locator("[data-message]").evaluate_all(
             "(all) => all.map((it) => [it.dataset.message, it.innerText])"
         )
-        return [Shown(*each) for each in found]
+        return [Shown(*each) for each in drawn]
 
     # Writing --------------------------------------------------------------------------------
 
@@ -249,16 +262,20 @@ class Desk:
         return self.page.locator("textarea[name=text]")
 
     async def write(self, text: str) -> None:
-        """Into the composer, without sending it."""
+        """Fill in the composer without sending."""
         await self.composer.fill(text)
 
     async def send(self) -> None:
         await self.composer.press("Enter")
 
-    async def says(self, text: str) -> None:
-        """Write, send, and see it stored."""
+    async def submit(self, text: str) -> None:
+        """Write and send, without waiting for the hub."""
         await self.write(text)
         await self.send()
+
+    async def says(self, text: str) -> None:
+        """Write, send, and wait until the message is stored."""
+        await self.submit(text)
         await self.is_stored(text)
 
     async def is_stored(self, text: str) -> None:
@@ -272,13 +289,13 @@ class Desk:
         return self.page.get_by_role("complementary")
 
     def banner(self, text: str, within: Locator | None = None) -> Locator:
-        """What stands above the composer, or in the details: a stop, a take-over, an approval."""
+        """A banner above the composer or in the details: a stop, a takeover, an approval."""
         return (within or self.main).locator(".banner").filter(has_text=text)
 
     async def act(
         self, message: Locator, action: str, role: Literal["button", "link"] = "button"
     ) -> None:
-        """What is offered while a message is pointed at: "Details", "Reply in a thread", ..."""
+        """Use an action that a message offers on hover: "Details", "Reply in a thread", ..."""
         offered = message.get_by_role(role, name=action, exact=True)
         async with asyncio.timeout(PATIENCE_S):
             while True:
@@ -286,24 +303,24 @@ class Desk:
                 if found := await offered.element_handles():
                     await found[0].evaluate("(it) => it.click()")
                     return
-                await self.next_frame()  # what came in has moved the message away from the pointer
+                await self.next_frame()  # another message moved this one away from the pointer
 
     # The connection -------------------------------------------------------------------------
 
     async def notices_the_loss(self) -> None:
-        """Waits until the page says that the hub is away."""
+        """Wait until the page shows that it is disconnected."""
         await expect(self.page.locator(".connection[data-state]")).to_be_visible()
 
     def expect_losses(self) -> None:
-        """Chromium itself complains of what cannot be reached."""
+        """Expect Chromium's own errors about lost connections."""
         self.complaints.expect(
             "WebSocket connection to .* failed|ERR_(CONNECTION|INTERNET|EMPTY_RESPONSE|SOCKET)"
         )
 
 
 class Seat:
-    """A browser window with a storage of its own. Between two tests it is emptied and not closed,
-    and waits in the lobby: a new one would have to fetch and compile the whole page again."""
+    """A browser window with its own storage. After a test it is cleared and stays open in the
+    lobby, because a new window would fetch and compile the whole page again."""
 
     def __init__(self, context: BrowserContext, page: Page, tools: CDPSession):
         self.context, self.page, self._tools = context, page, tools
@@ -311,7 +328,7 @@ class Seat:
         self._origins: set[str] = set()
 
     @classmethod
-    async def made(cls, browser: Browser) -> Seat:
+    async def create(cls, browser: Browser) -> Seat:
         context = await browser.new_context(locale="en-GB", timezone_id="Europe/Berlin")
         context.set_default_timeout(PATIENCE_S * 1000)
         await context.add_init_script(_ANNOUNCED)
@@ -332,8 +349,8 @@ class Seat:
         return Desk(self.page, self.complaints)
 
     async def empty(self, lobby: str) -> bool:
-        """Nothing of what a test did here is left, but for the files of the page. Returns whether
-        another test may sit here."""
+        """Clear everything except the cached files of the page. Returns whether another test can
+        use the window."""
         if self.page.is_closed():
             return False
         for page in self.context.pages:
@@ -353,10 +370,10 @@ class Seat:
 
 
 class Seats:
-    """The windows of one browser: each test takes as many as it has people.
+    """The windows of one browser; each test takes one per person.
 
     `lobby` is the address of an empty page of the same site as the rooms: Chromium keeps a site's
-    process, with what is compiled in it, as long as a window shows something of that site.
+    process, and its compiled scripts, while a window shows a page of that site.
     """
 
     def __init__(self, browser: Browser, lobby: str):
@@ -366,11 +383,11 @@ class Seats:
     @classmethod
     @asynccontextmanager
     async def open(cls, browser: Browser) -> AsyncIterator[Seats]:
-        """With a lobby, as long as the context lasts."""
+        """Serve the lobby within the context."""
 
         async def lobby(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(asyncio.IncompleteReadError, OSError):
-                await reader.readuntil(b"\r\n\r\n")  # what closes before has not read is reset
+                await reader.readuntil(b"\r\n\r\n")  # closing with unread data resets the socket
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n")
             writer.close()
 
@@ -378,7 +395,7 @@ class Seats:
             yield cls(browser, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
 
     async def take(self, *, new: bool) -> Seat:
-        return self._free.pop() if self._free and not new else await Seat.made(self.browser)
+        return self._free.pop() if self._free and not new else await Seat.create(self.browser)
 
     async def give_back(self, seat: Seat, *, again: bool) -> None:
         if again and await seat.empty(self._lobby):
@@ -388,10 +405,10 @@ class Seats:
 
 
 class Desks:
-    """Seats people before browsers, and has them leave with the test."""
+    """Provides desks to a test, and closes them after it."""
 
     def __init__(self, seats: Seats, folder: Path, failed: Callable[[], bool]):
-        """`failed` says at the end whether the test has; then `folder` gets pictures."""
+        """If `failed` returns True at the end, screenshots are stored in `folder`."""
         self._seats, self._folder, self._failed = seats, folder, failed
         self._all: list[tuple[Seat, bool]] = []
 
@@ -406,14 +423,15 @@ class Desks:
         calm: bool = True,
         new: bool = False,
     ) -> Desk:
-        """A browser without a past that has opened the page, joined as `name`, and opened `thread`.
+        """Open the page in an empty browser, join as `name`, and open `thread`.
 
-        `calm`: its person prefers reduced motion. `new`: the test changes the browser itself
-        (scripts, clock, routes), so that nobody else may use it afterwards.
+        `at` can be the URL of a hub. `calm`: the person prefers reduced motion. `new`: the test
+        changes the browser itself (scripts, clock, routes), so other tests cannot reuse it.
         """
         seat = await self._seats.take(new=new)
         self._all.append((seat, new))
-        desk = await seat.goto(at.page if isinstance(at, Room) else at, color, size, calm)
+        url = at.page if isinstance(at, Room) else re.sub("^ws", "http", at)
+        desk = await seat.goto(url, color, size, calm)
         if name is not None:
             await desk.join_as(name)
         if thread is not None:
@@ -421,8 +439,8 @@ class Desks:
         return desk
 
     async def leave(self) -> None:
-        """Ends all. Raises AssertionError for what a browser complained about and no test
-        expected; after a failed test it prints what all pages show instead."""
+        """Close all. Raises AssertionError for unexpected errors of a browser; after a failed test,
+        it prints the contents of all pages instead."""
         sat, self._all = self._all, []
         failed = self._failed()
         try:

@@ -1,4 +1,4 @@
-"""Debian's Firefox, moved over WebDriver BiDi: https://www.w3.org/TR/webdriver-bidi/."""
+"""Debian's Firefox, controlled over WebDriver BiDi: https://www.w3.org/TR/webdriver-bidi/."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["MISSING", "Firefox", "find", "running"]
 MISSING = "no Firefox: install it (on Debian `apt-get install firefox-esr`)"
 _LISTENS = re.compile(rb"WebDriver BiDi listening on (ws://\S+)")
 _KEYS = {"Enter": "\ue006", "Escape": "\ue00c", "Tab": "\ue004", "Control": "\ue009"}
-"""As the section "Keyboard actions" of WebDriver has them."""
+"""From the section "Keyboard actions" of WebDriver."""
 
 
 def find() -> str | None:
@@ -35,12 +35,12 @@ class Firefox:
     def __init__(self, connection: ClientConnection, errors: list[str]):
         self._connection, self._count, self._tab = connection, 0, ""
         self.errors = errors
-        """What scripts of the page have thrown, and what was written to the console as an error."""
+        """Exceptions of the page's scripts, and errors on the console."""
 
     async def begin(self) -> None:
         await self._ask("session.new", capabilities={})
         await self._ask("session.subscribe", events=["log.entryAdded"])
-        # The window that it starts with never has the focus, and keys press no button there.
+        # The first window never has the focus, so keys press no button there.
         made = await self._ask("browsingContext.create", type="window")
         self._tab = made["context"]
         await self._ask("browsingContext.activate", context=self._tab)
@@ -49,7 +49,7 @@ class Firefox:
         await self._ask("browsingContext.navigate", context=self._tab, url=url, wait="complete")
 
     async def press(self, *keys: str) -> None:
-        """One after the other; "Control+k" holds the first."""
+        """Press keys in order; "Control+k" holds the first one down."""
         actions: list[dict[str, str]] = []
         for key in keys:
             held = [_KEYS.get(part, part) for part in key.split("+")]
@@ -61,15 +61,15 @@ class Firefox:
     async def write(self, text: str) -> None:
         await self.press(*text)
 
-    strokes = write
-    """At once: what is pressed in one go has no pauses."""
+    press_sequence = write
+    """The keys of one action have no pauses."""
 
     async def reads(self, text: str) -> None:
-        """Waits until the page shows it."""
+        """Wait until the page shows the text."""
         await self._becomes(f"document.body.textContent.includes({json.dumps(text)})")
 
     async def stands_in(self, name: str) -> None:
-        """Waits until the keyboard is in the element of that name."""
+        """Wait until the element with this name has the focus."""
         focused = "document.activeElement"
         await self._becomes(
             f"({focused}?.ariaLabel ?? {focused}?.innerText) === {json.dumps(name)}"
@@ -106,7 +106,7 @@ class Firefox:
 
 @asynccontextmanager
 async def running(executable: str, profile: Path) -> AsyncIterator[Firefox]:
-    """A headless browser with a new profile in the folder. What scripts complain of is an error."""
+    """A headless browser with a new profile in the folder. Raises for errors of scripts."""
     process = await asyncio.create_subprocess_exec(
         executable, "--headless", "--no-remote", "--remote-debugging-port", "0",
         "--profile", str(profile), "about:blank", stdout=DEVNULL, stderr=PIPE,

@@ -1,4 +1,4 @@
-"""Tests of the page's modules, written in JavaScript: all of them run in one page."""
+"""Runs the JavaScript tests of the page's modules, all in one page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RUN = """async (files) => {
 
 
 async def failures(page: Page) -> tuple[int, list[str]]:
-    """How many tests there are, and what went wrong in those that failed."""
+    """The number of tests, and the failures."""
     await page.route(f"{_ORIGIN}/**", _serve)
     await page.goto(f"{_ORIGIN}/")
     ran: dict[str, list[tuple[str, str | None]]] = await page.evaluate(
@@ -39,7 +39,7 @@ async def failures(page: Page) -> tuple[int, list[str]]:
 
 
 async def _serve(route: Route) -> None:
-    """Files below /static/ and /js/, and an empty page; no server is needed for that."""
+    """Serve files below /static/ and /js/, and an empty page, without a server."""
     _, _, path = route.request.url.removeprefix(_ORIGIN).partition("/")
     place, _, name = path.partition("?")[0].partition("/")
     file = {"static": _STATIC, "js": JS}.get(place, Path()) / name

@@ -1,4 +1,4 @@
-"""A network with a page: its hub and its agents run in this process, clients use sockets."""
+"""A network with a page: its hub and agents run in this process, clients use sockets."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Plan = Mapping[str, JsonValue]
 """The sections of a network's YAML (channels, agents, humans, ...)."""
 
 _ports: list[int] = []
-"""Those that rooms have left: a browser has the files of the page from there already."""
+"""Ports of closed rooms; browsers have cached the files of the page from them."""
 
 
 class Room:
-    """A running network. `port` may be used by the next one, so that a browser finds it there."""
+    """A running network. The next one can use its `port`, so that a browser reconnects to it."""
 
     def __init__(self, hub: Hub, url: str, stack: AsyncExitStack):
         self.hub, self.url = hub, url
@@ -54,18 +54,18 @@ class Room:
         port: int | None = None,
         model: ModelServer | None = None,
     ) -> AsyncIterator[Room]:
-        """An open network with the channel `general`, as long as the context lasts.
+        """Run an open network with the channel `general` within the context.
 
-        `settings` adds to the section `network`, `plan` to the others; agents of the plan run, and
-        ask `model`. `store` and `port` are those of an earlier room.
+        `settings` adds to the section `network`, `plan` to the others; agents of the plan run with
+        `model`. `store` and `port` can be those of an earlier room.
         """
         own: Plan = {"name": "test", "auth": "open", "store": store}
         endpoint = {"base_url": model.base_url, "api_key": "scripted"} if model else {}
         sections: dict[str, JsonValue] = {"channels": {"general": {}}, **(plan or {})}
-        known = sections.get("models", {"default": {"model": "scripted"}} if model else {})
-        assert isinstance(known, dict)
+        defined = sections.get("models", {"default": {"model": "scripted"}} if model else {})
+        assert isinstance(defined, dict)
         models: dict[str, JsonValue] = {
-            name: {**each, **endpoint} for name, each in known.items() if isinstance(each, dict)
+            name: {**each, **endpoint} for name, each in defined.items() if isinstance(each, dict)
         }
         everything = {"network": {**own, **(settings or {})}, "models": models, "mods": [*mods]}
         file = NetworkFile.model_validate({**sections, **everything})
@@ -81,29 +81,29 @@ class Room:
             yield room
 
     async def join(self, name: str) -> Person:
-        """Somebody else who takes part."""
+        """Connect another person."""
         client = Client(WebSocketTransport(self.url), name, "human")
         return Person(await self._stack.enter_async_context(client))
 
     async def enters(self, agent: str) -> Client:
-        """An agent that is moved by hand."""
+        """Connect an agent that the test controls."""
         client = Client(WebSocketTransport(self.url), agent, "agent", turns=True)
         return await self._stack.enter_async_context(client)
 
     def token(self, name: str) -> str:
-        """A token for somebody, for as long as the room is open."""
+        """Create a token for a participant."""
         self.hub.gateway.admission.add_token(name, token := f"hub_token-of-{name}")
         return token
 
     async def revoke(self, name: str) -> None:
-        """All tokens of somebody are void, as with `hubbub tokens revoke`."""
+        """Revoke all tokens of a participant, as `hubbub tokens revoke` does."""
         token = self.token("operator")
         transport = WebSocketTransport(self.url)
         async with Client(transport, "operator", "service", token=token) as operator:
             await operator.call("revoke_tokens", participant=name)
 
     async def _run(self, name: str, file: NetworkFile) -> None:
-        """An agent of the plan, until the room closes."""
+        """Run an agent of the plan until the room closes."""
         config, token = file.agents[name], self.token(name)
         transport = WebSocketTransport(self.url)
         options = ClientOptions(card=config.card)
@@ -115,20 +115,19 @@ class Room:
 
 
 async def call(client: Client, name: str, /, **args: Any) -> dict[str, Any]:
-    """An operation that answers with an object."""
+    """Call an operation that returns an object."""
     answer = await client.call(name, **args)
     assert isinstance(answer, dict)
     return answer
 
 
 async def posted(person: Person, text: str, channel: str = "general") -> str:
-    """Says something in a channel; the message's id."""
-    said = await call(person.client, "post_to_channel", channel=channel, text=text)
-    return str(said["id"])
+    """Post to a channel; returns the message's id."""
+    return str((await call(person.client, "post_to_channel", channel=channel, text=text))["id"])
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
-    """Ends an agent; raises what it has died of."""
+    """End an agent; raises its exception."""
     if not task.done():
         task.cancel()
         await asyncio.wait({task})
@@ -138,18 +137,18 @@ async def _ended(task: asyncio.Task[None]) -> None:
 
 @cache
 def _site(network: str, auth: str) -> Site:
-    """The page's files are read and compressed once."""
+    """Cached, so that the page's files are read and compressed once."""
     return Site(About(network, auth))
 
 
 @asynccontextmanager
 async def _served(hub: Hub, site: Site, port: int | None) -> AsyncIterator[Listening]:
-    """On the port that is asked for, else on one that was used before, else on any."""
-    wanted = port if port is not None else _ports.pop() if _ports else 0
+    """Serve the hub on this port, otherwise on the port of a closed room, otherwise on any."""
+    preferred = port if port is not None else _ports.pop() if _ports else 0
     stack = AsyncExitStack()
     try:
         listening = await stack.enter_async_context(
-            serve_hub(hub, f"127.0.0.1:{wanted}", pages=site)
+            serve_hub(hub, f"127.0.0.1:{preferred}", pages=site)
         )
     except UserError:
         if port is not None:

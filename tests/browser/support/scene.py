@@ -14,15 +14,15 @@ from tests.browser.support.room import Room, call, posted
 from tests.browser.support.worker import Worker
 from tests.unit.configs.people import Person
 
-__all__ = ["VIEWS", "Scene", "View", "a_morning", "clicks"]
+__all__ = ["VIEWS", "Scene", "View", "clicks", "set_up_newsroom"]
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What was said and made."""
+    """The state of the network."""
 
     ids: Mapping[str, str]
-    """Of messages and the like, by the names that views use."""
+    """Ids of messages and other objects, by the names that views use."""
     people: Mapping[str, Person] = field(default_factory=dict)
     room: Room | None = None
     model: ModelServer | None = None
@@ -30,23 +30,24 @@ class Scene:
 
 @dataclass(frozen=True)
 class View:
-    """One thing that people look at."""
+    """A view of the page."""
 
     name: str
-    """Of the file of its screenshot."""
+    """The file name of its screenshot."""
     address: tuple[str, ...] | None = None
-    """As in `Desk.visit`, with {ids} of the scene; None stays where one is."""
+    """As in `Desk.visit`, with {ids} of the scene; None stays on the current view."""
     shows: str = ""
-    """Words of it: in the dialog, else in the details, else in the middle, as `where` says."""
+    """A text that it contains, in the element with the role `where`."""
     opened: tuple[str, str] | None = None
     then: Callable[[Desk, Scene], Awaitable[None]] | None = None
-    """What brings it up, once the address has been visited."""
+    """Opens it, once the address has been visited."""
     where: str = ""
+    """Left out: the details if `opened`, otherwise the middle."""
     shot: bool = True
-    """Whether a screenshot of it is kept."""
+    """Whether it gets a screenshot."""
 
     async def arrange(self, desk: Desk, scene: Scene) -> None:
-        """Brings a desk of ann's to it, from wherever it is."""
+        """Open the view at a desk of ann's."""
         if self.address is not None:
             opened = self.opened and (self.opened[0], self.opened[1].format(**scene.ids))
             await desk.visit(*(part.format(**scene.ids) for part in self.address), opened=opened)
@@ -87,8 +88,8 @@ def ratio(a: float, b: float) -> float:
 """
 
 
-async def a_morning(room: Room, model: ModelServer) -> Scene:
-    """Let people and agents talk; returns when all turns have ended."""
+async def set_up_newsroom(room: Room, model: ModelServer) -> Scene:
+    """Exchange messages between people and agents; returns when all turns have ended."""
     ann, bob = await room.join("ann"), await room.join("bob")
     await posted(bob, "Good morning! What do we have for today?")
     story = await posted(bob, "Shall we do a story on **Jupiter**? It is bright this month. 🪐")
@@ -106,7 +107,7 @@ async def a_morning(room: Room, model: ModelServer) -> Scene:
     while True:
         turns = Turns.model_validate(await ann.client.call("list_turns", limit=50)).turns
         if all(turn.outcome is not None for turn in turns):
-            break  # else asked again: the question itself takes its time
+            break
     of_editor = sorted((t for t in turns if t.agent == "editor"), key=lambda t: t.started_at)
     ids = {
         "story": story, "replies": f"channel.general.t{story[1:]}", "question": question,
@@ -131,7 +132,7 @@ async def _searches(desk: Desk, scene: Scene) -> None:
 
 
 async def _has_editor_at_work(desk: Desk, scene: Scene) -> None:
-    """It thinks from now on, until the model's hold `thinking` is released."""
+    """The editor thinks until the model's gate `thinking` is released."""
     assert scene.model is not None
     await scene.people["ann"].tells("editor", "Now think slowly: which headline?")
     await scene.model.held("thinking")
@@ -202,4 +203,4 @@ VIEWS = (
     View("takeover", None, "sent by ann", then=_speaks_for_archivist),
     View("in-charge", ("control",), "at noon", then=_stops_the_desk),
 )  # fmt: skip
-"""In an order in which each can follow the one before it; the first finds a new browser."""
+"""Each view can follow the previous one; the first needs a new browser."""

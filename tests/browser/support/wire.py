@@ -1,7 +1,7 @@
-"""A wire between the page and the hub that a test can cut, silence and mend.
+"""A TCP relay between the page and the hub that a test can cut, silence and mend.
 
-Browsers leave open sockets to this machine alone when they are told to be offline, so the way
-itself must break.
+When a browser is set offline, it keeps open sockets to this machine, so the connection itself must
+break.
 """
 
 from __future__ import annotations
@@ -11,23 +11,18 @@ import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-__all__ = ["Wire", "laid"]
+__all__ = ["Wire", "open_wire"]
 
 _CHUNK = 64 * 1024
 
 
 class Wire:
-    """A TCP relay.
-
-    `cut` ends what goes through it and lets nothing new in, `cut_after` as soon as the browser has
-    got so much; `silence` makes everything stand still without a word to either side, as a lost
-    radio link does; `mend` undoes them all.
-    """
+    """A TCP relay. `mend` undoes the effects of `cut`, `cut_after` and `silence`."""
 
     def __init__(self, port: int):
-        """`port` is where the hub listens on 127.0.0.1; it may go away and come back."""
+        """`port` is the hub's port on 127.0.0.1; the hub can restart."""
         self.url = ""
-        """What the browser opens."""
+        """The address for the browser."""
         self._target = port
         self._strands: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
@@ -37,16 +32,17 @@ class Wire:
         self._flowing.set()
 
     def cut(self) -> None:
-        """Everything that goes through ends at once, and what tries anew is turned away."""
+        """Abort all connections, and refuse new ones."""
         self._whole = False
         for writer in self._writers:
             writer.transport.abort()
 
     def cut_after(self, size: int) -> None:
-        """Cut when the browser has got `size` more bytes: in the middle of what it asks for."""
+        """Cut when the browser has received `size` more bytes."""
         self._left = size
 
     def silence(self) -> None:
+        """Stop all traffic without closing a connection, like a lost radio link."""
         self._flowing.clear()
 
     def mend(self) -> None:
@@ -59,7 +55,7 @@ class Wire:
         await asyncio.gather(*self._strands)
 
     def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Somebody connects."""
+        """Relay a new connection."""
         strand = asyncio.create_task(self._relay(reader, writer))
         self._strands.add(strand)
         strand.add_done_callback(self._strands.discard)
@@ -75,7 +71,7 @@ class Wire:
                 back = self._copy(answers, writer, counted=True)
                 await asyncio.gather(self._copy(reader, onward), back)
         except OSError:
-            pass  # nobody may listen there now
+            pass  # the hub may be down
         finally:
             self._writers -= ends
             for each in ends:
@@ -84,7 +80,7 @@ class Wire:
     async def _copy(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool = False
     ) -> None:
-        with contextlib.suppress(OSError):  # torn off: the other direction notices by itself
+        with contextlib.suppress(OSError):  # aborted: the other direction fails too
             while data := await reader.read(_CHUNK):
                 await self._flowing.wait()
                 if counted and self._left is not None:
@@ -98,8 +94,8 @@ class Wire:
 
 
 @asynccontextmanager
-async def laid(port: int) -> AsyncIterator[Wire]:
-    """A whole wire to 127.0.0.1:`port`."""
+async def open_wire(port: int) -> AsyncIterator[Wire]:
+    """Open a wire to 127.0.0.1:`port`."""
     wire = Wire(port)
     server = await asyncio.start_server(wire.take, "127.0.0.1", 0)
     wire.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"

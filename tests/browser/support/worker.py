@@ -1,4 +1,4 @@
-"""An agent whose every move a test makes: it is woken, works, asks, speaks, over the protocol."""
+"""An agent that a test controls step by step, over the protocol."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ class Worker:
     def __init__(self, client: Client):
         self.client = client
         self.turn = ""
-        """The turn that has begun last."""
+        """The turn that began last."""
         self.thread = ""
-        """Where it works."""
+        """The thread of that turn."""
         self._events = client.events()
         self._asked = 0
 
-    async def _next(self, fits: Callable[[object], bool]) -> Any:
-        """The next item that fits: an event or a signal."""
+    async def _next(self, matches: Callable[[object], bool]) -> Any:
+        """The next matching event or signal."""
         async with asyncio.timeout(PATIENCE_S):
-            while not fits(item := await anext(self._events)):
+            while not matches(item := await anext(self._events)):
                 pass
             return item
 
@@ -56,13 +56,13 @@ class Worker:
         return event
 
     async def hears(self, text: str) -> Message:
-        """The next message that says `text`."""
+        """The next message with this text."""
         event = await self._next(lambda it: isinstance(it, Event) and it.message.text == text)
         assert isinstance(event, Event)
         return event.message
 
     async def begins(self) -> str:
-        """Waits for a wake, begins its turn, and thinks. Returns the turn's id."""
+        """Wait for a wake, begin its turn, and show `thinking`. Returns the turn's id."""
         event = await self.woken()
         assert event.wake is not None
         self.turn, self.thread = event.wake.turn, event.message.thread_id
@@ -72,36 +72,36 @@ class Worker:
         return self.turn
 
     async def does(self, state: str) -> None:
-        """Shows what it is at, in the thread of its turn."""
+        """Show this activity in the thread of the turn."""
         await self.client.signal("activity", self.thread, {"state": state, "turn": self.turn})
 
     async def asks(
         self, tool: str = "delete_file", arguments: Mapping[str, JsonValue] = ARGUMENTS
     ) -> str:
-        """Asks whether a call may run. Returns the approval's id."""
+        """Request approval for a call. Returns the approval's id."""
         self._asked += 1
-        asked = await self.client.call(
+        approval = await self.client.call(
             "request_approval", turn=self.turn, call=f"1.{self._asked}", tool=tool,
             description="Deletes a file for good.", arguments=dict(arguments), schema=dict(SCHEMA),
             reason="it cannot be taken back",
         )  # fmt: skip
-        return Approval.model_validate(asked).id
+        return Approval.model_validate(approval).id
 
     async def decision(self, approval: str) -> Approval:
-        """How an approval stands once it is decided."""
+        """The approval once it is decided."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                found = await self.client.call("read_approval", id=approval)
-                if (read := Approval.model_validate(found)).state != "pending":
-                    return read  # else asked again: the question itself takes its time
+                answer = await self.client.call("read_approval", id=approval)
+                if (current := Approval.model_validate(answer)).state != "pending":
+                    return current
 
     async def spends(self, tokens_in: int, tokens_out: int, usd: float) -> None:
-        """Records a step that has cost this."""
+        """Record a step with this cost."""
         step = Step(n=1, tokens_in=tokens_in, tokens_out=tokens_out, cost_usd=usd)
         await self.client.call("record_step", turn=self.turn, step=step)
 
     async def says(self, to: str, text: str, *, untrusted: bool = False) -> SendResult:
-        """A message because of its turn."""
+        """Send a message that the turn causes."""
         sent = await self.client.call(
             "send_text_message", to=to, text=text, cause=self.turn, untrusted=untrusted
         )
@@ -112,7 +112,7 @@ class Worker:
         await self.does("idle")
 
     async def works_again(self, desk: Desk) -> None:
-        """Its turn has ended; the person at the desk wakes it once more."""
+        """After the end of its turn: the person at the desk wakes it again, and it begins."""
         await self.does("idle")
         await expect(desk.main).not_to_contain_text("thinking")
         await desk.says("once more")
@@ -120,7 +120,7 @@ class Worker:
         await expect(desk.main).to_contain_text("thinking")
 
     async def stopped(self) -> Mapping[str, JsonValue]:
-        """What the hub tells when it ends turns of it."""
+        """The data of the hub's signal when it ends the agent's turns."""
         signal = await self._next(lambda it: isinstance(it, Signal) and it.type == "stop_turns")
         assert isinstance(signal.data, dict)
         return signal.data
@@ -128,14 +128,14 @@ class Worker:
 
 @asynccontextmanager
 async def worker(room: Room, name: str = "clerk") -> AsyncIterator[Worker]:
-    """An agent that has joined."""
+    """A connected agent."""
     async with Client(WebSocketTransport(room.url), name, "agent", turns=True) as client:
         yield Worker(client)
 
 
 @asynccontextmanager
 async def at_work(desks: Desks, room: Room) -> AsyncIterator[tuple[Desk, Worker]]:
-    """Ann looks on while the clerk works at what she has asked for."""
+    """Ann's desk, and the clerk at work on her request."""
     async with worker(room) as clerk:
         desk = await desks.sit(room, "ann")
         await desk.talk_to("clerk")

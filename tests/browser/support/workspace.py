@@ -17,7 +17,7 @@ from tests.browser.support.desk import Desk
 from tests.browser.support.room import Room, call
 from tests.browser.support.scene import Scene, View, clicks
 
-__all__ = ["MODS", "WORKPLACE_VIEWS", "a_workday"]
+__all__ = ["MODS", "WORKSPACE_VIEWS", "set_up_workspace"]
 
 MODS: Sequence[JsonValue] = (
     "documents", "tasks", "polls", "reactions", "edits", "files", "threads", "search", "digest",
@@ -57,8 +57,8 @@ async def _post(client: Client, text: str, **more: Any) -> str:
     return str(said["id"])
 
 
-async def a_workday(room: Room) -> Scene:
-    """People and agents work together; ann is the one who looks at it afterwards."""
+async def set_up_workspace(room: Room) -> Scene:
+    """Create documents, tasks, polls and messages of people and agents, for ann to view."""
     ann, bob = (await room.join("ann")).client, (await room.join("bob")).client
     editor, researcher = await room.enters("editor"), await room.enters("researcher")
     for each in (ann, bob, editor, researcher):
@@ -190,7 +190,7 @@ async def _scrolls_up(desk: Desk, scene: Scene) -> None:
 
 _DOCUMENT = ("document", "{document}")
 
-WORKPLACE_VIEWS = (
+WORKSPACE_VIEWS = (
     View("digest", ("digest",), "#general"),
     View("document", _DOCUMENT, "Great Red Spot"),
     View("document-edit", (*_DOCUMENT, "edit"), "Jupiter", shot=False),

@@ -56,7 +56,7 @@ async def test_a_prompt_has_an_excerpt_and_the_model_can_read_on(in_memory: Netw
         assert incoming.attrib["untrusted"] == "true"
         assert incoming.findtext("content") == "what is the last step?"
         assert "399| step 399" in (turn.steps[0].calls[0].result or "")
-        assert any("`read_file` reads on" in m.text for m in model.requests[0].body.messages)
+        assert any("`read_file` reads the rest" in m.text for m in model.requests[0].body.messages)
 
 
 @pytest.mark.behaviour("M-125")

@@ -11,7 +11,7 @@ from hubbub.agents.tools.base import Tool
 from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.protocol.turns import ToolCallRecord, WaitStrategy
-from hubbub.user_code import Escape, contained, told
+from hubbub.user_code import Escape, contained, describe_error
 from tests.unit.agents.calling import Pauses, failed
 
 
@@ -94,7 +94,7 @@ async def test_what_is_no_exception_becomes_one() -> None:
         with pytest.raises(Escape) as caught, contained():
             raise exc
         assert caught.value.__cause__ is exc
-        assert str(caught.value) == told(exc) == told(caught.value)
+        assert str(caught.value) == describe_error(exc) == describe_error(caught.value)
 
 
 async def test_a_task_that_is_cancelled_or_out_of_time_stays_so() -> None:

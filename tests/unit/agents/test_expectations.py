@@ -34,7 +34,7 @@ def told(expectation: object, performance: CaseRun) -> list[str]:
 
 
 def saying(*texts: str, **more: object) -> CaseRun:
-    return CaseRun(said=texts, **more)  # type: ignore[arg-type]  # fields of each test's own
+    return CaseRun(sent=texts, **more)  # type: ignore[arg-type]  # fields of each test's own
 
 
 def calling(*calls: ToolCallRecord, **more: object) -> CaseRun:
@@ -70,21 +70,21 @@ def test_what_is_so_of_an_answer_holds_and_what_is_not_is_told_with_what_is() ->
         ({"no_field": "order"}, "no_field: order: it is there"),
         ({"field": "queue", "in": ["tech"]}, "field: queue in ['tech']: it is \"billing\""),
         ({"field": "urgent", "in": [1]}, "it is true"),
-        ({"matches": "^lamp"}, "matches: ^lamp: it said"),
+        ({"matches": "^lamp"}, "matches: ^lamp: it sent"),
     ]:
         assert reason in why(wrong, answer)
     several = saying("One moment.", '{"a": 1}')
     assert told({"has_field": "a"}, several) == [], "the last message is the answer"
     assert told({"matches": "moment"}, several) == []
     assert why({"matches": "x"}, CaseRun(lacking="find")).endswith(
-        "it said nothing; the case has no result of find: give it one in `results`"
+        "it sent nothing; the case has no result for find: add one to `results`"
     )
 
 
 def test_what_is_no_json_has_no_fields_and_lacks_none() -> None:
     for text in ("{", "Sure! {}", "NaN", "", "{}{}"):
         for expectation in ("valid_json", {"has_field": "a"}, {"no_field": "a"}):
-            assert "it is no JSON" in why(expectation, saying(text))
+            assert "it is not JSON" in why(expectation, saying(text))
     assert "code fence" in why("valid_json", saying("```json\n{}\n```"))
     assert len(why("valid_json", saying("x" * 10_000))) < 200
 
@@ -100,8 +100,8 @@ def test_a_tool_was_called_or_not() -> None:
     assert told({"tool_called": "find"}, performance) == []
     assert told({"tool_not_called": "send"}, performance) == []
     called = {"tool_called": "send"}
-    assert why(called, performance) == "tool_called: send: called were find"
-    assert why(called, CaseRun()) == "tool_called: send: nothing was called"
+    assert why(called, performance) == "tool_called: send: it called find"
+    assert why(called, CaseRun()) == "tool_called: send: it called no tool"
     never = why({"tool_not_called": "find"}, performance)
     assert never == "tool_not_called: find: it was called"
     tried = calling(a_call("fnd", {}, "unknown_tool"))
@@ -115,7 +115,7 @@ def test_arguments_of_all_calls_are_judged_as_the_tool_would() -> None:
     assert told(fits, calling(right, a_call("find", {"order": "7"}))) == []  # read as JSON
     assert "did you mean order?" in why(fits, calling(a_call("find", {"oder": 7})))
     assert "order is missing" in why(fits, calling(right, a_call("find", {})))
-    assert "no JSON object: {oops" in why(fits, calling(a_call("find", "{oops")))
+    assert "not a JSON object: {oops" in why(fits, calling(a_call("find", "{oops")))
     gone = {"arguments_match": "passing"}
     assert told(gone, calling(a_call("passing", {}))) == []
     assert told(gone, calling(a_call("passing", {}, "invalid_arguments"))) != []

@@ -282,7 +282,7 @@ async def test_what_is_left_stands_at_the_end_of_the_question(desk: Desk) -> Non
     assert system["content"] == "s"
     head, _, line = (user["content"] or "").partition("\n\n")
     assert (head, line[:28]) == ("well?", "Little is left for this task")
-    assert answer.notes == (f"the model was told: {line}", "noted")
+    assert answer.notes == (f"the model was warned: {line}", "noted")
     asking = desk.ask(2, tells=False)
     await desk.bank.give(low=(LOW,))
     await asking

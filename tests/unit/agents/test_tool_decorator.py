@@ -179,7 +179,7 @@ def test_what_cannot_be_a_tool_is_refused_at_import() -> None:
 
     for function, says in [
         (silent, "docstring"), (untyped, "type annotation"), (many, "name its parameters"),
-        (positional, "positional-only"), (odd, "cannot be told in JSON"),
+        (positional, "positional-only"), (odd, "have no JSON Schema"),
     ]:  # fmt: skip
         with pytest.raises(TypeError, match=says):
             tool(function)  # type: ignore[call-overload]  # what mypy would say, too

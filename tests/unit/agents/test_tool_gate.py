@@ -169,7 +169,7 @@ async def test_what_needs_approval_is_refused_where_nobody_can_be_asked() -> Non
     permission_note = await failed(Toolbox(TOOLS, ToolPolicy(mode="ask")), "pay", amount=1)
     assert permission_note["error"] == "needs_approval"
     assert "pay changes things (write)" in str(permission_note["message"])
-    assert "nobody can be asked here" in str(permission_note["message"])
+    assert "cannot be approved here" in str(permission_note["message"])
     assert permission_note["retry"] is False
 
 

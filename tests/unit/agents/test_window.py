@@ -332,14 +332,14 @@ class TestSummaries:
     async def test_all_but_the_last_steps_become_words_and_writes_are_named(self) -> None:
         made = await self.of(Writer(self.NOTES))
         assert made is not None
-        assert made.words == Compressed(
+        assert made.compressed == Compressed(
             n=4, text='(steps 1 to 4) I found 42.\nDone already: send({"n": 1}): done'
         )
         assert made.discards == (1, 2, 3)
         assert made.spent == Completion(tokens_in=700, tokens_out=9, cost_usd=0.001)
         assert made.note == "steps 1 to 4 were put into fewer words (700+9 tokens, $0.001000)"
         assert made.applied(self.STEPS) == [
-            made.words,
+            made.compressed,
             self.STEPS[2],
             *self.STEPS[-PROTECTED_STEPS:],
         ]
@@ -368,7 +368,7 @@ class TestSummaries:
         for answer, note in cases:
             made = await self.of(Writer(answer))
             assert made is not None
-            assert (made.note, made.words) == (note, None)
+            assert (made.note, made.compressed) == (note, None)
             assert made.applied(self.STEPS) == self.STEPS
         rules = replace(self.RULES, size=60)
         assert summary_question([step(1), step(2)], rules) is None
@@ -390,7 +390,7 @@ class TestSummaries:
         later = [*first.applied(steps), *(step(n) for n in range(9, 12))]
         second = await self.of(Writer(self.NOTES), later)
         assert second is not None
-        assert second.words is not None
-        assert second.words.text == (
+        assert second.compressed is not None
+        assert second.compressed.text == (
             '(steps 3 to 6) I found 42.\nDone already: send({"n": 1}): done; send({"n": 5}): done'
         )

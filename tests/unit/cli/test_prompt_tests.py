@@ -143,7 +143,7 @@ def test_an_agent_plays_a_conversation_without_the_tools_of_mcp_servers(
     (found,) = ran.json()["cases"]
     assert (found["status"], found["passed"], found["rate"]) == ("passed", 5, 1.0)
     assert (found["path"], found["line"]) == ("clerk.yaml", 3)
-    told = "agents.clerk: no MCP server runs in prompt tests, so the tools of find are not"
+    told = "agents.clerk: MCP servers do not run in prompt tests, so the tools of find are missing"
     assert ran.err.count(told) == 1
 
 
@@ -154,7 +154,7 @@ def test_under_the_bar_it_fails_and_says_why_and_the_bar_may_be_lower(
     ran = hubbub(*case(shop, text), "-n", "3")
     assert ran.code == 1
     assert "failed    0/3     0 % (0-56 %)    a refund goes to billing" in ran.out
-    assert "3 x valid_json: it is no JSON: it said 'Hmm.'" in ran.out
+    assert "3 x valid_json: it is not JSON: it sent 'Hmm.'" in ran.out
     assert hubbub(*case(shop, text), "--bar", "0").code == 0
     own = text.replace("    message:", "    bar: 0\n    runs: 2\n    message:")
     ran = hubbub(*case(shop, own))
@@ -185,18 +185,18 @@ def test_a_model_that_fails_is_an_error_and_no_failed_case(staffed: Path, hubbub
 
 async def test_a_mistake_is_told_with_its_place_before_anything_is_asked(reading: Path) -> None:
     loaded, file = load_valid(reading / "hubbub.yaml"), reading / "c.yaml"
-    mcp = "c.yaml:2: 'find_book' is a tool of the MCP server find, and no server runs in prompt"
+    mcp = "c.yaml:2: 'find_book' is a tool of the MCP server find, which does not run in prompt"
     schema = "expect: [{arguments_match: find_order, schema: {type: nonsense}}]"
     for text, complaint in (
-        ("incoming: hi", "c.yaml:2: 'x' has an incoming message, but names no agent"),
-        ("message: hi", "'x' has a message, but names no prompt"),
+        ("incoming: hi", "c.yaml:2: 'x' has an incoming message, but no agent"),
+        ("message: hi", "'x' has a message, but no prompt"),
         ("incoming: hi, agent: clark", "unknown agent 'clark'; did you mean 'clerk'?"),
         ("incoming: hi, agent: clock", "the agent 'clock' has no model"),
         ("incoming: hi, agent: clerk, model: big", "unknown model 'big'"),
         ("incoming: hi, agent: clerk, prompt: triage", "does not use the prompt 'triage'"),
         ("incoming: hi, agent: clerk, variables: {a: 1}", "has no variables"),
-        ("incoming: hi, agent: clerk, thread: nowhere", "'nowhere' is no thread"),
-        ("incoming: {from: clerk, text: a}, agent: clerk", "message of its own"),
+        ("incoming: hi, agent: clerk, thread: nowhere", "'nowhere' is not a thread"),
+        ("incoming: {from: clerk, text: a}, agent: clerk", "its own message"),
         ("incoming: hi, agent: clerk, results: {find: x}", "has no tool 'find'"),
         ("message: hi, prompt: triag", "there is no prompt 'triag'"),
         ("incomming: hi", "unknown key 'incomming' in cases[1]; did you mean 'incoming'?"),
@@ -205,7 +205,7 @@ async def test_a_mistake_is_told_with_its_place_before_anything_is_asked(reading
         ("agent: clerk, incoming: a, expect: [{tool_called: find_book}]", mcp),
         ("agent: clerk, incoming: a, expect: [{tool_not_called: find_book}]", mcp),
         ("agent: clerk, incoming: a, expect: [{arguments_match: find_book}]", mcp),
-        (f"agent: clerk, incoming: a, {schema}", "c.yaml:2: 'x': no JSON Schema"),
+        (f"agent: clerk, incoming: a, {schema}", "c.yaml:2: 'x': invalid JSON Schema"),
     ):
         expect = "" if "expect" in text else ", expect: [{max_tokens: 9}]"
         file.write_text(f"cases:\n  - {{name: x, {text}{expect}}}\n")

@@ -144,12 +144,12 @@ def test_a_network_is_tried_with_faults_and_then_again_from_its_cassettes_withou
     (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE))
     ran = hubbub(*command, "--bar=1", "--junit=report.xml")
     assert (ran.code, statuses(ran)) == (1, expected)
-    assert "nobody did" in ran.out
+    assert "there was no answer" in ran.out
     assert "HTTP 429" in (shop / "report.xml").read_text()
 
     (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE).replace("answer", "greet"))
     ran = hubbub("test", "hubbub.yaml", "cases.yaml", "-n", "1")
-    assert "the recording has no answer to: record anew with --record" in ran.out
+    assert "the recording has no answer to: record again with --record" in ran.out
 
 
 def test_who_is_told_that_the_model_refuses_is_not_met_with_silence(
@@ -182,12 +182,15 @@ def test_the_last_time_is_remembered_and_what_chance_does_not_explain_is_said(
     (shop / "cases.yaml").write_text(text.replace("Money", "Gold"))
     worse = hubbub(*command)
     assert "last time 6/6: worse" in worse.out
-    assert "6 x matches: Gold: it said 'Money for the lamp it is.'" in worse.out
+    assert "6 x matches: Gold: it sent 'Money for the lamp it is.'" in worse.out
     (shop / "cases.yaml").write_text(text.replace("{find_order: a lamp}", "{}"))
     (shop / "hubbub.yaml").write_text(CONFIG.format(url=endpoint))
     (shop / "cases.cassettes.jsonl").unlink()
     lacking = hubbub(*command, "-n", "1", "-k", "refund").out
-    assert "nobody did; the case has no result of find_order: give it one in `results`" in lacking
+    assert (
+        "there was no answer; the case has no result for find_order: add one to `results`"
+        in lacking
+    )
     assert "tool_called" not in lacking
 
 

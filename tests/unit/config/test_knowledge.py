@@ -72,7 +72,7 @@ def test_the_tools_come_on_top_of_those_that_are_named_unless_they_are_disabled(
 def test_the_prompt_names_the_skills(write: Write) -> None:
     path = written(write, "{skills: [skills/refunds.md], instruction: Help.}")
     text = previews(agent_prompts(load_valid(path))["a"])[0].text
-    assert "Load one with `load_skill` before such work:\n- `refunds`: Pay money back." in text
+    assert "Before such work, load one with `load_skill`:\n- `refunds`: Pay money back." in text
     assert "Be kind" not in text
 
 

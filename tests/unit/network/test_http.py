@@ -136,7 +136,7 @@ async def respond(
     side = HttpSide(
         host="127.0.0.1",
         pages=OnePage(),
-        trouble=current_trouble,
+        not_ready=current_trouble,
         metrics=lambda: b"hubbub_sessions 0\n",
     )
     sent = headers(("Host", "127.0.0.1:4820"))

@@ -39,7 +39,7 @@ from hubbub.network.store.branch import BranchStore
 from hubbub.network.store.location import SqliteLocation
 from hubbub.network.store.sqlite import SqliteStore
 from hubbub.network.stored import StoredChannel, StoredMember, StoreState
-from hubbub.testing.store_rows import named_first, opened
+from hubbub.testing.store_rows import opened, with_recipient
 
 PEOPLE = ("ann", "bob", "cat")
 LENGTH = 24
@@ -82,7 +82,7 @@ def entry(
     body = json.dumps(content, separators=(",", ":")).encode()
     scope = thread if thread < 3 else None
     row = MessageRow(seq, thread, tseq, scope, sender, f"c{seq}", 1, None, None, None, body)
-    named = named_first(row, Delivery(to, seq, "mention", "required"))
+    named = with_recipient(row, Delivery(to, seq, "mention", "required"))
     return [named], [Delivery(other, seq, "person", None)]
 
 

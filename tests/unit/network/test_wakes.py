@@ -16,7 +16,7 @@ from hubbub.network.wakes import (
     Reason,
     WakeContext,
     WakeRule,
-    Whom,
+    WakeTargets,
     decide,
     decide_amendment,
     decide_imported,
@@ -259,10 +259,10 @@ PLACES: dict[WakeContext, tuple[MessageType, bool]] = {
 """Per context: the type of its messages, and whether they are in a reply thread."""
 
 WOKEN = {
-    Whom.RECIPIENTS: {"guide"},
-    Whom.MENTIONED: {"calc"},
-    Whom.LAST_SPEAKER: {"scribe"},
-    Whom.EVERYBODY: set(AGENTS),
+    WakeTargets.RECIPIENTS: {"guide"},
+    WakeTargets.MENTIONED: {"calc"},
+    WakeTargets.LAST_SPEAKER: {"scribe"},
+    WakeTargets.EVERY_AGENT: set(AGENTS),
 }
 """The agents woken by a message to `guide` that mentions `calc`, after `scribe` spoke last."""
 
@@ -290,11 +290,11 @@ def test_the_hub_decides_as_each_rule_of_the_table_states() -> None:
             "mentioned": MENTIONED,
         }
         for policy in [policies[rule.policy]] if rule.policy else policies.values():
-            mentions = () if rule.whom is Whom.LAST_SPEAKER else ("calc", "bob")
+            mentions = () if rule.targets is WakeTargets.LAST_SPEAKER else ("calc", "bob")
             decisions = {
                 who: reply for who, _, reply in decide(facts_for(rule, *mentions), policy) if reply
             }
-            assert set(decisions) == WOKEN[rule.whom]
+            assert set(decisions) == WOKEN[rule.targets]
             mentioned = {who: rule.mentioned if who == "calc" else None for who in decisions}
             assert decisions == {who: need or rule.reply for who, need in mentioned.items()}
 
@@ -305,13 +305,13 @@ def test_the_table_has_one_rule_for_each_case() -> None:
     assert len(set(cases)) == len(cases)
     assert {rule.place for rule in RULES} == set(WakeContext)
     (result,) = (rule for rule in RULES if rule.place is WakeContext.RESULT)
-    assert (result.whom, result.by_person) == (Whom.ASKER, None)
+    assert (result.targets, result.by_person) == (WakeTargets.ASKER, None)
     for kind in ("agent", "system"):
         decisions = decide_result(["calc", "bob"], "calc", kind, AGENTS)
         woken = [each for each in decisions if each.reply]
         assert woken == [Decision("calc", Reason.RESULT, result.reply)]
     (notice,) = (rule for rule in RULES if rule.place is WakeContext.NOTICE)
-    assert (notice.whom, notice.reply) == (Whom.NOBODY, None)
+    assert (notice.targets, notice.reply) == (WakeTargets.NONE, None)
     for type in ("direct", "channel", "broadcast"):
         notice_facts = Facts(type, "system", AGENTS, ("calc",), EVERYBODY, ("scribe",))
         assert [each for each in decide(notice_facts, ALL) if each.reply] == []

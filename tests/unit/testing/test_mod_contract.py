@@ -173,14 +173,14 @@ class Slow(Good):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (Nameless, "is not made of lower-case letters"),
-        (Impostor, "is a built-in mod's"),
-        (UndescribedSetting, "Config.limit needs a text"),
+        (Nameless, "must start with a letter"),
+        (Impostor, "is the name of a built-in mod"),
+        (UndescribedSetting, "Config.limit needs a docstring"),
         (Demanding, "Config.key has no default"),
-        (Careless, "takes settings that it does not know"),
-        (Usurper, "reply: the hub itself has this"),
-        (BadOperationName, "endpoints of models refuse"),
-        (UndescribedArgument, "the argument what needs a text"),
+        (Careless, "accepts unknown settings"),
+        (Usurper, "reply: the hub has an operation"),
+        (BadOperationName, "model endpoints refuse"),
+        (UndescribedArgument, "the argument what needs a docstring"),
         (Raising, "on_stored.*no idea"),
         (Leaving, "on_leave.*gone"),
         (Trusting, r"good_number \{.*internal: the mod good failed"),
@@ -189,7 +189,7 @@ class Slow(Good):
 )
 def test_the_contract_reports_each_fault(kind: type[Mod], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
-        mod_contract(kind, most_s=0.05 if kind is Slow else 30)()
+        mod_contract(kind, max_hook_s=0.05 if kind is Slow else 30)()
 
 
 @pytest.mark.behaviour("M-70")

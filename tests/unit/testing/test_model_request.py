@@ -52,12 +52,12 @@ def test_the_incoming_message_is_read_from_the_prompt_even_after_a_correction() 
         "thread": "direct_alice",
         "tool_result": "",
     }
-    assert chat(user(PROMPT)).words() == words
+    assert chat(user(PROMPT)).placeholders() == words
     corrected = chat(user(PROMPT), REPLY, user("Call a tool or finish."))
-    assert corrected.words() == words
+    assert corrected.placeholders() == words
     assert corrected.prompt == "Call a tool or finish."
     other = chat(user("hello"))
-    assert (other.incoming, other.words()["sender"]) == ("hello", ""), "a plain prompt"
+    assert (other.incoming, other.placeholders()["sender"]) == ("hello", ""), "a plain prompt"
 
 
 def test_system_text_and_prompt_are_read_from_the_messages() -> None:
@@ -77,8 +77,8 @@ def test_requests_that_real_endpoints_refuse_are_refused() -> None:
         ([user("a"), calls("c")], {}, "no result"),
         ([user("a"), calls("c"), user("b")], {}, "messages.2: no result"),
         ([user("a"), calls("c", "d"), result("c")], {}, r"no result: \['d'\]"),
-        ([user("a"), result("c")], {}, "messages.1: result of no call"),
-        ([user("a"), calls("c"), result("c"), result("c")], {}, "messages.3: result of no call"),
+        ([user("a"), result("c")], {}, "messages.1: the result of a call"),
+        ([user("a"), calls("c"), result("c"), result("c")], {}, "messages.3: the result of a call"),
         ([], {}, "messages"),
         ([{"role": "tutor", "content": "x"}], {}, "messages.0.role"),
         ([user("a")], {"tool_choice": "required"}, "tools"),

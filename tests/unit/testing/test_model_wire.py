@@ -12,7 +12,7 @@ from openai.types.responses import Response, ResponseFunctionToolCall, ResponseS
 from pydantic import JsonValue, TypeAdapter
 
 from hubbub.agents.models.responses import ResponseAssembly, read_response
-from hubbub.testing.model_playbook import in_words
+from hubbub.testing.model_playbook import in_dialect
 from hubbub.testing.model_request import ChatRequest, parse_request
 from hubbub.testing.model_script import ScriptedAnswer, ScriptedCall
 from hubbub.testing.model_wire import stream, whole
@@ -76,7 +76,7 @@ def test_a_stream_equals_the_whole_answer(answer: ScriptedAnswer, number: int) -
 def test_the_responses_api_returns_the_same_answer_in_its_own_format(
     answer: ScriptedAnswer, number: int
 ) -> None:
-    asked = parse_request({"model": "m", "input": "four letters"}, {}, 0.0, by_responses=True)
+    asked = parse_request({"model": "m", "input": "four letters"}, {}, 0.0, is_responses_api=True)
     chat = ChatCompletion.model_validate(whole(request(), answer, number)).choices[0]
     response = Response.model_validate(whole(asked, answer, number))
     assert response.output_text == (chat.message.content or "")
@@ -141,6 +141,6 @@ ADD = ScriptedCall(tool="add", arguments={"a": 1})
 def test_calls_are_written_as_the_requested_object(
     calls: list[ScriptedCall], expected: dict[str, JsonValue]
 ) -> None:
-    text = in_words(ScriptedAnswer(calls=calls, wait="any"), OBJECT).text or ""
+    text = in_dialect(ScriptedAnswer(calls=calls, wait="any"), OBJECT).text or ""
     inside = text.removeprefix("<final_output>").removesuffix("</final_output>")
     assert json.loads(inside) == expected

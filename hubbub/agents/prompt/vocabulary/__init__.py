@@ -101,16 +101,16 @@ def load_encoding(name: EncodingName) -> Encoding:
 def _loaded(name: EncodingName) -> Encoding:
     from tiktoken import Encoding  # imported only where tokens are counted
 
-    known, path = ENCODINGS[name], FOLDER / f"{name}.tiktoken.xz"
+    encoding, path = ENCODINGS[name], FOLDER / f"{name}.tiktoken.xz"
     try:
         raw = lzma.decompress(path.read_bytes())
     except (OSError, lzma.LZMAError) as exc:
         raise ConfigError(f"the vocabulary cannot be read ({exc}); {_AGAIN}", path) from exc
-    if hashlib.sha256(raw).hexdigest() != known.sha256:
+    if hashlib.sha256(raw).hexdigest() != encoding.sha256:
         raise ConfigError(f"the vocabulary is not what it should be; {_AGAIN}", path)
     words = raw.split()  # of each line two: a token, and its rank
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
-    return Encoding(name, pat_str=known.pieces, mergeable_ranks=ranks, special_tokens={})
+    return Encoding(name, pat_str=encoding.pieces, mergeable_ranks=ranks, special_tokens={})
 
 
 _AGAIN = "install hubbub again"

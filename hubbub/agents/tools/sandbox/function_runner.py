@@ -15,7 +15,7 @@ from hubbub.agents.tools.runtime_arguments import CancelToken
 from hubbub.agents.tools.sandbox import jail
 from hubbub.agents.tools.sandbox.process import SandboxRequest, SandboxResponse
 from hubbub.loading import load_module
-from hubbub.user_code import told
+from hubbub.user_code import describe_error
 
 __all__ = ["answer"]
 
@@ -46,7 +46,7 @@ def answer(request: SandboxRequest) -> SandboxResponse:
             return _limit_exceeded(
                 layers, f"it wrote a file of more than {request['limits']['file']:.0f} B"
             )
-        return {"layers": layers, "error": "tool_failed", "message": told(exc)}
+        return {"layers": layers, "error": "tool_failed", "message": describe_error(exc)}
 
 
 def _limit_exceeded(layers: list[str], message: str) -> SandboxResponse:

@@ -228,7 +228,16 @@ def standing(version: Version | None) -> Cost:
 class TurnAccount:
     """A running turn: the account it is charged to, and its counted steps."""
 
-    __slots__ = ("agent", "begun", "ledger", "over", "reservations", "steps", "thread_no", "turn")
+    __slots__ = (
+        "agent",
+        "begun",
+        "has_ended",
+        "ledger",
+        "reservations",
+        "steps",
+        "thread_no",
+        "turn",
+    )
 
     def __init__(self, turn: str, agent: str, thread_no: int, ledger: BudgetAccount):
         self.turn, self.agent, self.thread_no, self.ledger = turn, agent, thread_no, ledger
@@ -236,7 +245,7 @@ class TurnAccount:
         self.reservations: dict[str, Estimate] = {}
         self.begun = False
         """Whether the turn has been counted."""
-        self.over = False
+        self.has_ended = False
 
 
 class Charge:

@@ -95,7 +95,7 @@ class BudgetAccounts:
         self._ring[seq % self._size] = _NOTHING
         _, opened_by, person, thread_no, at, decisions = slot
         woken = [decision.participant for decision in decisions if decision.reply is not None]
-        return self._made(seq, opened_by, thread_no, at, woken, person=person)
+        return self._create(seq, opened_by, thread_no, at, woken, person=person)
 
     async def load(self, interaction: str) -> BudgetAccount | None:
         """The account, loaded from the store if necessary; None if there is no such interaction.
@@ -116,7 +116,7 @@ class BudgetAccounts:
         if cached is not None:  # loaded by another task meanwhile
             return cached
         sender, person = opening["sender_id"], opening["sender_kind"] == "human"
-        ledger = self._made(
+        ledger = self._create(
             seq,
             opening.get("timer_of") or opening.get("sent_by") or sender,
             self._threads.ensure(opening["thread_id"]).no,
@@ -138,7 +138,7 @@ class BudgetAccounts:
             ledger.saved |= {*row.agents, *row.reached}
         return ledger
 
-    def _made(
+    def _create(
         self,
         seq: int,
         opened_by: str,

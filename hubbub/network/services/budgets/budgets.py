@@ -133,18 +133,18 @@ class BudgetService(Service, Gate):
     async def _repost_notices(self) -> None:
         """After a start, post notices for recent messages to agents that were kept from waking, as
         the hub may have crashed before it did. A notice in the log is not posted twice."""
-        head, kept = self.kernel.log.head, defaultdict[int, dict[str, Reason]](dict)
+        head, prevented = self.kernel.log.head, defaultdict[int, dict[str, Reason]](dict)
         wakes = await self.store.read(WakesAt(list(range(max(1, head - LATELY + 1), head + 1))))
         for (seq, agent), wake in wakes.items():
             if wake.reply is None and wake.reason in SUPPRESSIONS.keys() - {Reason.MUTED}:
-                kept[seq][agent] = Reason(wake.reason)
-        for seq, reasons in kept.items():
+                prevented[seq][agent] = Reason(wake.reason)
+        for seq, reasons in prevented.items():
             message = Message.model_validate_json(await self.store.message(seq) or b"")
             if not message.by_person:
                 continue
             named = {*message.mentions} if message.type == "broadcast" else {*reasons}
             owed = {agent: reason for agent, reason in reasons.items() if agent in named}
-            self._notices.unanswered(seq, message.thread_id, message.said_by, owed)
+            self._notices.unanswered(seq, message.thread_id, message.author, owed)
 
     async def set_daily(self, agent: str, budget: DailyBudget | None) -> None:
         """Set the agent's daily budget. Raises `StoreUnavailable`."""
@@ -228,7 +228,7 @@ class BudgetService(Service, Gate):
         timer_of = draft.timer_of if draft.purpose is not None else None
         if timer_of is not None:
             return timer_of, self.state.set_by_person(timer_of)
-        return draft.said_by, entry.by_person
+        return draft.author, entry.by_person
 
     def absent(self, participant: str, *, replaced: bool) -> None:
         """Release the reservations of an agent that left."""
@@ -273,7 +273,7 @@ class BudgetService(Service, Gate):
             self._notices.looping(entry, judgement)
         if entry.by_person:
             owed = {agent: judgement.kept[agent] for agent in judgement.owed}
-            self._notices.unanswered(entry.seq, entry.thread.id, entry.draft.said_by, owed)
+            self._notices.unanswered(entry.seq, entry.thread.id, entry.draft.author, owed)
         else:
             for reached in judgement.days:
                 self._notices.day(reached, self.daily.day, entry.thread)
@@ -315,10 +315,10 @@ class BudgetService(Service, Gate):
         Raises `OperationError`, also if the message did not wake the caller, so that no one can use
         up another's budget.
         """
-        known = self.turns.find(turn)
-        own = known is not None and known.agent == call.participant
-        if known is not None and own and not self.turns.is_loading(turn):
-            return known
+        running = self.turns.find(turn)
+        own = running is not None and running.agent == call.participant
+        if running is not None and own and not self.turns.is_loading(turn):
+            return running
         own_turn(turn, call.participant, self.kernel.log.head)
         async with self.turns.loading(turn):
             return self.turns.find(turn) or await self._load_account(call.participant, turn)
@@ -352,7 +352,7 @@ class BudgetService(Service, Gate):
         state = self.state
         state.turns.check(args.turn)
         state.stops.refuse(call.participant, state.threads.by_no(account.thread_no).id)
-        if account.over:
+        if account.has_ended:
             raise OperationError(ErrorCode.TURN_OVER, f"turn {args.turn} has ended")
         return self.turns.reserve(account, args)
 

@@ -78,7 +78,7 @@ class PolicyResult:
         self._barrier = None if self._person else ledger.barrier(now)
         """A reached limit that prevents all wakes by the message."""
         self.ledger, self.opens = ledger, entry.interaction is None
-        """`opens`: the message opens the interaction, so its deliveries record whom it woke."""
+        """`opens`: the message opens the interaction, so its deliveries record its wakes."""
         self.woken: list[str] = []
         """Agents that the message wakes."""
         self.counted: list[str] = []
@@ -250,7 +250,7 @@ class LoopLimiter:
     def __init__(self, config: LoopLimitConfig):
         self._most, self._within, self._enabled = config.wakes, config.within, config.enabled
         self._pairs: dict[Pair, _Wakes] = {}
-        self._spoken: dict[str, int] = {}
+        self._person_wakes: dict[str, int] = {}
         """How often people have woken each agent."""
         self._room = MAX_PAIRS
 
@@ -267,8 +267,8 @@ class LoopLimiter:
             return True
         pair = _pair(sender, agent, interaction)
         wakes = self._pairs.get(pair)
-        spoken = self._spoken
-        epoch = spoken.get(sender, 0) + spoken.get(agent, 0) if spoken else 0
+        person_wakes = self._person_wakes
+        epoch = person_wakes.get(sender, 0) + person_wakes.get(agent, 0) if person_wakes else 0
         if wakes is None or wakes.epoch != epoch:
             if wakes is None and len(self._pairs) >= self._room:
                 self._forget(now)
@@ -305,7 +305,7 @@ class LoopLimiter:
     def person(self, agent: str) -> None:
         """Restart the counts of an agent that a person wakes."""
         if self._enabled:
-            self._spoken[agent] = self._spoken.get(agent, 0) + 1
+            self._person_wakes[agent] = self._person_wakes.get(agent, 0) + 1
 
     def _forget(self, now: float) -> None:
         old = now - self._within

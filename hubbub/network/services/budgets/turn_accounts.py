@@ -109,8 +109,8 @@ class TurnAccounts:
             account.begun = True
             for step in map(Step.model_validate_json, stored.steps):
                 account.steps[step.n] = Version(_cost(step), None)
-        account.over = stored is not None and stored.ended_at is not None
-        if not account.over:
+        account.has_ended = stored is not None and stored.ended_at is not None
+        if not account.has_ended:
             ledger.pins += 1
             self._turns[turn] = account
         return account
@@ -154,7 +154,7 @@ class TurnAccounts:
             version.failed = True
             self._spend(account, standing(account.steps[step.n]).minus(counted))
             for key, estimate in settled.items():  # the agent will record the step again
-                if not account.over and key not in account.reservations:
+                if not account.has_ended and key not in account.reservations:
                     self._hold(account, key, estimate)
 
         return Charge(records, failed, account.ledger)
@@ -218,7 +218,7 @@ class TurnAccounts:
             RemainingBudget(limit=limit, whose="interaction", used=used[limit], of=budget[limit])
             for limit in limits
         ]
-        left += [_left(reached) for reached in days]
+        left += [_remaining(reached) for reached in days]
         for limit in limits:
             self._reach(ledger, limit)
         for reached in days:
@@ -238,7 +238,7 @@ class TurnAccounts:
             for limit in _WARNED
             if limit in used
         ]
-        remaining += map(_left, self._daily.used(account.agent, account.thread_no))
+        remaining += map(_remaining, self._daily.used(account.agent, account.thread_no))
         return [
             each for each in remaining if each.of - each.used < LOW_FRACTION * each.of - EPSILON
         ]
@@ -257,18 +257,18 @@ class TurnAccounts:
 
     # Ends ---------------------------------------------------------------------------------
 
-    def over(self, turn: str) -> None:
+    def end(self, turn: str) -> None:
         """Release the reservations of a turn that ended."""
         account = self._turns.pop(turn, None)
         if account is not None:
-            account.over = True
+            account.has_ended = True
             account.ledger.pins -= 1
             self._release_all(account)
 
     def turns_ended(self, ended: Iterable[EndedTurn]) -> None:
         """Release the reservations of turns that were ended on their agents' behalf."""
         for each in ended:
-            self.over(each.turn)
+            self.end(each.turn)
 
     def left(self, agent: str) -> None:
         """Release the reservations of an agent that left."""
@@ -285,7 +285,7 @@ def _cost(step: Step) -> Cost:
     return Cost(step.tokens_in, step.tokens_out, step.cost_usd or 0.0)
 
 
-def _left(reached: ReachedLimit) -> RemainingBudget:
+def _remaining(reached: ReachedLimit) -> RemainingBudget:
     return RemainingBudget(
         limit=reached.limit, whose=reached.whose, used=reached.used, of=reached.of
     )

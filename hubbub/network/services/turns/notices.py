@@ -62,7 +62,7 @@ class EndReason:
         """For a stop set by a person or the breaker; `again` if the thread already has its
         notice."""
         scope, target, by, reason, at, turns = stop
-        words = f": {reason}" if reason else ""
+        suffix = f": {reason}" if reason else ""
         if scope == BREAKER:
             record_reason = f"stopped by the breaker: {turns} turns began in this thread"
             headline = (
@@ -71,9 +71,9 @@ class EndReason:
                 f"hubbub resume thread {target}"
             )
         else:
-            record_reason = f"stopped by {by}{words}"
+            record_reason = f"stopped by {by}{suffix}"
             headline = (
-                f"{by} stopped this thread{words}. No agent is woken here until an owner resumes "
+                f"{by} stopped this thread{suffix}. No agent is woken here until an owner resumes "
                 f"it: hubbub resume thread {target}"
             )
         in_thread = target if scope in ("thread", BREAKER) and not again else None
@@ -82,9 +82,9 @@ class EndReason:
     @classmethod
     def turn(cls, turn: str, agent: str, by: str, reason: str, at: float, thread_id: str) -> Self:
         """For the stop of one turn."""
-        words = f": {reason}" if reason else ""
-        headline = f"{by} stopped what {agent} was doing here{words}."
-        record_reason = f"stopped by {by}{words}"
+        suffix = f": {reason}" if reason else ""
+        headline = f"{by} stopped what {agent} was doing here{suffix}."
+        record_reason = f"stopped by {by}{suffix}"
         return cls("stopped", "turn", turn, by, reason, record_reason, at, thread_id, headline)
 
     @classmethod
@@ -125,9 +125,9 @@ class TurnNotices:
         for thread_id, waits in by_thread.items():
             stopped = list(dict.fromkeys(agent for agent, _ in waits))
             who = "the breaker" if why.scope == BREAKER else why.by
-            words = f" ({why.reason})" if why.reason else ""
+            suffix = f" ({why.reason})" if why.reason else ""
             they = "it" if len(stopped) == 1 else "they"
-            text = f"{who} {why.verb} {joined_names(stopped)} before {they} answered{words}."
+            text = f"{who} {why.verb} {joined_names(stopped)} before {they} answered{suffix}."
             self._post(why, thread_id, text, stopped, waits, undone)
 
     def _post(
@@ -152,7 +152,7 @@ class TurnNotices:
         }
         # Ids can be longer than a cid allows. The time distinguishes two stops of the same target.
         once = f"{why.scope}:{why.at * 1000:.0f}:{thread.no}:{messages[:1]}:{why.target}"[:200]
-        people = dict.fromkeys(message.said_by for _, message in waits)
+        people = dict.fromkeys(message.author for _, message in waits)
         self._kernel.writes.notice(thread_id, text, details, once, to=people, unless=undone)
 
 
@@ -182,7 +182,7 @@ async def unanswered(store: Store, stored: StoredTurn, *, finished: bool = False
 def _is_answer(sent: Message | None, to: Message) -> bool:
     if sent is None or sent.seq < to.seq:
         return False
-    return reaches(sent, to.thread_id, to.said_by)
+    return reaches(sent, to.thread_id, to.author)
 
 
 def reaches(message: Draft | Message, thread_id: str, person: str) -> bool:
@@ -254,7 +254,7 @@ async def _silence(store: Store, message_id: str) -> Silence | None:
         if await _goes_on(store, message, handled_messages(turn)):
             return None
     ends.sort(key=lambda end: end[0])
-    return Silence(message.seq, message.thread_id, message.said_by, ends)
+    return Silence(message.seq, message.thread_id, message.author, ends)
 
 
 def _is_over(wake: StoredWake) -> bool:
@@ -277,7 +277,7 @@ async def _goes_on(store: Store, message: Message, together: Iterable[str]) -> b
     for id in later:
         other = await _message(store, id)
         same = other is not None and other.thread_id == message.thread_id
-        if other is not None and same and other.said_by == message.said_by:
+        if other is not None and same and other.author == message.author:
             return True
     return False
 

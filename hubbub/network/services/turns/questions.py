@@ -108,7 +108,9 @@ class OpenQuestions:
         if opens:
             if message.by_person and "required" in woken.values():
                 self._ask(
-                    interaction, FollowedQuestion(seq, message.thread_id, message.said_by), woken
+                    interaction,
+                    FollowedQuestion(seq, message.thread_id, message.author),
+                    woken,
                 )
             elif message.sender_kind == "system":
                 self._notice(message)

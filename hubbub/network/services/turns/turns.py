@@ -134,7 +134,7 @@ class TurnService(Service):
         runs = self.state.turns.get(start.id) is not None
         stored = await self.store.read(TurnById(start.id)) if runs else None
         stored = await self._check_running(start.id) or stored
-        if account.over:  # the turn has ended and does not begin again
+        if account.has_ended:  # the turn has ended and does not begin again
             ended = await self.store.read(TurnById(start.id))
             if ended is not None:
                 return _begun(ended)
@@ -262,7 +262,7 @@ class TurnService(Service):
 
         def applied() -> None:
             self.state.turns.ended(end.id)
-            self._budgets.turns.over(end.id)
+            self._budgets.turns.end(end.id)
             self._approvals.cancel_of([end.id])
 
         return Commit([ended], answer, applied)
@@ -316,7 +316,7 @@ class TurnService(Service):
                 "messages": [message.id for message in messages],
             }
             once = f"notice:{stored.id}:{messages[0].seq}"[:200]
-            people = dict.fromkeys(message.said_by for message in messages)
+            people = dict.fromkeys(message.author for message in messages)
             self.kernel.writes.notice(thread_id, text, details, once, to=people)
         for silence in await silences(self.store, stored):
             self._post_silence(silence)

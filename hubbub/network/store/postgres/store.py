@@ -138,7 +138,7 @@ class PostgresStore:
     async def _beat(self) -> None:
         """Send signs of life, and check that this hub still owns the store."""
         now = asyncio.get_running_loop().time
-        heard = now()
+        last_contact = now()
         while not self._is_superseded:
             await asyncio.sleep(_BEAT_S)
             try:
@@ -148,12 +148,12 @@ class PostgresStore:
                 self._supersede(error)
             except (StoreUnavailable, psycopg.Error, TimeoutError):
                 # Writers get the error. A hub with standbys leaves its clients to a successor.
-                if self._waiting is not None and now() - heard > _CUT_OFF_S:
+                if self._waiting is not None and now() - last_contact > _CUT_OFF_S:
                     self._supersede(StoreUnavailable(f"{self._name} is out of reach"))
                     self.writing.cut()
                     self.reading.cut()
             else:
-                heard = now()
+                last_contact = now()
 
     def _supersede(self, error: StoreUnavailable) -> None:
         self._problem = str(error)

@@ -59,7 +59,7 @@ def test_an_agents_own_components_and_examples_are_the_roles_too() -> None:
     prompt: dict[str, JsonValue] = {"components": {"replace": replaced}}
     text = system_of("planner", "pipeline", {}, "`x`", builder, prompt).text
     assert "Tools are slow today." in text
-    assert "Nobody reads what you write outside tool calls" not in text
+    assert "Text that you write outside tool calls is not sent" not in text
 
     def example(tool: str) -> JsonValue:
         return {"incoming": f"with {tool}", "steps": [{"call": tool}, {"call": "finish"}]}
