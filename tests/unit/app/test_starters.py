@@ -28,7 +28,7 @@ def test_the_starter_network_is_valid(write: Write, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_commented_out_is_valid_without_its_marks(write: Write, tmp_path: Path) -> None:
+def test_the_starter_network_is_valid_with_its_examples_uncommented(write: Write) -> None:
     files = starter_files([])
     lines = []
     for line in files["hubbub.yaml"].splitlines():
@@ -43,7 +43,7 @@ def test_what_is_commented_out_is_valid_without_its_marks(write: Write, tmp_path
     assert config.file.models["default"].model == "qwen3:8b"
 
 
-def test_every_line_that_is_no_setting_is_explained() -> None:
+def test_the_starter_network_has_comments_and_needs_no_environment() -> None:
     text = starter_files([])["hubbub.yaml"]
     assert text.count("#") >= 15
     assert "$" not in text
