@@ -217,7 +217,7 @@ def test_settings_can_name_tools_from_functions_and_mcp_servers(write: Write) ->
 
 @pytest.mark.slow
 @pytest.mark.behaviour("L-3")
-def test_an_agent_class_that_cannot_be_imported_is_reported_with_its_line_and_exception(
+def test_an_agent_class_that_cannot_be_imported_is_reported_with_its_exception(
     loading: Loading, write: Write
 ) -> None:
     write("helper.py", "VALUE = 1\n")
