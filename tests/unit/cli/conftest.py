@@ -139,6 +139,20 @@ def running(text: str, folder: Path) -> Iterator[str]:
         assert not thread.is_alive(), "the network did not stop"
 
 
+def call(tool: str, **arguments: JsonValue) -> JsonValue:
+    return {"tool": tool, "arguments": arguments}
+
+
+def calls(tool: str, **arguments: JsonValue) -> JsonValue:
+    """An answer of a scripted model with one call."""
+    return {"calls": [call(tool, **arguments)]}
+
+
+def sends(to: str, text: str) -> JsonValue:
+    """An answer of a scripted model that sends a message and ends the turn."""
+    return {"calls": [call("send_text_message", to=to, text=text), call("finish", reason="done")]}
+
+
 @pytest.fixture(scope="module")
 def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
     """Runs a model that follows the `SCRIPT` of the test's module in a thread; yields its URL."""

@@ -114,13 +114,6 @@ def test_a_failure_has_its_exit_code_and_no_traceback(
 
 
 @pytest.mark.slow
-def test_python_m_hubbub_runs_the_program() -> None:
-    args = [sys.executable, "-m", "hubbub", "--version"]
-    result = subprocess.run(args, capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stdout) == (0, f"{package.__version__}\n")
-
-
-@pytest.mark.slow
 def test_a_closed_output_pipe_ends_the_program_silently() -> None:
     code = "import sys; from hubbub.cli.app import run\nsys.stdin.read()\n"
     code += "sys.exit(run(['network', 'schema']))"

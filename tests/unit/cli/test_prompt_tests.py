@@ -13,7 +13,7 @@ from hubbub.errors import UserError
 from hubbub.lab.cases import load_cases
 from hubbub.lab.prompt_tests import run_cases
 from hubbub.lab.reports import CaseVerdict, Suite, write_junit
-from tests.unit.cli.conftest import Shell
+from tests.unit.cli.conftest import Shell, calls, sends
 
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-10")]
 
@@ -25,19 +25,8 @@ SCRIPT: JsonValue = {
             "answer": {"text": '{"queue": "billing", "shop": "{{ shop }}"}'},
         },
         {"when": {"system": "You sort"}, "answer": {"text": "Hmm."}},
-        {
-            "when": {"step": 1},
-            "answer": {"calls": [{"tool": "find_order", "arguments": {"order": 7}}]},
-        },
-        {
-            "when": {"step": 2},
-            "answer": {
-                "calls": [
-                    {"tool": "send_text_message", "arguments": {"to": "ann", "text": "Sent."}},
-                    {"tool": "finish", "arguments": {"reason": "done"}},
-                ]
-            },
-        },
+        {"when": {"step": 1}, "answer": calls("find_order", order=7)},
+        {"when": {"step": 2}, "answer": sends("ann", "Sent.")},
     ]
 }
 CONFIG = """\

@@ -22,23 +22,9 @@ from hubbub.lab.branches import branched, served
 from hubbub.lab.cases import load_cases
 from hubbub.lab.networks import FaultInjector, NetworkRun, replay
 from hubbub.protocol.frames import Event
-from tests.unit.cli.conftest import CommandResult, Shell, running
+from tests.unit.cli.conftest import CommandResult, Shell, calls, running, sends
 
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-12")]
-
-
-def call(tool: str, **arguments: JsonValue) -> JsonValue:
-    return {"tool": tool, "arguments": arguments}
-
-
-def calls(tool: str, **arguments: JsonValue) -> JsonValue:
-    """An answer of the model with one call."""
-    return {"calls": [call(tool, **arguments)]}
-
-
-def sends(to: str, text: str) -> JsonValue:
-    """An answer of the model that sends a message and ends the turn."""
-    return {"calls": [call("send_text_message", to=to, text=text), call("finish", reason="done")]}
 
 
 SCRIPT: JsonValue = {

@@ -44,6 +44,13 @@ LIMITS: Frame = {
 }
 
 
+class RecordedDelays(list[float]):
+    """A `sleep` that records its delays and does not wait."""
+
+    async def __call__(self, delay: float) -> None:
+        self.append(delay)
+
+
 async def soon(waiting: Awaitable[T]) -> T:
     """Wait, but fail instead of hanging."""
     async with asyncio.timeout(DEADLINE_S):

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from hubbub.client import Backoff
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.protocol.frames import Cursor
-from tests.unit.client.peer import NO_DELAY, Peer, soon
+from tests.unit.client.peer import NO_DELAY, Peer, RecordedDelays, soon
 
 
 async def test_a_call_sends_its_arguments_and_returns_the_hubs_result(any_peer: Peer) -> None:
@@ -159,12 +159,8 @@ def test_retry_delays_double_from_0_1_s_to_10_s_and_respect_the_hubs_minimum() -
 
 
 async def test_a_retry_waits_for_the_delay_that_the_hub_sends(peer: Peer) -> None:
-    delays: list[float] = []
-
-    async def sleep(delay: float) -> None:
-        delays.append(delay)
-
-    async with peer.client(backoff=Backoff(random=lambda: 0.0, sleep=sleep)) as client:
+    delays = RecordedDelays()
+    async with peer.client(backoff=Backoff(random=lambda: 0.0, sleep=delays)) as client:
         connection = await peer.connection()
         reply = asyncio.create_task(client.call("list_participants"))
         connection.refuse(await connection.call(), "rate_limited", temporary=True, retry_after_s=7)

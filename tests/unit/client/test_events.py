@@ -12,7 +12,15 @@ from hubbub.client.items import MAX_SIGNALS
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Cursor, Event, Signal
 from tests.interaction.stop_harness import HandClock
-from tests.unit.client.peer import Answer, Connection, Consumer, Frame, Peer, soon
+from tests.unit.client.peer import (
+    Answer,
+    Connection,
+    Consumer,
+    Frame,
+    Peer,
+    RecordedDelays,
+    soon,
+)
 
 
 async def events(consumer: Consumer, count: int) -> list[int]:
@@ -201,12 +209,8 @@ async def test_a_flood_of_signals_drops_old_signals_but_no_events(peer: Peer) ->
 async def test_a_lost_connection_is_reported_with_the_delay_before_the_next_attempt(
     peer: Peer,
 ) -> None:
-    delays: list[float] = []
-
-    async def sleep(delay: float) -> None:
-        delays.append(delay)
-
-    backoff, clock = Backoff(random=lambda: 1.0, sleep=sleep, steady_s=10), HandClock()
+    delays, clock = RecordedDelays(), HandClock()
+    backoff = Backoff(random=lambda: 1.0, sleep=delays, steady_s=10)
     async with peer.client(backoff=backoff, clock=clock) as client:
         consumer = Consumer(client)
         await consumer.ready()
@@ -247,12 +251,8 @@ async def test_only_the_latest_failed_attempt_to_reconnect_is_queued(peer: Peer)
 async def test_a_client_of_a_draining_hub_finishes_calls_and_waits_for_the_hubs_delay(
     any_peer: Peer,
 ) -> None:
-    delays: list[float] = []
-
-    async def sleep(delay: float) -> None:
-        delays.append(delay)
-
-    async with any_peer.client(backoff=Backoff(random=lambda: 0.5, sleep=sleep)) as client:
+    delays = RecordedDelays()
+    async with any_peer.client(backoff=Backoff(random=lambda: 0.5, sleep=delays)) as client:
         connection, consumer = await any_peer.connection(), Consumer(client)
         await consumer.ready()
         reply = client.post("list_participants")

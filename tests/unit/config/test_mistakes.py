@@ -133,12 +133,6 @@ network:
   auth: open
   listen: 0.0.0.0:4820
 ---
-network: {auth: open, listen: "192.168.0.7:1"}
----
-network: {auth: open, listen: "[::]:4820"}
----
-network: {auth: open, listen: "hub.lan:4820"}
----
 network:
   listen: localhost
 ---
