@@ -1,4 +1,4 @@
-"""What is reported, for tests to wait for."""
+"""A collector of lifecycle events that tests can wait for."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ WITHIN_S = 100.0
 
 
 class Seen:
-    """Collects what is reported and lets a test wait for it."""
-
     def __init__(self) -> None:
         self.all: list[LifecycleEvent] = []
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def __call__(self, event: LifecycleEvent) -> None:
         self.all.append(event)
-        self._news.set()
+        self._changed.set()
 
     async def until(self, condition: Callable[[Sequence[LifecycleEvent]], bool]) -> None:
         async with asyncio.timeout(WITHIN_S):
             while not condition(self.all):
-                self._news.clear()
-                await self._news.wait()
+                self._changed.clear()
+                await self._changed.wait()
 
     def lines(self, stream: str = "stdout") -> list[str]:
-        return [h.line for h in self.all if isinstance(h, AgentOutput) and h.stream == stream]
+        return [e.line for e in self.all if isinstance(e, AgentOutput) and e.stream == stream]
 
     def pids(self) -> list[int]:
-        return [h.pid for h in self.all if isinstance(h, AgentStarted)]
+        return [e.pid for e in self.all if isinstance(e, AgentStarted)]

@@ -1,4 +1,4 @@
-"""A process of agents: which ones, where they join, and that they do; and what it is told."""
+"""A process of agents: its agents, their tokens, and where they join."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable
-from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,6 @@ from hubbub.client.runfile import RunFile, write_run_file
 from hubbub.config.models import AgentConfig
 from hubbub.errors import ConfigError, HubbubError, UserError
 from hubbub.protocol.frames import Event
-from hubbub.protocol.operations import Participants
 from hubbub.testing.network import LocalNetwork
 from tests.unit.conftest import Loading, Write
 
@@ -54,7 +51,7 @@ def config(write: Write) -> Path:
 
 
 @pytest.mark.behaviour("L-6")
-def test_a_process_gets_its_agents_and_their_tokens_only_and_none_on_its_command_line(
+def test_a_process_gets_the_tokens_of_its_own_agents_and_only_in_its_environment(
     loading: Loading, write: Write
 ) -> None:
     write("bot.py", "class Bot: ...\n")
@@ -71,7 +68,7 @@ def test_a_process_gets_its_agents_and_their_tokens_only_and_none_on_its_command
     assert units(loading("humans: {ann: {}}"), "ws://h:1", TOKENS, "run1") == []
 
 
-def test_the_agents_of_a_config_are_told_where_to_join_and_with_which_tokens(config: Path) -> None:
+def test_the_agents_of_a_config_get_their_url_and_tokens(config: Path) -> None:
     environ = {
         "HUBBUB_URL": "ws://127.0.0.1:7",
         "HUBBUB_TOKENS": json.dumps({"echo": "hub_t"}),
@@ -88,11 +85,11 @@ def test_the_agents_of_a_config_are_told_where_to_join_and_with_which_tokens(con
         from_config(config, ["ecko"], None, None, {})
 
 
-def test_a_file_is_one_agent_called_like_its_class_or_as_it_is_told(
+def test_a_file_is_one_agent_named_after_its_class_or_by_an_argument(
     config: Path, write: Write
 ) -> None:
     run = RunFile(network="n", url="ws://127.0.0.1:4999", pid=os.getpid(), tokens={"echo": "t1"})
-    write_run_file(run)  # a network that seems to run here, with tokens
+    write_run_file(run)  # as if a network ran on this machine
     job = from_file(Path("echo.py"), None, [], None, None)
     (agent,) = job.agents
     assert (job.url, agent.name, agent.token) == (run.url, "echo", "t1")
@@ -105,6 +102,9 @@ def test_a_file_is_one_agent_called_like_its_class_or_as_it_is_told(
     for names in (["a", "b"], ["hub"], ["a b"]):
         with pytest.raises(UserError):
             from_file(Path("echo.py"), None, names, HERE, None)
+
+
+def test_a_file_without_exactly_one_agent_is_refused(write: Write) -> None:
     second = ECHO + "class Second(Echo): ...\n"
     for n, (text, expected) in enumerate(
         (
@@ -118,13 +118,12 @@ def test_a_file_is_one_agent_called_like_its_class_or_as_it_is_told(
         assert expected in str(caught.value)
 
 
-async def hear(client: Client, condition: Callable[[Event], bool]) -> Event:
-    """The first event for which the condition holds."""
+async def sender_of(client: Client, text: str) -> str:
+    """Wait for a message with this text; returns its sender."""
     async with asyncio.timeout(100):
-        async with aclosing(client.events()) as events:
-            async for item in events:
-                if isinstance(item, Event) and condition(item):
-                    return item
+        async for item in client.events():
+            if isinstance(item, Event) and item.message.text == text:
+                return item.message.sender_id
     raise AssertionError("the events ended")
 
 
@@ -134,27 +133,21 @@ def job_for(network: LocalNetwork, folder: Path, *names: str, run: str | None = 
     return AgentsJob(network.url, agents, {}, folder, run)
 
 
-async def test_the_agents_of_a_process_join_work_and_greet_once(config: Path) -> None:
+async def test_the_agents_of_a_process_join_answer_and_greet_once_per_run(config: Path) -> None:
     async with LocalNetwork(sockets=True) as network:
         ann = await network.join("ann", "human")
         job = job_for(network, config.parent, "one", "two", run="r1")
-        for _ in range(2):
+        for life in range(2):
             task = asyncio.create_task(run_job(job))
-            async with asyncio.timeout(100):
-                while {"one", "two"} - await known(ann):
-                    pass
-            await ann.call("send_text_message", to="two", text="hi")
-            answer = await hear(ann, lambda event: event.message.text == "echo hi")
-            assert answer.message.sender_id == "two"
+            if life == 0:
+                assert {await sender_of(ann, "hello") for _ in job.agents} == {"one", "two"}
+            for name in ("one", "two"):
+                await ann.call("send_text_message", to=name, text="hi")
+                assert await sender_of(ann, "echo hi") == name
             task.cancel()
             await asyncio.wait([task])
             assert task.cancelled()
-        assert network.hub.kernel.state.broadcast.tseq == 2  # each has greeted
+        assert network.hub.kernel.state.broadcast.tseq == 2, "one greeting of each agent"
     with pytest.raises(ExceptionGroup) as caught:
         await run_job(job)
     assert caught.group_contains(HubbubError, match="no network answers at ws://127.0.0.1")
-
-
-async def known(client: Client) -> set[str]:
-    value = await client.call("list_participants")
-    return {p.id for p in Participants.model_validate(value).participants}

@@ -1,4 +1,4 @@
-"""The page about several machines: its files can be used as they stand."""
+"""The files on the page about several machines work as they are."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ PAGE = "docs/how-to/run-on-several-machines.md"
 UNITS = ("hubbub-node.service", "hubbub-gateway@.service")
 
 
-def _counted() -> set[str]:
-    """The names of all that nodes, their hubs and gateways count."""
+def _metrics() -> set[str]:
+    """The names of all metrics of nodes, hubs and gateways."""
     holder = SessionHolder(float, lambda work: work.close())
     gateway = Figures("g1", figures_of(holder, Uplink(holder, [("127.0.0.1", 1)], "")))
     node = Node("n1", "postgresql://hubbub@nowhere/cluster", {}, print)
@@ -36,28 +36,26 @@ def _counted() -> set[str]:
     return set(re.findall(r"^# TYPE (\S+)", text.decode(), re.M))
 
 
-def test_the_page_and_its_alarms_name_what_is_counted() -> None:
+def test_the_page_and_its_alarms_name_existing_metrics() -> None:
     rules = [
         rule
         for group in yaml.safe_load(example(PAGE, "alarms.yaml"))["groups"]
         for rule in group["rules"]
     ]
-    asked = {name for rule in rules for name in re.findall(r"hubbub_\w+", rule["expr"])}
-    told = set(re.findall(r"`(hubbub_\w+)`", (ROOT / PAGE).read_text()))
-    known = _counted()
+    in_alarms = {name for rule in rules for name in re.findall(r"hubbub_\w+", rule["expr"])}
+    on_page = set(re.findall(r"`(hubbub_\w+)`", (ROOT / PAGE).read_text()))
     assert len(rules) > 5
-    assert {name.removesuffix("_bucket") for name in asked | told} <= known
+    assert {name.removesuffix("_bucket") for name in in_alarms | on_page} <= _metrics()
 
 
 def _check_command(words: list[str]) -> None:
-    command: Any = command_of(program())  # of typer's own classes
-    for word in words[1:2]:
-        command = command.commands[word]
-    known = {option for parameter in command.params for option in parameter.opts}
-    assert {word for word in words if word.startswith("--")} <= known, words
+    commands: Any = command_of(program())  # untyped: typer's own classes
+    command = commands.commands[words[1]]
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert {word for word in words if word.startswith("--")} <= options, words
 
 
-def test_services_of_containers_and_systemd_start_what_there_is() -> None:
+def test_the_services_of_containers_and_systemd_run_existing_commands() -> None:
     compose = yaml.safe_load(example(PAGE, "compose.yaml"))
     commands = [service["command"] for service in compose["services"].values()]
     ours = [shlex.split(each) for each in commands if each.startswith("hubbub ")]
@@ -69,16 +67,16 @@ def test_services_of_containers_and_systemd_start_what_there_is() -> None:
         _check_command(words)
 
 
-def test_the_network_of_the_page_is_one(tmp_path: Path) -> None:
-    place = tmp_path / "newsroom.yaml"
-    place.write_text(example(PAGE, "networks/newsroom.yaml"))
+def test_the_network_on_the_page_is_valid(tmp_path: Path) -> None:
+    path = tmp_path / "newsroom.yaml"
+    path.write_text(example(PAGE, "networks/newsroom.yaml"))
     environ = {"HUBBUB_GATEWAY_TOKEN": "a token for gateways"}
-    assert load(place, environ=environ).file.network.name == "newsroom"
+    assert load(path, environ=environ).file.network.name == "newsroom"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
-def test_systemd_takes_the_units(tmp_path: Path) -> None:
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     for unit in UNITS:
         text = example(PAGE, unit).replace("/opt/hubbub/bin/hubbub", "/bin/true")
         (tmp_path / unit.replace("@.", "@4820.")).write_text(

@@ -1,4 +1,4 @@
-"""What the doctor finds."""
+"""The doctor reports problems of a machine and its network."""
 
 from __future__ import annotations
 
@@ -25,29 +25,35 @@ CALLING = ScriptedAnswer(calls=[ScriptedCall(tool="finish", arguments={"reason":
 TALKING = ScriptedAnswer(text="Certainly!", ignore_tool_choice=True)
 
 
-def finding(found: Diagnosis, what: str) -> Symptom:
-    return next(f for f in found.findings if f.what == what)
+def finding(diagnosis: Diagnosis, what: str) -> Symptom:
+    return next(f for f in diagnosis.findings if f.what == what)
 
 
-async def test_without_a_config_the_machine_is_looked_at() -> None:
-    found = await diagnose(None, {"MISTRAL_API_KEY": "m"})
-    assert found.healthy
-    assert {f.what for f in found.findings} == {"python", "sqlite"}
-    assert any(p.key == "MISTRAL_API_KEY" for p in found.proposals)
+async def test_without_a_config_only_the_machine_is_checked() -> None:
+    diagnosis = await diagnose(None, {"MISTRAL_API_KEY": "m"})
+    assert diagnosis.healthy
+    assert {f.what for f in diagnosis.findings} == {"python", "sqlite"}
+    assert any(p.key == "MISTRAL_API_KEY" for p in diagnosis.proposals)
 
 
-async def test_a_network_is_looked_at_without_making_anything(write: Write, tmp_path: Path) -> None:
+async def test_checking_a_network_does_not_create_its_database(
+    write: Write, tmp_path: Path
+) -> None:
     path = write("net.yaml", NETWORK)
-    found = await diagnose(path, {})
-    assert found.healthy
-    assert {f.what: f.verdict for f in found.findings} == dict.fromkeys(
+    diagnosis = await diagnose(path, {})
+    assert diagnosis.healthy
+    assert {f.what: f.verdict for f in diagnosis.findings} == dict.fromkeys(
         ("python", "sqlite", "config", "port", "database", "tokens"), "ok"
     )
-    assert "will be created" in finding(found, "database").text
+    assert "will be created" in finding(diagnosis, "database").text
     assert not (tmp_path / "x.db").exists()
     await add_token_offline(f"sqlite:{tmp_path / 'x.db'}", "0" * 64, "ann")
     for _ in range(2):
         assert "0 messages" in finding(await diagnose(path, {}), "database").text
+
+
+async def test_people_without_a_token_are_a_warning(write: Write, tmp_path: Path) -> None:
+    await add_token_offline(f"sqlite:{tmp_path / 'x.db'}", "0" * 64, "ann")
     text = "network: {listen: '127.0.0.1:0', store: 'sqlite:x.db'}\nhumans: {ann: {}, bob: {}}\n"
     tokens = finding(await diagnose(write("net.yaml", text), {}), "tokens")
     assert tokens.verdict == "warning"
@@ -55,71 +61,74 @@ async def test_a_network_is_looked_at_without_making_anything(write: Write, tmp_
 
 
 @pytest.mark.slow
-async def test_what_the_kernel_enforces_is_told_to_who_uses_the_sandbox(write: Write) -> None:
+async def test_a_network_with_a_sandbox_shows_what_the_kernel_enforces(write: Write) -> None:
     agent = "models: {default: {model: m, base_url: 'http://127.0.0.1:1/v1', retries: 0}}\n"
     agent += "agents: {bot: {sandbox: {read: [.]}}}\n"
-    told = finding(await diagnose(write("net.yaml", NETWORK + agent), {}), "sandbox")
-    assert told.verdict in ("ok", "warning")
-    assert "enforce" in told.text
+    sandbox = finding(await diagnose(write("net.yaml", NETWORK + agent), {}), "sandbox")
+    assert sandbox.verdict in ("ok", "warning")
+    assert "enforce" in sandbox.text
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("I-10")
-async def test_the_program_of_a_coding_agent_is_tried(write: Write) -> None:
+async def test_the_program_of_a_coding_agent_is_started(write: Write) -> None:
     pytest.importorskip("acp", reason="needs the extra `acp`")
     program = Path(__file__).parents[2] / "interaction" / "acp_program.py"
     text = "agents:\n" + "".join(
         f"  {name}: {{kind: acp, acp: {{command: {command}}}}}\n"
         for name, command in {"good": [sys.executable, str(program)], "bad": ["false"]}.items()
     )
-    found = await diagnose(write("net.yaml", NETWORK + text), {})
-    assert finding(found, "agent good").verdict == "ok"
-    assert finding(found, "agent good").text.endswith("speaks ACP 1 and keeps its sessions")
-    assert finding(found, "agent bad").verdict == "problem"
-    assert finding(found, "agent bad").text == "false exited (exit code 1)"
+    diagnosis = await diagnose(write("net.yaml", NETWORK + text), {})
+    assert finding(diagnosis, "agent good").verdict == "ok"
+    assert finding(diagnosis, "agent good").text.endswith("speaks ACP 1 and keeps its sessions")
+    assert finding(diagnosis, "agent bad").verdict == "problem"
+    assert finding(diagnosis, "agent bad").text == "false exited (exit code 1)"
 
 
-async def test_what_keeps_a_network_from_starting_is_a_problem(write: Write) -> None:
-    found = await diagnose(write("net.yaml", "netwrk: {}\nmods: [moderatio]\n"), {})
-    assert not found.healthy
-    assert [f.text for f in found.findings if f.verdict == "problem"] == [
+async def test_an_obstacle_to_starting_the_network_is_a_problem(write: Write) -> None:
+    diagnosis = await diagnose(write("net.yaml", "netwrk: {}\nmods: [moderatio]\n"), {})
+    assert not diagnosis.healthy
+    assert [f.text for f in diagnosis.findings if f.verdict == "problem"] == [
         "net.yaml:1: unknown key 'netwrk' in the file; did you mean 'network'?",
         "net.yaml:2: unknown mod 'moderatio'; did you mean 'moderation'?",
     ]
     with socket.create_server(("127.0.0.1", 0)) as held:
         listen = f"127.0.0.1:{held.getsockname()[1]}"
         text = f"network: {{auth: open, listen: '{listen}', store: 'sqlite::memory:'}}"
-        found = await diagnose(write("net.yaml", text), {})
-    assert finding(found, "port").verdict == "problem"
-    assert "in use" in finding(found, "port").text
-    assert finding(found, "database").verdict == "warning"
+        diagnosis = await diagnose(write("net.yaml", text), {})
+    assert finding(diagnosis, "port").verdict == "problem"
+    assert "in use" in finding(diagnosis, "port").text
+    assert finding(diagnosis, "database").verdict == "warning"
     write("x.db", "this is no database, whatever its name says; " * 30)
-    found = await diagnose(write("net.yaml", NETWORK + "models: {default: {model: m}}\n"), {})
-    assert finding(found, "database").verdict == "problem"
-    assert "set OPENAI_API_KEY" in finding(found, "model default").text
-    assert not found.healthy
+    diagnosis = await diagnose(write("net.yaml", NETWORK + "models: {default: {model: m}}\n"), {})
+    assert finding(diagnosis, "database").verdict == "problem"
+    assert "set OPENAI_API_KEY" in finding(diagnosis, "model default").text
+    assert not diagnosis.healthy
 
 
 @pytest.mark.behaviour("L-9")
-async def test_each_model_is_really_called_with_a_tool(write: Write, tmp_path: Path) -> None:
+async def test_each_model_is_called_with_a_tool(write: Write) -> None:
     async with ModelServer(Script(answers=[CALLING])) as server:
         text = NETWORK + f"models: {{default: {{model: m1, base_url: '{server.base_url}'}}}}\n"
-        found = await diagnose(write("net.yaml", text), {})
+        diagnosis = await diagnose(write("net.yaml", text), {})
         assert server.requests[0].model == "m1"
-    assert finding(found, "model default").verdict == "ok"
-    assert found.proposals == ()
-    place = write("doctor.yaml", example("docs/reference/model-server.md", "doctor.yaml"))
-    async with ModelServer(load_script(place)) as server:
+    assert finding(diagnosis, "model default").verdict == "ok"
+    assert diagnosis.proposals == ()
+    script = write("doctor.yaml", example("docs/reference/model-server.md", "doctor.yaml"))
+    async with ModelServer(load_script(script)) as server:
         model = ModelConfig(model="scripted", base_url=server.base_url)
         assert "calls tools" in await probe_model("default", model)
+
+
+async def test_credentials_in_the_url_of_a_model_are_not_shown() -> None:
     async with ModelServer(Script(answers=[CALLING])) as server:
-        address = server.base_url.replace("//", "//bob:s3cret@")
-        told = await probe_model("default", ModelConfig(model="m", base_url=address))
-    assert told.startswith("m at http://***@127.0.0.1:")
-    assert "s3cret" not in told
+        url = server.base_url.replace("//", "//bob:s3cret@")
+        result = await probe_model("default", ModelConfig(model="m", base_url=url))
+    assert result.startswith("m at http://***@127.0.0.1:")
+    assert "s3cret" not in result
 
 
-async def test_a_model_that_agents_cannot_use_is_told_with_the_reason() -> None:
+async def test_the_reason_why_agents_cannot_use_a_model_is_reported() -> None:
     for answer, expected in (
         (TALKING, "answered without calling a tool"),
         (Refusal(status=401), "refused the API key"),
@@ -134,44 +143,44 @@ async def test_a_model_that_agents_cannot_use_is_told_with_the_reason() -> None:
         await probe_model("default", model)
 
 
-async def test_a_model_that_calls_tools_in_words_only_is_told_with_the_dialect() -> None:
+async def test_the_dialect_of_a_model_without_tool_calls_is_reported() -> None:
     for first in (Refusal(status=400, message="m does not support tools"), TALKING):
         async with ModelServer(Script(answers=[first, CALLING])) as server:
             model = ModelConfig(model="m", base_url=server.base_url)
-            told = await probe_model("default", model)
-        assert "calls tools in the dialect tool_call" in told
+            result = await probe_model("default", model)
+        assert "calls tools in the dialect tool_call" in result
     async with ModelServer(Script(answers=[CALLING])) as server:
         model = ModelConfig(model="m", base_url=server.base_url, dialect="final_output")
         assert "in the dialect final_output" in await probe_model("default", model)
-        assert "</final_output>" in server.requests[0].system, "the only one that is tried"
+        assert "</final_output>" in server.requests[0].system, "no other dialect is tried"
 
 
 @pytest.mark.behaviour("S-17")
-async def test_a_log_that_is_not_whole_is_a_problem_with_its_place(
+async def test_a_damaged_log_is_a_problem_that_names_the_message(
     write: Write, tmp_path: Path
 ) -> None:
     path = write("net.yaml", NETWORK)
     store = open_store(f"sqlite:{tmp_path / 'x.db'}")
     async with opened(store):
         await store.append(direct(1, 30))
-        running = diagnose_log(path)
-    assert [(f.verdict, f.text) for f in running.findings] == [
+        diagnosis = diagnose_log(path)  # while the store is open
+    assert [(f.verdict, f.text) for f in diagnosis.findings] == [
         ("ok", "all 30 messages in x.db are intact")
     ]
     with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as db:
         db.execute("UPDATE message SET sender = 'mallory' WHERE seq = 7")
-    [found] = diagnose_log(path).findings
-    assert found.verdict == "problem"
-    assert found.text.startswith("x.db: message m7 is damaged in the log")
+    [log] = diagnose_log(path).findings
+    assert log.verdict == "problem"
+    assert log.text.startswith("x.db: message m7 is damaged in the log")
 
 
 @pytest.mark.behaviour("I-10")
-async def test_the_doors_of_a_network_are_told_with_their_addresses(write: Write) -> None:
+async def test_the_addresses_of_the_mcp_and_openai_endpoints_are_shown(write: Write) -> None:
     write("x.py", "from hubbub import Agent\n\n\nclass X(Agent):\n    pass\n")
     agents = "agents: {calc: {kind: python, class: x.py:X}}\n"
     text = NETWORK.replace("auth: open", "auth: open, mcp: true, openai: true")
-    found = await diagnose(write("net.yaml", text + agents), {})
-    mcp, openai = finding(found, "mcp"), finding(found, "openai")
+    diagnosis = await diagnose(write("net.yaml", text + agents), {})
+    mcp, openai = finding(diagnosis, "mcp"), finding(diagnosis, "openai")
     assert "/mcp/NAME" in mcp.text or "needs an extra" in mcp.text
     assert openai.verdict == "ok"
     assert openai.text.endswith("/v1; the key is a person's name, the models: calc")

@@ -1,4 +1,4 @@
-"""Bytes as lines, and where log records go."""
+"""Output is split into lines, and log records go to stderr."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def read(chunks: list[bytes]) -> list[str]:
     return [line async for line in lines(reader)]
 
 
-async def test_lines_come_without_their_ends_one_by_one_and_not_too_long() -> None:
+async def test_lines_come_without_line_ends_as_they_arrive_and_limited_in_length() -> None:
     for chunks, expected in (
         ([], []),
         ([b"a\n\nb"], ["a", "", "b"]),
@@ -32,31 +32,32 @@ async def test_lines_come_without_their_ends_one_by_one_and_not_too_long() -> No
         (["gr\u00fc\u00dfe\n".encode()], ["gr\u00fc\u00dfe"]),
     ):
         assert await read(chunks) == expected
-    found = await read([b"x" * (MAX_LINE * 2 + 5)])
-    assert [len(line) for line in found] == [MAX_LINE, MAX_LINE, 5]
+    parts = await read([b"x" * (MAX_LINE * 2 + 5)])
+    assert [len(part) for part in parts] == [MAX_LINE, MAX_LINE, 5]
     reader = asyncio.StreamReader()
     reader.feed_data(b"first\nsec")
     source = lines(reader)
-    assert await anext(source) == "first", "before the next one comes"
+    assert await anext(source) == "first", "before the second has arrived"
     reader.feed_data(b"ond\n")
     reader.feed_eof()
     assert await anext(source) == "second"
 
 
 @given(st.lists(st.binary(max_size=30), max_size=10))
-def test_nothing_is_lost_however_the_bytes_arrive(chunks: list[bytes]) -> None:
-    found = asyncio.run(read(chunks))
+def test_lines_do_not_depend_on_how_the_bytes_are_chunked(chunks: list[bytes]) -> None:
     expected = b"".join(chunks).split(b"\n")
     if expected[-1] == b"":
         expected.pop()
-    assert found == [line.removesuffix(b"\r").decode("utf-8", "replace") for line in expected]
+    assert asyncio.run(read(chunks)) == [
+        line.removesuffix(b"\r").decode("utf-8", "replace") for line in expected
+    ]
 
 
-async def test_a_pipe_gives_what_is_written_and_is_closed_whoever_holds_it() -> None:
+async def test_an_output_pipe_yields_what_is_written_and_closes_its_ends() -> None:
     async with output_pipe() as pipe:
         os.write(pipe.fd, b"one\ntwo")
         pipe.handed_over()
-        pipe.handed_over()  # once is enough, twice does no harm
+        pipe.handed_over()  # the second call does nothing
         assert [line async for line in lines(pipe.reader)] == ["one", "two"]
     async with output_pipe() as pipe:
         fd = pipe.fd
@@ -67,12 +68,12 @@ async def test_a_pipe_gives_what_is_written_and_is_closed_whoever_holds_it() -> 
         pipe.handed_over()
     try:
         with pytest.raises(BrokenPipeError):
-            os.write(other, b"nobody reads this")
+            os.write(other, b"unread")
     finally:
         os.close(other)
 
 
-def test_records_go_to_stderr_one_line_each_and_details_are_for_debugging(
+def test_log_records_go_to_stderr_on_one_line_and_info_needs_debug(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     configure_logging(debug=False)
@@ -91,7 +92,7 @@ def test_records_go_to_stderr_one_line_each_and_details_are_for_debugging(
 
 
 @pytest.mark.behaviour("R-6")
-def test_a_record_that_nobody_can_read_fails_nobody() -> None:
+def test_logging_to_a_closed_pipe_does_not_raise() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as stream, Printer(stream, str) as printer:

@@ -1,4 +1,4 @@
-"""A whole network in one call."""
+"""`serve` runs a whole network."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ humans: {{ann: {{roles: [owner]}}, bob: {{}}}}
 
 @asynccontextmanager
 async def running(config: LoadedConfig) -> AsyncIterator[tuple[Seen, str]]:
-    """The network, until the block ends; what is seen of it, and its URL."""
+    """Run the network during the block; yields its lifecycle events and its URL."""
     seen, stop = Seen(), asyncio.Event()
     task = asyncio.create_task(serve(config, seen, stop=stop))
-    await seen.until(lambda all: bool(all) or task.done())
+    await seen.until(lambda events: bool(events) or task.done())
     try:
         up = seen.all[0]
         assert isinstance(up, NetworkUp)
@@ -44,35 +44,35 @@ async def running(config: LoadedConfig) -> AsyncIterator[tuple[Seen, str]]:
 
 
 @pytest.mark.behaviour("C-4")
-async def test_programs_of_the_same_user_find_the_network_its_tokens_and_its_page(
+async def test_programs_of_the_same_user_find_the_network_with_its_tokens_and_page(
     loading: Loading,
 ) -> None:
     config = loading(TEXT.format(auth="tokens"))
     async with running(config) as (seen, url):
         up = seen.all[0]
         assert isinstance(up, NetworkUp)
-        told = (up.network, up.auth, up.humans, up.channels)
-        assert told == ("n", "tokens", ("ann", "bob"), ("general",))
+        assert (up.network, up.auth) == ("n", "tokens")
+        assert (up.humans, up.channels) == (("ann", "bob"), ("general",))
         assert url.startswith("ws://127.0.0.1:")
         assert not url.endswith(":0")
         (path,) = state_dir().glob("run/*.json")
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         (run,) = find_run_files()
-        found = (run.url, run.network, run.pid, run.humans)
-        assert found == (url, "n", os.getpid(), ["ann", "bob"])
+        assert (run.url, run.network, run.pid) == (url, "n", os.getpid())
+        assert run.humans == ["ann", "bob"]
         assert set(run.tokens) == {"operator", "ann", "bob"}
         async with Client(WebSocketTransport(url), "bob", "human", token=run.tokens["bob"]) as bob:
             value = await bob.call("send_text_message", to="ann", text="psst")
             assert SendResult.model_validate(value).absent == ("ann",)
-        await seen.until(lambda all: any(isinstance(h, MessagesSeen) for h in all))
-        message = next(h.messages[0].message for h in seen.all if isinstance(h, MessagesSeen))
+        await seen.until(lambda events: any(isinstance(e, MessagesSeen) for e in events))
+        message = next(e.messages[0].message for e in seen.all if isinstance(e, MessagesSeen))
         assert (message.sender_id, message.text) == ("bob", "psst")
-        page, joining = await fetched(url, "/"), await fetched(url, "/join")
+        page, join_page = await fetch(url, "/"), await fetch(url, "/join")
         assert page.startswith("HTTP/1.1 200 OK")
-        assert joining.startswith("HTTP/1.1 200 OK")
+        assert join_page.startswith("HTTP/1.1 200 OK")
         assert "<!doctype html>" in page.lower()
-        assert f"hubbub chat --address {url.removeprefix('ws://')}" in joining
-        assert '"token"' in joining
+        assert f"hubbub chat --address {url.removeprefix('ws://')}" in join_page
+        assert '"token"' in join_page
     assert find_run_files() == []
     async with running(config) as (_, url):
         with pytest.raises(OperationError, match="does not prove 'bob'"):
@@ -80,9 +80,7 @@ async def test_programs_of_the_same_user_find_the_network_its_tokens_and_its_pag
                 pass
 
 
-async def test_stopping_sends_everybody_away_to_come_back_and_lets_nobody_in(
-    loading: Loading,
-) -> None:
+async def test_stopping_disconnects_clients_and_refuses_new_ones(loading: Loading) -> None:
     async with running(loading(TEXT.format(auth="open"))) as (_, url):
         address = url.removeprefix("ws://")
         taken = loading(TEXT.format(auth="open").replace("127.0.0.1:0", address))
@@ -105,10 +103,10 @@ async def test_stopping_sends_everybody_away_to_come_back_and_lets_nobody_in(
 
 
 @pytest.mark.behaviour("L-5")
-async def test_a_signal_stops_the_network(loading: Loading) -> None:
+async def test_sigterm_stops_the_network(loading: Loading) -> None:
     seen = Seen()
     task = asyncio.create_task(serve(loading(TEXT.format(auth="open")), seen, signals=True))
-    await seen.until(lambda all: bool(all))
+    await seen.until(lambda events: bool(events))
     os.kill(os.getpid(), signal.SIGTERM)
     async with asyncio.timeout(100):
         await task
@@ -116,8 +114,8 @@ async def test_a_signal_stops_the_network(loading: Loading) -> None:
     assert find_run_files() == []
 
 
-async def fetched(url: str, path: str) -> str:
-    """The hub's answer to a browser."""
+async def fetch(url: str, path: str) -> str:
+    """The hub's response to a browser."""
     host, _, port = url.removeprefix("ws://").rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     request = f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"

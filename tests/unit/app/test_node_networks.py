@@ -1,4 +1,4 @@
-"""What a node is given: networks that must get along with each other, and with their cluster."""
+"""The networks of a node must fit each other and their cluster."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    """Writes a network into the folder of all."""
+    """Writes the YAML file of a network."""
 
-    def made(name: str, port: int, store: str | None = None, file: str | None = None) -> Path:
-        listen, place = f"127.0.0.1:{port}", store or f"{SERVER}/{name}"
-        network = {"name": name, "listen": listen, "store": place}
+    def write(name: str, port: int, store: str | None = None, file: str | None = None) -> Path:
+        store = store or f"{SERVER}/{name}"
+        network = {"name": name, "listen": f"127.0.0.1:{port}", "store": store}
         path = tmp_path / f"{file or name}.yaml"
         path.write_text(json.dumps({"network": network}))
         return path
 
-    return made
+    return write
 
 
 def test_the_networks_of_a_folder_listen_at_their_ports_on_the_nodes_host(
@@ -37,15 +37,15 @@ def test_the_networks_of_a_folder_listen_at_their_ports_on_the_nodes_host(
 ) -> None:
     write("news", 4820)
     write("shop", 4821)
-    found = load_networks([tmp_path], CLUSTER, "10.0.0.7")
-    told = {name: (each.file.network.name, str(each.address)) for name, each in found.items()}
-    assert told == {"news": ("news", "10.0.0.7:4820"), "shop": ("shop", "10.0.0.7:4821")}
+    networks = load_networks([tmp_path], CLUSTER, "10.0.0.7")
+    loaded = {name: (each.file.network.name, str(each.address)) for name, each in networks.items()}
+    assert loaded == {"news": ("news", "10.0.0.7:4820"), "shop": ("shop", "10.0.0.7:4821")}
     (own,) = load_networks([tmp_path / "news.yaml"], CLUSTER).values()
     assert str(own.address) == "127.0.0.1:4820"
 
 
 @pytest.mark.parametrize(
-    ("name", "port", "store", "told"),
+    ("name", "port", "store", "reason"),
     [
         ("shop", 4820, None, "news.yaml have the same port"),
         ("news", 4821, f"{SERVER}/shop", "news.yaml have the same name"),
@@ -55,18 +55,18 @@ def test_the_networks_of_a_folder_listen_at_their_ports_on_the_nodes_host(
         ("shop", 4821, "postgresql://ann@db.example.org/shop", "not on the cluster's server"),
     ],
 )
-def test_a_network_that_cannot_run_there_is_refused_by_name(
-    write: Write, tmp_path: Path, name: str, port: int, store: str | None, told: str
+def test_a_network_that_cannot_run_in_the_cluster_is_refused_with_its_file(
+    write: Write, tmp_path: Path, name: str, port: int, store: str | None, reason: str
 ) -> None:
     write("news", 4820)
     write(name, port, store, file="other")
     with pytest.raises(UserError) as refused:
         load_networks([tmp_path], CLUSTER)
     assert "other.yaml" in str(refused.value)
-    assert told in str(refused.value)
+    assert reason in str(refused.value)
 
 
-def test_what_is_no_cluster_and_no_folder_of_networks_is_said(write: Write, tmp_path: Path) -> None:
+def test_an_invalid_cluster_or_an_empty_folder_is_refused(write: Write, tmp_path: Path) -> None:
     write("news", 4820)
     for cluster in ("sqlite:cluster.db", "postgresql://hub bub@/cluster"):
         with pytest.raises(UserError, match=r"the cluster: .* is not a Postgres URL"):
@@ -76,7 +76,7 @@ def test_what_is_no_cluster_and_no_folder_of_networks_is_said(write: Write, tmp_
         load_networks([tmp_path / "empty"], CLUSTER)
 
 
-def test_a_machine_without_postgres_says_how_to_get_one(
+def test_the_error_without_postgres_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_server, "DEBIAN", tmp_path / "nowhere")

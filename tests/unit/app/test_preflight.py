@@ -1,4 +1,4 @@
-"""What is found out before anything is started."""
+"""Checks before a network starts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COUNT = "def count(text: str) -> int:\n    '''Count.'''\n    return 1\n"
 
 
 def problem_of(write: Write, text: str) -> str:
-    """The only thing that is wrong with a config."""
+    """The only problem of a config."""
     path = write("net.yaml", text)
     with pytest.raises(ConfigProblems) as caught:
         load_valid(path)
@@ -43,24 +43,24 @@ def problem_of(write: Write, text: str) -> str:
     return str(problem)
 
 
-def test_a_port_is_tried_and_left_free() -> None:
+def test_a_port_in_use_or_of_another_machine_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
         with pytest.raises(UserError) as caught:
             check_port(ListenAddress("127.0.0.1", port))
     assert f"127.0.0.1:{port} is in use" in str(caught.value)
     assert f"--listen 127.0.0.1:{port + 1}" in str(caught.value)
-    for _ in range(2):
+    for _ in range(2):  # the check leaves the port free
         check_port(ListenAddress("127.0.0.1", port))
     with pytest.raises(UserError, match=r"cannot listen on 192\.0\.2\.1:4820"):
         check_port(ListenAddress("192.0.2.1", 4820))
 
 
-def test_mods_are_known_listed_once_and_have_settings_of_theirs(
+def test_an_unknown_or_repeated_mod_or_setting_of_a_mod_is_reported(
     loading: Loading, write: Write
 ) -> None:
     check_mods(loading("mods: [moderation]"))
-    for text, told in (
+    for text, message in (
         ("mods:\n  - moderation:\n      max_chars_typo: 5\n",
          "net.yaml:3: unknown key 'max_chars_typo' in mods[1].moder"),
         ("mods:\n  - moderation\n  - moderation: {}\n",
@@ -68,14 +68,14 @@ def test_mods_are_known_listed_once_and_have_settings_of_theirs(
     ):  # fmt: skip
         with pytest.raises(ConfigProblems) as caught:
             check_mods(loading(text))
-        assert str(caught.value).startswith(told)
+        assert str(caught.value).startswith(message)
     with pytest.raises(ConfigError, match="unknown mod 'moderaton'; did you mean 'moderation'"):
         load_valid(write("net.yaml", "mods: [moderaton]"))
 
 
 @pytest.mark.behaviour("L-3")
-def test_names_of_tools_that_agents_cannot_have_are_told_with_their_line(write: Write) -> None:
-    for given, told in (
+def test_the_name_of_an_unknown_or_unusable_tool_is_reported_with_its_line(write: Write) -> None:
+    for settings, problem in (
         ("tools:\n      - reply\n      - read_thred",
          "6: agents.a.tools: there is no tool 'read_thred'; did you mean 'read_thread'?"),
         ("tools: [begin_turn]", "4: agents.a.tools: there is no tool 'begin_turn'"),
@@ -93,17 +93,17 @@ def test_names_of_tools_that_agents_cannot_have_are_told_with_their_line(write: 
          "4: agents.a.disabled_tools: 'finish' cannot be disabled: it is how"),
         ("disabled_tools: [fork]", "4: agents.a.disabled_tools: there is no tool 'fork'"),
     ):  # fmt: skip
-        assert problem_of(write, f"{CLERK}    {given}\n").startswith(f"net.yaml:{told}"), given
-    for given in (
+        assert problem_of(write, f"{CLERK}    {settings}\n").startswith(f"net.yaml:{problem}")
+    for settings in (
         "    permission_mode: read_only\n    begin_with: send_text_message\n",
         "    tools: []\n  c: {tools: [read_thread], disabled_tools: [send_text_message]}\n",
         "    tools: [post_to_channel]\n  b: {kind: router, tools: []}\n",
     ):
-        load_valid(write("net.yaml", PEOPLE + CLERK + given))
+        load_valid(write("net.yaml", PEOPLE + CLERK + settings))
 
 
 @pytest.mark.behaviour("L-3")
-def test_the_missing_extra_of_mcp_is_told_once_with_its_line(
+def test_the_missing_extra_for_mcp_is_reported_once_with_its_line(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users = "    mcp: [shop]\n  b:\n    mcp: [shop]\n"
@@ -121,14 +121,14 @@ def test_the_missing_extra_of_mcp_is_told_once_with_its_line(
     load_valid(write("net.yaml", f"{SERVERS}{CLERK}    model: default\n"))
 
 
-@pytest.mark.slow  # the SDK of ACP takes as long to read as twenty tests to run
+@pytest.mark.slow  # importing the SDK of ACP takes as long as running twenty tests
 @pytest.mark.behaviour("I-10")
-def test_what_a_coding_agent_lacks_is_told_with_its_line(
+def test_the_missing_program_or_extra_of_a_coding_agent_is_reported_with_its_line(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("acp", reason="needs the extra `acp`")
     text = "network: {auth: open, listen: '127.0.0.1:0'}\nagents:\n  a:\n    kind: acp\n"
-    for command, lacks in {
+    for command, missing in {
         "no-such-program": "no program 'no-such-program' on the PATH: install it",
         "./bin/agent": "no program './bin/agent': install it",
     }.items():
@@ -136,7 +136,7 @@ def test_what_a_coding_agent_lacks_is_told_with_its_line(
         load_valid(path)
         with pytest.raises(ConfigProblems) as caught:
             load_checked(path)
-        assert str(caught.value) == f"net.yaml:5: agents.a.acp.command: there is {lacks}"
+        assert str(caught.value) == f"net.yaml:5: agents.a.acp.command: there is {missing}"
     path = write("net.yaml", f"{text}    acp: {{command: [sh]}}\n")
     load_checked(path)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
@@ -145,7 +145,7 @@ def test_what_a_coding_agent_lacks_is_told_with_its_line(
 
 
 @pytest.mark.behaviour("L-10")
-def test_without_a_key_one_sentence_says_what_is_missing_and_what_works(
+def test_the_error_about_a_missing_api_key_names_the_key_and_a_remedy(
     loading: Loading, write: Write
 ) -> None:
     with pytest.raises(UserError) as caught:
@@ -158,14 +158,14 @@ def test_without_a_key_one_sentence_says_what_is_missing_and_what_works(
     for more in ("api_key: k", "base_url: 'http://127.0.0.1:11434/v1'"):
         check_models(loading(f"models: {{default: {{model: m, {more}}}}}\nagents: {{a: {{}}}}\n"))
     write("bot.py", AGENT + "class Bot(Agent): ...\n")
-    check_models(loading(MODELS + PYTHON))  # nobody uses it
+    check_models(loading(MODELS + PYTHON))  # no agent uses the model
     path = write("net.yaml", f"{MODELS}agents: {{a: {{}}}}\n")
-    assert load_valid(path).file.agents["a"].model == "default"  # which only running needs
+    assert load_valid(path).file.agents["a"].model == "default"
     with pytest.raises(UserError, match="needs a model"):
-        load_checked(path)
+        load_checked(path)  # only a network that starts needs the key
 
 
-def test_overrides_count_for_the_checks(write: Write) -> None:
+def test_overrides_apply_before_the_checks(write: Write) -> None:
     path = write("net.yaml", "network: {auth: open}")
     with socket.create_server(("127.0.0.1", 0)) as held:
         taken = f"127.0.0.1:{held.getsockname()[1]}"
@@ -177,19 +177,24 @@ def test_overrides_count_for_the_checks(write: Write) -> None:
 # Python of agents ---------------------------------------------------------------------------------
 
 
-def test_without_a_look_at_the_functions_any_name_may_be_theirs(
-    loading: Loading, write: Write, monkeypatch: pytest.MonkeyPatch
+def test_any_tool_name_is_accepted_while_functions_are_not_imported(
+    loading: Loading, write: Write
 ) -> None:
     write("tools.py", COUNT)
     names = "    tools: [tools.py:count, reply]\n    disabled_tools: [anything]\n"
     check_tools(loading(CLERK + names))
+
+
+def test_no_process_starts_for_a_config_without_python(
+    loading: Loading, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    check_imports(loading(f"{MODELS}agents: {{a: {{}}}}\n"))  # there is no Python: nothing starts
+    check_imports(loading(f"{MODELS}agents: {{a: {{}}}}\n"))
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("O-10")
-def test_tools_of_the_agents_own_functions_and_of_mcp_servers_may_be_named(write: Write) -> None:
+def test_settings_can_name_tools_from_functions_and_mcp_servers(write: Write) -> None:
     source = "from hubbub import tool\n@tool(name='weigh', permission='write')\n"
     write("tools.py", f"{source}def scales(kg: int) -> int:\n    '''Weigh.'''\n    return kg\n")
     clerk = (
@@ -206,13 +211,13 @@ def test_tools_of_the_agents_own_functions_and_of_mcp_servers_may_be_named(write
         load_valid(write("net.yaml", f"{PEOPLE}{SERVERS}{CLERK}{wrong}"))
     name, mode = map(str, caught.value.problems)
     assert "no tool 'scales'" in name
-    told = "agents.b.begin_with: 'weigh' changes something, which `permission_mode: read_only`"
-    assert told in mode
+    denied = "agents.b.begin_with: 'weigh' changes something, which `permission_mode: read_only`"
+    assert denied in mode
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("L-3")
-def test_python_is_tried_and_what_cannot_be_used_is_told_with_file_line_and_exception(
+def test_an_agent_class_that_cannot_be_imported_is_reported_with_its_exception(
     loading: Loading, write: Write
 ) -> None:
     write("helper.py", "VALUE = 1\n")
@@ -220,7 +225,7 @@ def test_python_is_tried_and_what_cannot_be_used_is_told_with_file_line_and_exce
     write("tools.py", COUNT)
     clerk = "  b: {tools: [tools.py:count]}\n"
     check_imports(loading(f"{MODELS}agents:\n  a: {{kind: python, class: bot.py:Bot}}\n{clerk}"))
-    # The one that ends the process comes last: what follows it is not tried.
+    # Nothing is imported after the file that ends the process.
     cases = (
         ("Bot = 1\n1 / 0\n", ":2: importing it raises ZeroDivisionError: division by zero"),
         ("import gone_module as Bot\n", ":1: importing it raises ModuleNotFoundError"),
@@ -229,7 +234,7 @@ def test_python_is_tried_and_what_cannot_be_used_is_told_with_file_line_and_exce
         ("def Bot(): ...\n", ": Bot is not a subclass of hubbub.Agent"),
         ("if 1:\n    Boot = 1\n", ": there is no 'Bot' in it"),
         ("import os\nos._exit(0)\nclass Bot: ...\n", " ends the process that imports it"),
-        ("raise ValueError('never tried')\nBot = 1\n", ""),
+        ("raise ValueError('never imported')\nBot = 1\n", ""),
     )
     text = "agents:\n"
     for n, (code, _) in enumerate(cases):
@@ -237,29 +242,28 @@ def test_python_is_tried_and_what_cannot_be_used_is_told_with_file_line_and_exce
         text += f"  a{n}: {{kind: python, class: bot{n}.py:Bot}}\n"
     with pytest.raises(ConfigProblems) as caught:
         check_imports(loading(text))
-    told = [str(problem) for problem in caught.value.problems]
-    assert len(told) == len(cases) - 1
-    for n, (_, expected) in enumerate(cases[:-1]):
-        assert told[n].startswith(f"net.yaml:{n + 2}: bot{n}.py{expected}")
-    # Workers of pytest have threads and try it in a new process, a command in a copy of itself.
+    problems = [str(problem) for problem in caught.value.problems]
+    for n, (problem, (_, expected)) in enumerate(zip(problems, cases[:-1], strict=True)):
+        assert problem.startswith(f"net.yaml:{n + 2}: bot{n}.py{expected}")
+    # A pytest worker has threads and imports in a new process, a command in a copy of itself.
     command = [sys.executable, "-m", "hubbub", "network", "check", "net.yaml", "--json"]
-    answered = subprocess.run(command, capture_output=True, check=False).stdout
-    messages = [problem["message"] for problem in json.loads(answered)]
+    output = subprocess.run(command, capture_output=True, check=False).stdout
+    messages = [problem["message"] for problem in json.loads(output)]
     assert messages == [problem.message for problem in caught.value.problems]
 
 
 @pytest.mark.slow
-def test_something_else_may_be_done_while_the_python_is_tried(write: Write) -> None:
+def test_other_work_runs_while_the_python_is_imported(write: Write) -> None:
     path = write("net.yaml", PYTHON)
-    met = path.parent / "met"
-    os.mkfifo(met)
-    write("bot.py", f"{AGENT}open({str(met)!r}).read()\nclass Bot(Agent): ...\n")
-    # Each end of it waits for the other one.
-    assert load_valid(path, meanwhile=lambda: met.open("w").close()).path == path
+    fifo = path.parent / "fifo"
+    os.mkfifo(fifo)
+    write("bot.py", f"{AGENT}open({str(fifo)!r}).read()\nclass Bot(Agent): ...\n")
+    # Opening either end of the FIFO blocks until the other one is opened.
+    assert load_valid(path, meanwhile=lambda: fifo.open("w").close()).path == path
 
 
 @pytest.mark.slow
-def test_functions_and_hooks_that_are_none_are_told(loading: Loading, write: Write) -> None:
+def test_an_invalid_function_or_hook_is_reported(loading: Loading, write: Write) -> None:
     write("tools.py", "five = 5\ndef count(text) -> int:\n    '''Count.'''\n    return 1\n")
     write("rules.py", "from hubbub import Hooks\nclass A(Hooks): ...\nclass B: ...\n")
     cases = (
@@ -270,12 +274,12 @@ def test_functions_and_hooks_that_are_none_are_told(loading: Loading, write: Wri
     agents = "".join(f"  a{n}: {{{agent}}}\n" for n, (agent, _) in enumerate(cases))
     with pytest.raises(ConfigProblems) as caught:
         check_imports(loading(f"{MODELS}agents:\n{agents}"))
-    for problem, (_, told) in zip(caught.value.problems, cases, strict=True):
-        assert told in str(problem)
+    for problem, (_, expected) in zip(caught.value.problems, cases, strict=True):
+        assert expected in str(problem)
 
 
 @pytest.mark.slow
-def test_an_import_that_does_not_end_is_told(loading: Loading, write: Write) -> None:
+def test_an_import_that_hangs_is_reported(loading: Loading, write: Write) -> None:
     write("bot.py", "import time\ntime.sleep(60)\nBot = 1\n")
     with pytest.raises(ConfigProblems, match=r"bot\.py was not imported within 1 s"):
         check_imports(loading(PYTHON), within_s=1.0)

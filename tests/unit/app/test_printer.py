@@ -1,9 +1,10 @@
-"""Printing never holds anybody up."""
+"""Printing never blocks."""
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import threading
 from collections.abc import Iterator
@@ -17,22 +18,22 @@ DEADLINE_S = 100.0
 
 
 class Pipe:
-    """A pipe: `stream` is written to, `read` is the other end."""
+    """A pipe: tests write to `stream` and `read` from the other end."""
 
     def __init__(self, encoding: str = "utf-8"):
         self.fd, writing = os.pipe()
         self.stream: TextIO = open(writing, "w", encoding=encoding)  # noqa: SIM115  closed below
 
     def read(self, until: bytes) -> bytes:
-        """What comes, up to and with `until`."""
-        found = b""
-        while until not in found:
-            assert select.select([self.fd], [], [], DEADLINE_S)[0], f"{until!r} never came"
-            found += os.read(self.fd, 65536)
-        return found
+        """Read up to and including `until`."""
+        data = b""
+        while until not in data:
+            assert select.select([self.fd], [], [], DEADLINE_S)[0], f"{until!r} never arrived"
+            data += os.read(self.fd, 65536)
+        return data
 
     def close(self) -> None:
-        """The reader goes away first: a thread that still writes must not meet another file."""
+        """Close the reading end first, so that no thread writes to a descriptor used again."""
         os.close(self.fd)
         for thread in threading.enumerate():
             if thread.name == "printer":
@@ -42,16 +43,21 @@ class Pipe:
 
 @pytest.fixture
 def pipe() -> Iterator[Pipe]:
-    made = Pipe()
-    yield made
-    made.close()
+    pipe = Pipe()
+    yield pipe
+    pipe.close()
 
 
 def gap(count: int) -> str:
-    return f"[{count} left out]"
+    return f"[{count} left out]\n"
 
 
-def test_all_is_written_in_order_before_the_end(pipe: Pipe) -> None:
+def left_out(text: str) -> int:
+    """How many writes the gaps in the text stand for."""
+    return sum(map(int, re.findall(r"\[(\d+) left out\]", text)))
+
+
+def test_everything_is_written_in_order_before_the_printer_closes(pipe: Pipe) -> None:
     with Printer(pipe.stream, gap) as printer:
         for n in range(1000):
             assert printer.write(f"{n}\n") == len(f"{n}\n")
@@ -60,45 +66,52 @@ def test_all_is_written_in_order_before_the_end(pipe: Pipe) -> None:
 
 
 @pytest.mark.behaviour("R-6")
-def test_a_reader_who_does_not_read_holds_up_nobody_and_learns_what_is_missing(pipe: Pipe) -> None:
+def test_a_stalled_reader_does_not_block_and_sees_how_much_was_left_out(pipe: Pipe) -> None:
     line = "x" * 999 + "\n"
     with Printer(pipe.stream, gap, most=20_000) as printer:
-        for _ in range(1000):  # far more than a pipe takes
+        for _ in range(1000):  # far more than a pipe holds
             printer.write(line)
-        text = pipe.read(b" left out]").decode()
-        while not text.endswith("end\n"):
-            printer.write("end\n")
-            text += pipe.read(b"end\n").decode()
-    shown = text.count("x" * 999)
-    left_out = sum(int(part.partition(" left out]")[0]) for part in text.split("[")[1:])
-    assert shown + left_out == 1000
-    assert 0 < left_out < 1000
+        text = ""
+        while text.count(line) + left_out(text) < 1000:
+            text += pipe.read(b"\n").decode()
+        assert 0 < left_out(text) < 1000
+        printer.write("end\n")
+        assert pipe.read(b"\n") == b"end\n"
 
 
-def test_the_end_does_not_wait_for_a_reader_who_does_not_read(pipe: Pipe) -> None:
+def test_closing_does_not_wait_for_a_stalled_reader(pipe: Pipe) -> None:
     with Printer(pipe.stream, gap) as printer:
         printer.write("x" * 1_000_000)
     assert len(os.read(pipe.fd, 2_000_000)) < 1_000_000
-    printer.write("too late")  # and whoever prints after the end is not held up either
+    printer.write("too late")  # does not block either
 
 
-def test_streams_of_all_kinds_are_written_to(pipe: Pipe) -> None:
-    gone = Pipe()
-    os.close(gone.fd)
-    with Printer(gone.stream, gap) as printer:  # who has gone away is told nothing more
+def test_output_to_a_closed_reader_is_dropped() -> None:
+    closed = Pipe()
+    os.close(closed.fd)
+    with Printer(closed.stream, gap) as printer:
         for _ in range(100):
             printer.write("x" * 100_000)
-    gone.stream.close()
-    narrow = Pipe("latin-1")  # a terminal that knows few characters gets question marks
-    with Printer(narrow.stream, gap) as printer:
+    closed.stream.close()
+
+
+def test_characters_outside_the_streams_encoding_become_question_marks() -> None:
+    latin = Pipe("latin-1")
+    with Printer(latin.stream, gap) as printer:
         printer.write("grüße → 李\n")
-    assert narrow.read(b"\n").decode("latin-1") == "grüße ? ?\n"
-    narrow.close()
-    os.set_blocking(pipe.stream.fileno(), False)  # one that does not block is waited for
+    assert latin.read(b"\n").decode("latin-1") == "grüße ? ?\n"
+    latin.close()
+
+
+def test_a_full_non_blocking_stream_is_waited_for(pipe: Pipe) -> None:
+    os.set_blocking(pipe.stream.fileno(), False)
     with Printer(pipe.stream, gap) as printer:
         printer.write("x" * 200_000 + "end")
         assert len(pipe.read(b"end")) == 200_003
-    text = io.StringIO()  # what is no file
+
+
+def test_a_stream_without_a_descriptor_is_written_to() -> None:
+    text = io.StringIO()
     with Printer(text, gap) as printer:
         printer.write("grüße\n")
         printer.flush()

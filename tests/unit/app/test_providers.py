@@ -1,4 +1,4 @@
-"""Models within reach."""
+"""Available models are discovered from the environment and from local servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hubbub.testing.model_server import ModelServer
 
 @asynccontextmanager
 async def answering(body: bytes, status: str = "200 OK") -> AsyncIterator[str]:
-    """A server that gives the same answer to everything; its base URL."""
+    """A server with the same response to every request; yields its base URL."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -37,28 +37,29 @@ async def answering(body: bytes, status: str = "200 OK") -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
 
 
-def test_keys_in_the_environment_are_found_by_name_and_never_written_down() -> None:
-    found = from_environment({"OPENAI_API_KEY": "sk-secret", "MISTRAL_API_KEY": "m", "OTHER": "x"})
-    assert [p.key for p in found] == ["OPENAI_API_KEY", "MISTRAL_API_KEY"]
-    assert found[0].base_url == "https://api.openai.com/v1"
-    assert '"gpt-5-mini"' in models_section(found)
-    assert "sk-secret" not in models_section(found)
+def test_api_keys_in_the_environment_are_proposed_by_name_without_their_value() -> None:
+    environ = {"OPENAI_API_KEY": "sk-secret", "MISTRAL_API_KEY": "m", "OTHER": "x"}
+    proposals = from_environment(environ)
+    assert [p.key for p in proposals] == ["OPENAI_API_KEY", "MISTRAL_API_KEY"]
+    assert proposals[0].base_url == "https://api.openai.com/v1"
+    assert '"gpt-5-mini"' in models_section(proposals)
+    assert "sk-secret" not in models_section(proposals)
     assert from_environment({"OPENAI_API_KEY": ""}) == []
-    own = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://h/v1"}
-    assert from_environment(own) == [], "the key of a server of one's own"
+    custom = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://h/v1"}
+    assert from_environment(custom) == [], "the key belongs to a custom server"
 
 
-async def test_a_model_server_is_found_with_its_first_model(
+async def test_a_model_server_is_proposed_with_its_first_chat_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # which is not used
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # must be ignored
     async with ModelServer(Script(models=["nomic-embed", "qwen3:8b", "other"])) as server:
         url = server.base_url
-        found = await asyncio.to_thread(on_server, "Ollama", url)
-    assert found == ModelProposal("qwen3:8b", url, None, f"Ollama answers at {url}")
+        proposal = await asyncio.to_thread(on_server, "Ollama", url)
+    assert proposal == ModelProposal("qwen3:8b", url, None, f"Ollama answers at {url}")
 
 
-async def test_whatever_else_answers_is_no_model_server() -> None:
+async def test_a_server_without_a_usable_model_list_is_ignored() -> None:
     for body, status in (
         (b"<html>hello</html>", "200 OK"),
         (b"", "200 OK"),
@@ -73,23 +74,23 @@ async def test_whatever_else_answers_is_no_model_server() -> None:
     ):
         async with answering(body, status) as url:
             assert await asyncio.to_thread(on_server, "vLLM", url) is None, body
-    assert await asyncio.to_thread(on_server, "vLLM", url) is None, "nobody answers"
+    assert await asyncio.to_thread(on_server, "vLLM", url) is None, "no server listens"
 
 
-async def test_everything_within_reach_is_found_at_once() -> None:
+async def test_models_are_proposed_from_keys_servers_and_the_base_url() -> None:
     async with answering(b'{"data": [{"id": "local"}]}') as url:
-        found = await find_models(
+        proposals = await find_models(
             {"OPENAI_BASE_URL": url, "MISTRAL_API_KEY": "m"},
             [("Ollama", "http://127.0.0.1:9/v1"), ("vLLM", url)],
         )
-    assert [(p.model, p.base_url) for p in found] == [
+    assert [(p.model, p.base_url) for p in proposals] == [
         ("mistral-small-latest", "https://api.mistral.ai/v1"),
         ("local", url),
         ("local", "${OPENAI_BASE_URL}"),
     ]
 
 
-def test_proposals_are_a_section_of_a_config() -> None:
+def test_proposals_render_as_a_valid_models_section() -> None:
     proposals = [
         ModelProposal("a:b", "http://127.0.0.1:1/v1", None, "found"),
         ModelProposal('odd "name"', "${OPENAI_BASE_URL}", "OPENAI_API_KEY", "set"),

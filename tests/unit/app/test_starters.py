@@ -12,10 +12,11 @@ from hubbub.cli.init import starter_files
 from hubbub.config.loader import load
 from tests.unit.conftest import Write
 
+pytestmark = pytest.mark.slow
+
 LOCAL = ModelProposal("qwen3:8b", "http://127.0.0.1:11434/v1", None, "Ollama answers")
 
 
-@pytest.mark.slow
 def test_the_starter_network_is_valid(write: Write, tmp_path: Path) -> None:
     for proposals in ([], [LOCAL], [LOCAL, LOCAL]):
         for name, text in starter_files(proposals).items():
@@ -27,8 +28,7 @@ def test_the_starter_network_is_valid(write: Write, tmp_path: Path) -> None:
     load_valid(tmp_path / "hubbub.yaml")
 
 
-@pytest.mark.slow
-def test_what_is_commented_out_is_valid_without_its_marks(write: Write, tmp_path: Path) -> None:
+def test_the_starter_network_is_valid_with_its_examples_uncommented(write: Write) -> None:
     files = starter_files([])
     lines = []
     for line in files["hubbub.yaml"].splitlines():
@@ -41,9 +41,3 @@ def test_what_is_commented_out_is_valid_without_its_marks(write: Write, tmp_path
     config = load_valid(write("hubbub.yaml", "\n".join(lines)))
     assert config.file.agents["concierge"].instruction.startswith("You are a helpful member")
     assert config.file.models["default"].model == "qwen3:8b"
-
-
-def test_every_line_that_is_no_setting_is_explained() -> None:
-    text = starter_files([])["hubbub.yaml"]
-    assert text.count("#") >= 15
-    assert "$" not in text

@@ -1,12 +1,13 @@
-"""Real processes, kept running and stopped."""
+"""The supervisor restarts and stops real processes."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -31,16 +32,21 @@ def python(code: str, *names: str, **environment: str) -> Unit:
 async def supervised(
     *units: Unit, rules: RestartRules | None = None, grace_s: float = 5.0
 ) -> AsyncIterator[Seen]:
-    """The units, kept running for as long as the block lasts; restarts come without delay."""
+    """Keep the units running during the block, with restarts that are not delayed."""
     seen = Seen()
 
-    async def at_once(seconds: float) -> None:
+    async def no_delay(seconds: float) -> None:
         await asyncio.sleep(0)
 
-    supervisor = Supervisor(units, seen, rules=rules, sleep=at_once, grace_s=grace_s)
+    async with running(Supervisor(units, seen, rules=rules, sleep=no_delay, grace_s=grace_s)):
+        yield seen
+
+
+@asynccontextmanager
+async def running(supervisor: Supervisor) -> AsyncIterator[None]:
     task = asyncio.create_task(supervisor.run())
     try:
-        yield seen
+        yield
     finally:
         task.cancel()
         await asyncio.wait([task])
@@ -48,12 +54,20 @@ async def supervised(
             task.result()
 
 
-def alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
     return True
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A listening socket for asyncio."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        yield listening
 
 
 WAIT = "import time\nprint('up')\ntime.sleep(60)"
@@ -62,55 +76,54 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.behaviour("L-4")
-async def test_what_a_process_writes_comes_line_by_line_with_its_name_and_stream() -> None:
+async def test_process_output_is_reported_line_by_line_with_its_agents_and_stream() -> None:
     code = (
         "import os, sys\nprint(os.environ['SECRET'], os.getsid(0) == os.getpid())\n"
         f"print('two', file=sys.stderr)\n{WAIT}"
     )
     async with supervised(python(code, "a", "b", SECRET="s3cret")) as seen:
         await seen.until(lambda _: len(seen.lines()) == 2 and bool(seen.lines("stderr")))
-    assert seen.lines() == ["s3cret True", "up"], "its environment, and no signal of the terminal"
+    assert seen.lines() == ["s3cret True", "up"], "it has its environment, in a session of its own"
     assert seen.lines("stderr") == ["two"]
-    assert {h.agents for h in seen.all if isinstance(h, AgentOutput)} == {("a", "b")}
+    assert {e.agents for e in seen.all if isinstance(e, AgentOutput)} == {("a", "b")}
 
 
-async def test_a_process_that_dies_or_is_killed_is_started_again_with_its_code_told() -> None:
+async def test_a_process_that_exits_or_is_killed_is_restarted_and_its_code_reported() -> None:
     async with supervised(python("print('hi')\nraise SystemExit(7)")) as seen:
         await seen.until(lambda _: len(seen.pids()) == 3)
-    died = [h for h in seen.all if isinstance(h, AgentDied)]
-    assert [(h.code, h.retry_in_s) for h in died[:2]] == [(7, 0.5), (7, 1.0)]
+    deaths = [e for e in seen.all if isinstance(e, AgentDied)]
+    assert [(e.code, e.retry_in_s) for e in deaths[:2]] == [(7, 0.5), (7, 1.0)]
     assert seen.lines()[:2] == ["hi", "hi"]
     async with supervised(python(WAIT)) as seen:
         await seen.until(lambda _: seen.lines() == ["up"])
         os.kill(seen.pids()[0], signal.SIGKILL)
         await seen.until(lambda _: len(seen.lines()) == 2)
-    assert [h.code for h in seen.all if isinstance(h, AgentDied)] == [-signal.SIGKILL]
+    assert [e.code for e in seen.all if isinstance(e, AgentDied)] == [-signal.SIGKILL]
 
 
-async def test_quick_deaths_end_the_restarts_of_this_process_only() -> None:
+async def test_repeated_quick_deaths_end_the_restarts_of_that_process_only() -> None:
     rules = RestartRules(quick_deaths=2)
     async with supervised(
         python("raise SystemExit(1)", "bad"), python(WAIT, "good"), rules=rules
     ) as seen:
-        await seen.until(lambda _: any(isinstance(h, AgentGivenUp) for h in seen.all))
+        await seen.until(lambda events: any(isinstance(e, AgentGivenUp) for e in events))
         await seen.until(lambda _: "up" in seen.lines())
-        good = next(h.pid for h in seen.all if isinstance(h, AgentStarted) and "good" in h.agents)
-        assert alive(good)
-    assert [h for h in seen.all if isinstance(h, AgentGivenUp)] == [AgentGivenUp(("bad",), 1, 2)]
-    assert not alive(good)
+        good = next(e.pid for e in seen.all if isinstance(e, AgentStarted) and "good" in e.agents)
+        assert is_alive(good)
+    assert [e for e in seen.all if isinstance(e, AgentGivenUp)] == [AgentGivenUp(("bad",), 1, 2)]
+    assert not is_alive(good)
 
 
 @pytest.mark.behaviour("U-16")
-async def test_a_process_is_stopped_started_and_started_again_by_who_runs_the_network() -> None:
+async def test_an_operator_can_stop_start_and_restart_a_process() -> None:
     seen = Seen()
     supervisor = Supervisor([python(WAIT)], seen, grace_s=5.0)
-    task = asyncio.create_task(supervisor.run())
-    try:
+    async with running(supervisor):
         await seen.until(lambda _: seen.lines() == ["up"])
         (process,) = supervisor.processes()
         assert (process.state, process.pid) == ("running", seen.pids()[0])
         await supervisor.stop("bot")
-        assert not alive(seen.pids()[0])
+        assert not is_alive(seen.pids()[0])
         assert [each.state for each in supervisor.processes()] == ["stopped"]
         supervisor.start("bot")
         await seen.until(lambda _: len(seen.lines()) == 2)
@@ -118,57 +131,46 @@ async def test_a_process_is_stopped_started_and_started_again_by_who_runs_the_ne
         await seen.until(lambda _: len(seen.lines()) == 3)
         assert supervisor.output("bot") == ("up", "up", "up")
         (process,) = supervisor.processes()
-        assert (process.state, process.deaths) == ("running", 0), "it has not ended by itself"
-        assert not any(isinstance(h, AgentDied) for h in seen.all)
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+        assert (process.state, process.deaths) == ("running", 0), "a restart is not a death"
+        assert not any(isinstance(e, AgentDied) for e in seen.all)
 
 
-async def test_a_restart_during_the_pause_before_the_next_life_does_not_wait_for_it() -> None:
-    seen, paused = Seen(), asyncio.Semaphore(0)
+async def test_a_manual_restart_or_start_skips_the_restart_delay() -> None:
+    seen, delayed = Seen(), asyncio.Semaphore(0)
 
-    async def long_pause(seconds: float) -> None:
-        paused.release()
+    async def endless_delay(seconds: float) -> None:
+        delayed.release()
         await asyncio.Event().wait()
 
-    supervisor = Supervisor([python("raise SystemExit(7)")], seen, sleep=long_pause)
-    task = asyncio.create_task(supervisor.run())
-    try:
-        await paused.acquire()
+    supervisor = Supervisor([python("raise SystemExit(7)")], seen, sleep=endless_delay)
+    async with running(supervisor):
+        await delayed.acquire()
         await supervisor.restart("bot")
-        await paused.acquire()
-        assert [h.retry_in_s for h in seen.all if isinstance(h, AgentDied)] == [0.5, 0.5]
+        await delayed.acquire()
+        assert [e.retry_in_s for e in seen.all if isinstance(e, AgentDied)] == [0.5, 0.5]
         await supervisor.stop("bot")
         supervisor.start("bot")
-        await paused.acquire()
+        await delayed.acquire()
         assert len(seen.pids()) == 3
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
-async def test_what_is_stopped_while_it_is_being_started_does_not_run() -> None:
+async def test_a_process_that_is_stopped_while_it_starts_does_not_run() -> None:
     seen = Seen()
     supervisor = Supervisor([python(WAIT)], seen, grace_s=5.0)
-    task = asyncio.create_task(supervisor.run())
-    try:
-        for passes in range(12):  # of the loop: in some of them there is no process yet
+    async with running(supervisor):
+        for passes in range(12):  # of the event loop: the first few come before the process
             supervisor.start("bot")
             for _ in range(passes):
                 await asyncio.sleep(0)
             await supervisor.stop("bot")
             other = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
-            await other.wait()  # whatever was on its way has come
-            await supervisor.stop("bot")  # and is gone
+            await other.wait()  # a process started before this one has started by now
+            await supervisor.stop("bot")
             assert [each.state for each in supervisor.processes()] == ["stopped"], passes
-            assert not any(map(alive, seen.pids())), passes
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
+            assert not any(map(is_alive, seen.pids())), passes
 
 
-async def test_stopping_asks_first() -> None:
+async def test_stopping_lets_a_process_handle_sigterm() -> None:
     code = """
 import signal, sys, time
 def bye(*_):
@@ -180,42 +182,31 @@ time.sleep(60)
 """
     async with supervised(python(code)) as seen:
         await seen.until(lambda _: seen.lines() == ["up"])
-    assert not alive(seen.pids()[0])
-    assert not any(isinstance(h, AgentDied) for h in seen.all)
+    assert seen.lines() == ["up", "bye"]
+    assert not any(isinstance(e, AgentDied) for e in seen.all)
 
 
 @pytest.mark.behaviour("L-5")
-async def test_stopping_kills_what_does_not_listen_and_what_it_started() -> None:
-    code = """
-import signal, subprocess, sys, time
+async def test_stopping_kills_a_process_that_ignores_sigterm_and_its_children(
+    listener: socket.socket,
+) -> None:
+    address = listener.getsockname()
+    child = f"import socket, time; s = socket.create_connection({address}); time.sleep(1000)"
+    code = f"""
+import signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])
-print(child.pid)
-time.sleep(60)
+subprocess.run([sys.executable, '-c', {child!r}])
 """
-    async with supervised(python(code), grace_s=0.05) as seen:
-        await seen.until(lambda _: bool(seen.lines()))
-    assert not alive(seen.pids()[0])
-    await until_gone(int(seen.lines()[0]))
+    loop = asyncio.get_running_loop()
+    async with supervised(python(code), grace_s=0.05) as seen, asyncio.timeout(WITHIN_S):
+        connection, _ = await loop.sock_accept(listener)
+    assert not is_alive(seen.pids()[0])
+    with connection:
+        async with asyncio.timeout(WITHIN_S):
+            assert await loop.sock_recv(connection, 1) == b"", "the child closes it when it dies"
 
 
-async def until_gone(pid: int) -> None:
-    """Wait for the end of a process that is nobody's child here, so that only asking helps."""
-    async with asyncio.timeout(WITHIN_S):
-        while await is_running(pid):
-            pass
-
-
-async def is_running(pid: int) -> bool:
-    """Whether a process is neither gone nor a zombie that waits for somebody to reap it."""
-    probe = await asyncio.create_subprocess_exec(
-        "ps", "-o", "stat=", "-p", str(pid), stdout=asyncio.subprocess.PIPE
-    )
-    out, _ = await probe.communicate()
-    return bool(out.strip()) and not out.startswith(b"Z")
-
-
-async def test_a_grandchild_that_keeps_the_pipes_open_does_not_hold_up_the_restart() -> None:
+async def test_an_orphan_that_keeps_the_pipes_open_does_not_delay_the_restart() -> None:
     code = """
 import subprocess, sys
 subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(30)'])
@@ -226,7 +217,7 @@ print('gone')
     assert seen.lines()[0] == "gone"
 
 
-async def test_a_failure_to_report_is_not_swallowed() -> None:
+async def test_an_exception_of_the_event_handler_propagates() -> None:
     def broken(event: LifecycleEvent) -> None:
         if isinstance(event, AgentOutput):
             raise ValueError("cannot show it")
@@ -237,36 +228,32 @@ async def test_a_failure_to_report_is_not_swallowed() -> None:
 
 
 @pytest.mark.behaviour("L-5")
-async def test_children_end_when_their_parent_is_killed() -> None:
+async def test_a_busy_child_exits_when_its_parent_is_killed() -> None:
     child = """
 from hubbub.app.lifeline import watch_parent
 watch_parent()
-print('child', flush=True)
+print('up', flush=True)
 while True: pass
 """
     parent = f"""
-import os, subprocess, sys, time
+import os, subprocess, sys
 from hubbub.app.lifeline import Lifeline
 with Lifeline() as lifeline:
-    child = subprocess.Popen(
-        [sys.executable, '-c', {child!r}], stdout=subprocess.PIPE,
+    subprocess.run(
+        [sys.executable, '-c', {child!r}],
         env={{**os.environ, **lifeline.environment}}, pass_fds=(lifeline.fd,))
-    child.stdout.readline()
-    print(child.pid, flush=True)
-    time.sleep(60)
 """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", parent, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
-    pid = int(await process.stdout.readline())
-    assert await is_running(pid)
+    assert await process.stdout.readline() == b"up\n"
     process.kill()
-    await process.wait()
-    await until_gone(pid)
+    async with asyncio.timeout(WITHIN_S):
+        assert await process.stdout.read() == b""  # the child held its stdout open
 
 
-def test_the_lifelines_writing_end_stays_with_the_parent() -> None:
+def test_a_lifeline_is_not_inherited_by_default_and_closes_its_descriptor() -> None:
     with Lifeline() as lifeline:
         assert lifeline.environment == {VARIABLE: str(lifeline.fd)}
         assert not os.get_inheritable(lifeline.fd)

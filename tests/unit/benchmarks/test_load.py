@@ -1,4 +1,4 @@
-"""What benchmarks load a server with, and what they notice of it."""
+"""The load that benchmarks put on a server, and the errors they detect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def store() -> AsyncIterator[Store]:
     await opened.close()
 
 
-async def test_a_filled_log_has_the_messages_as_they_travel(store: Store) -> None:
+async def test_a_filled_log_has_valid_dense_messages_for_its_participants(store: Store) -> None:
     await fill(store, COUNT)
     entries = await store.log(0, COUNT, COUNT)
     assert [entry.seq for entry in entries] == list(range(1, COUNT + 1))
@@ -50,16 +50,12 @@ async def test_a_filled_log_has_the_messages_as_they_travel(store: Store) -> Non
     page = await store.thread_page(1, None, COUNT)
     positions = [Message.model_validate_json(body).tseq for body in page]
     assert positions == list(range(1, len(page) + 1)), "dense in each thread"
-    assert await store.read(PendingWakes("past1", COUNT)) == [], (
-        "nobody of the past has a wake to answer"
-    )
-    reached = [await store.events(f"past{n}", 0, 500, 500, False) for n in range(PARTICIPANTS)]
-    assert sum(map(len, reached)) > 500  # a channel's message reaches its members
+    assert await store.read(PendingWakes("past1", COUNT)) == []
+    received = [await store.events(f"past{n}", 0, 500, 500, False) for n in range(PARTICIPANTS)]
+    assert sum(map(len, received)) > 500, "a channel message reaches its members"
 
 
-class Ticks:
-    """A clock that moves when it is told to."""
-
+class ManualClock:
     def __init__(self) -> None:
         self.now = 0.0
 
@@ -67,8 +63,8 @@ class Ticks:
         return self.now
 
 
-def lane_with(receivers: int = 1, *, answers: bool = True) -> tuple[Lane, list[int], Ticks]:
-    clock = Ticks()
+def lane_with(receivers: int = 1, *, answers: bool = True) -> tuple[Lane, list[int], ManualClock]:
+    clock = ManualClock()
     lane = Lane(receivers, answers=answers, clock=clock)
     sent: list[int] = []
     lane.transmit = sent.append
@@ -91,11 +87,11 @@ def test_the_next_message_waits_for_arrival_and_answer() -> None:
     lane.stop()
     for index in range(3):
         lane.arrived(0, index)
-    assert sent == [0, 1, 2], "it completes what is in flight, and sends no more"
+    assert sent == [0, 1, 2], "after stop, messages in flight complete and no new one is sent"
     lane.verify()
 
 
-def test_what_is_lost_repeated_reordered_or_not_asked_for_is_noticed() -> None:
+def test_a_lost_repeated_reordered_or_unexpected_message_is_an_error() -> None:
     lane, _, _ = lane_with()
     lane.start(2)
     lane.answered(0)
@@ -103,10 +99,10 @@ def test_what_is_lost_repeated_reordered_or_not_asked_for_is_noticed() -> None:
     lane.stop()
     with pytest.raises(Lost, match="2 of 2"):
         lane.verify()
-    for fine, wrong in (([0], 0), ([], 1), ([0], 2)):
+    for right, wrong in (([0], 0), ([], 1), ([0], 2)):
         lane, _, _ = lane_with()
         lane.start(4)
-        for index in fine:
+        for index in right:
             lane.arrived(0, index)
         with pytest.raises(Lost, match="was due"):
             lane.arrived(0, wrong)
@@ -118,7 +114,7 @@ def test_what_is_lost_repeated_reordered_or_not_asked_for_is_noticed() -> None:
         with pytest.raises(Lost, match="answered"):
             lane.answered(wrong)
     with pytest.raises(RuntimeError, match="no wire"):
-        Lane(1, answers=False, clock=Ticks()).start(1)
+        Lane(1, answers=False, clock=ManualClock()).start(1)
 
 
 @given(
@@ -126,7 +122,7 @@ def test_what_is_lost_repeated_reordered_or_not_asked_for_is_noticed() -> None:
     window=st.integers(1, 8),
     choices=st.lists(st.integers(0, 10**6), max_size=60),
 )
-def test_the_window_is_never_exceeded_and_everything_is_accounted_for(
+def test_the_window_stays_full_and_every_message_is_counted(
     receivers: int, window: int, choices: list[int]
 ) -> None:
     lane, sent, _ = lane_with(receivers)
@@ -156,7 +152,7 @@ def payload(template: Template, index: int) -> bytes:
 TEMPLATES = [direct("b0", "cafe0123"), direct("b4999", "cafe0123"), broadcast("cafe0123")]
 
 
-def test_every_message_has_the_same_size_and_is_a_call_with_a_cid_of_its_own() -> None:
+def test_every_message_has_the_same_size_and_its_own_cid() -> None:
     inputs: dict[str, type[Input]] = {
         "send_text_message": SendTextMessage,
         "broadcast_text_message": BroadcastTextMessage,
@@ -169,7 +165,7 @@ def test_every_message_has_the_same_size_and_is_a_call_with_a_cid_of_its_own() -
         assert len({call.cid for call in calls if isinstance(call, TypedCall | PlainCall)}) == 3
 
 
-def test_the_number_is_found_in_a_message_and_in_the_answer_to_its_call() -> None:
+def test_the_index_of_a_message_is_read_from_its_event_and_its_result() -> None:
     call = json.loads(payload(direct("b0", "r"), 42))
     content = {"content": call["args"]["text"]}
     event = json.dumps({"op": "event", "seq": 9, "message": content}).encode()
@@ -182,7 +178,7 @@ def test_the_number_is_found_in_a_message_and_in_the_answer_to_its_call() -> Non
 
 
 def server_frame(payload: bytes, opcode: int = 1) -> bytes:
-    """As a server sends it: not masked."""
+    """An unmasked frame, as servers send them."""
     if len(payload) < 126:
         length = bytes([len(payload)])
     elif len(payload) < 65536:
@@ -193,26 +189,24 @@ def server_frame(payload: bytes, opcode: int = 1) -> bytes:
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
-    marks = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[a:b] for a, b in pairwise(marks)]
+    bounds = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[a:b] for a, b in pairwise(bounds)]
 
 
 sizes = st.one_of(st.integers(0, 200), st.sampled_from([125, 126, 65535, 65536]))
 
 
 @given(lengths=st.lists(sizes, max_size=5), places=st.lists(st.integers(0, 10**6), max_size=8))
-def test_frames_come_out_whole_however_the_network_cut_them(
+def test_frames_are_reassembled_however_the_network_split_them(
     lengths: list[int], places: list[int]
 ) -> None:
     payloads = [bytes([n % 256]) * size for n, size in enumerate(lengths)]
     splitter = Splitter()
-    found: list[bytes] = []
-    for piece in cut(b"".join(map(server_frame, payloads)), places):
-        found += splitter.feed(piece)
-    assert found == payloads
+    pieces = cut(b"".join(map(server_frame, payloads)), places)
+    assert [frame for piece in pieces for frame in splitter.feed(piece)] == payloads
 
 
-def test_a_server_understands_the_load_program() -> None:
+def test_a_server_accepts_the_frames_and_the_handshake_of_the_load_program() -> None:
     for size in (0, 1, 125, 126, 302, 65535, 65536):
         server = ServerProtocol(state=OPEN, max_size=None)
         payload = b"x" * size
@@ -225,10 +219,10 @@ def test_a_server_understands_the_load_program() -> None:
     (request,) = server.events_received()
     assert server.accept(request).status_code == 101  # type: ignore[arg-type]
     assert request.path == "/pair/0/a"  # type: ignore[union-attr]
-    assert header(5) == b"\x81\x85\0\0\0\0", "the mask's key is zero"
+    assert header(5) == b"\x81\x85\0\0\0\0", "the masking key is zero"
 
 
-def test_pings_are_set_aside_and_what_cannot_be_read_is_an_error() -> None:
+def test_pings_are_collected_and_a_close_or_unknown_frame_is_an_error() -> None:
     splitter = Splitter()
     data = server_frame(b"one") + server_frame(b"are you there", PING) + server_frame(b"two")
     assert splitter.feed(data) == [b"one", b"two"]
@@ -240,7 +234,7 @@ def test_pings_are_set_aside_and_what_cannot_be_read_is_an_error() -> None:
 
 
 @pytest.mark.slow
-async def test_everything_sent_through_the_relay_arrives_or_the_round_is_void() -> None:
+async def test_every_message_through_the_relay_arrives_or_the_round_fails() -> None:
     async with start("benchmarks.relay") as server:
         async with relay_pairs(server, 2) as side:
             interval = await measure(side, Pace(window=4, warm_up_s=0.05, measured_s=0.2))
@@ -260,7 +254,7 @@ async def test_everything_sent_through_the_relay_arrives_or_the_round_is_void() 
 
 
 @pytest.mark.slow
-async def test_a_server_that_ends_at_once_is_an_error() -> None:
+async def test_a_server_that_exits_before_it_listens_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="before it listened"):
         async with start("benchmarks.stats"):
             raise AssertionError("it never listens")

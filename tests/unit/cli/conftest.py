@@ -1,4 +1,4 @@
-"""Commands, run in this process, against a network that runs in a thread beside them."""
+"""Commands run in this process, against a network in another thread."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ _CHANGES = {
     r"x{80,}": "x…x",
     r"#[0-9a-f]{8}\b": "#<hash>",
 }
-"""What is not the same each time, and what stands for it; columns depend on it."""
+"""Replacements for text that differs between runs, and for the column widths that follow."""
 
 
 @dataclass
-class Ran:
-    """What a command did."""
-
+class CommandResult:
     code: int
     out: str
     err: str
@@ -60,25 +58,25 @@ class Shell:
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
 
-    def __call__(self, *args: str) -> Ran:
+    def __call__(self, *args: str) -> CommandResult:
         self._capsys.readouterr()
         code = run(args)
         out, err = self._capsys.readouterr()
-        return Ran(code, out, err)
+        return CommandResult(code, out, err)
 
-    def story(self, *lines: str) -> str:
-        """What stands on the terminal after these lines, with what changes each time replaced."""
-        shown = []
+    def transcript(self, *lines: str) -> str:
+        """The commands and their output, without text that differs between runs."""
+        output = []
         for line in lines:
-            ran = self(*shlex.split(line))
-            shown.append(f"$ hubbub {line}\n{ran.out}{ran.err}")
-            if ran.code:
-                shown.append(f"(exit code {ran.code})\n")
-        return settled("".join(shown).replace(str(Path.cwd()), "<here>"))
+            result = self(*shlex.split(line))
+            output.append(f"$ hubbub {line}\n{result.out}{result.err}")
+            if result.code:
+                output.append(f"(exit code {result.code})\n")
+        return settled("".join(output).replace(str(Path.cwd()), "<cwd>"))
 
 
 def settled(text: str) -> str:
-    """The text without what changes from run to run."""
+    """The text with everything that differs between runs replaced."""
     for pattern, replacement in _CHANGES.items():
         text = re.sub(pattern, replacement, text)
     return text
@@ -86,7 +84,7 @@ def settled(text: str) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh folder as the current one, and a state folder without any networks."""
+    """A new current folder, and a state folder without networks."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
     for name in (
@@ -104,14 +102,14 @@ def hubbub(home: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
 
 @pytest.fixture
 def town(home: Path) -> Iterator[str]:
-    """A running network without agents; its URL."""
+    """Runs a network without agents; yields its URL."""
     with running(NETWORK, home) as url:
         yield url
 
 
 @contextmanager
 def running(text: str, folder: Path) -> Iterator[str]:
-    """The network of a YAML text, in a thread of its own; its URL."""
+    """Run the network of a YAML text in its own thread; yields its URL."""
     path = folder / "town.yaml"
     path.write_text(text, encoding="utf-8")
     config = load(path, environ={})
@@ -141,18 +139,25 @@ def running(text: str, folder: Path) -> Iterator[str]:
         assert not thread.is_alive(), "the network did not stop"
 
 
+def call(tool: str, **arguments: JsonValue) -> JsonValue:
+    return {"tool": tool, "arguments": arguments}
+
+
+def calls(tool: str, **arguments: JsonValue) -> JsonValue:
+    """An answer of a scripted model with one call."""
+    return {"calls": [call(tool, **arguments)]}
+
+
+def sends(to: str, text: str) -> JsonValue:
+    """An answer of a scripted model that sends a message and ends the turn."""
+    return {"calls": [call("send_text_message", to=to, text=text), call("finish", reason="done")]}
+
+
 @pytest.fixture(scope="module")
 def endpoint(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A model that answers by the `SCRIPT` of the test's module; its URL."""
-    with model_served(request.module.SCRIPT) as url:
-        yield url
-
-
-@contextmanager
-def model_served(script: JsonValue) -> Iterator[str]:
-    """A scripted model, in a thread of its own; its URL."""
+    """Runs a model that follows the `SCRIPT` of the test's module in a thread; yields its URL."""
     loop, up, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    server = ModelServer(Script.model_validate(script))
+    server = ModelServer(Script.model_validate(request.module.SCRIPT))
     urls: list[str] = []
 
     async def serve() -> None:
@@ -173,10 +178,10 @@ def model_served(script: JsonValue) -> Iterator[str]:
 
 
 def as_person(url: str, name: str, work: Callable[[Client], Awaitable[object]]) -> None:
-    """What a person does in the network meanwhile."""
+    """Join the network as a person, and do the work."""
 
-    async def joined() -> None:
+    async def join() -> None:
         async with Client(WebSocketTransport(url), name, "human") as client:
             await work(client)
 
-    asyncio.run(joined())
+    asyncio.run(join())

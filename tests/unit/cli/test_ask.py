@@ -25,8 +25,8 @@ from tests.unit.people.chatting import posted
 
 @contextmanager
 def agents(url: str, *names: str) -> Iterator[None]:
-    """Agents that say what they were asked, in a thread of their own; `hush` says nothing."""
-    here, over = threading.Barrier(len(names) + 1), list[Callable[[], object]]()
+    """Run agents that echo their messages in another thread; `hush` does not answer."""
+    joined, stops = threading.Barrier(len(names) + 1), list[Callable[[], object]]()
 
     async def answer(client: Client, message: Message, turn: str) -> None:
         start = TurnStart(id=turn, thread_id=message.thread_id, messages=(message.id,))
@@ -38,39 +38,39 @@ def agents(url: str, *names: str) -> Iterator[None]:
 
     async def run(name: str) -> None:
         async with Client(WebSocketTransport(url), name, "agent", turns=True) as client:
-            await asyncio.to_thread(here.wait, 20)
+            await asyncio.to_thread(joined.wait, 20)
             async for item in client.events():
                 if isinstance(item, Event) and item.wake is not None:
                     await answer(client, item.message, item.wake.turn)
 
     async def work() -> None:
         stop = asyncio.Event()
-        over.append(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
-        running = [asyncio.create_task(run(name)) for name in names]
+        stops.append(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
+        tasks = [asyncio.create_task(run(name)) for name in names]
         await stop.wait()
-        for each in running:  # these alone: their clients close their connections
-            each.cancel()
-        await asyncio.wait(running)
+        for task in tasks:  # asyncio.run would cancel their clients' own tasks too
+            task.cancel()
+        await asyncio.wait(tasks)
 
     thread = threading.Thread(target=lambda: asyncio.run(work()), daemon=True)
     thread.start()
     try:
-        here.wait(20)
+        joined.wait(20)
         yield
     finally:
-        over[0]()
+        stops[0]()
         thread.join(20)
 
 
-def test_a_question_goes_to_whom_it_names_and_its_answer_is_printed(
+def test_a_question_goes_to_the_named_agents_and_their_answer_is_printed(
     town: str, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     hubbub("send", "--as", "bob", "--broadcast", "hi")
-    told = hubbub.story("ask hello")
+    output = hubbub.transcript("ask hello")
     with agents(town, "echo"):
-        told += hubbub.story("ask what is new", "ask echo what is new", 'ask "echo this"')
+        output += hubbub.transcript("ask what is new", "ask echo what is new", 'ask "echo this"')
         with agents(town, "hush", "concierge"):
-            told += hubbub.story(
+            output += hubbub.transcript(
                 "ask who are you?",
                 "ask @echo hello",
                 "ask '@echo hello again'",
@@ -86,14 +86,14 @@ def test_a_question_goes_to_whom_it_names_and_its_answer_is_printed(
             answer = hubbub("ask", "--json", "echo", "1").json()
             assert (answer["answer"], answer["reason"]) == ("you said: 1", None)
             assert [m["sender_id"] for m in answer["messages"]] == ["echo"]
-            ran = hubbub("send", "--wait", "--json", "hush", "1")
-            assert (ran.code, '"answer": null' in ran.out) == (1, True)
+            result = hubbub("send", "--wait", "--json", "hush", "1")
+            assert (result.code, '"answer": null' in result.out) == (1, True)
     with agents(town, "one", "two"):
-        told += hubbub.story("ask --timeout 0.1 hello")
-    assert told == snapshot
+        output += hubbub.transcript("ask --timeout 0.1 hello")
+    assert output == snapshot
 
 
-def test_what_comes_through_a_pipe_stands_below_the_text(
+def test_piped_input_is_appended_to_the_question(
     town: str, hubbub: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads, writes = os.pipe()
@@ -111,7 +111,7 @@ def test_what_comes_through_a_pipe_stands_below_the_text(
         assert hubbub("ask", "echo", "hello").out == "you said: hello\n"
 
 
-def test_an_answer_is_written_as_it_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_is_printed_while_it_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     monkeypatch.setattr("sys.stdout", out)
     printer = AnswerPrinter()

@@ -1,4 +1,4 @@
-"""Opening the page: only where somebody would see it, and never at anybody's cost."""
+"""The page opens in the user's browser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHIN_S = 100.0
 DESKTOP = {"DISPLAY": ":0"}
 
 
-def test_the_page_is_where_the_hub_listens_as_seen_from_here() -> None:
+def test_the_url_of_the_page_can_be_opened_on_this_machine() -> None:
     for url, page in {
         "ws://127.0.0.1:4820": "http://127.0.0.1:4820/",
         "ws://localhost:80": "http://localhost:80/",
@@ -27,7 +27,7 @@ def test_the_page_is_where_the_hub_listens_as_seen_from_here() -> None:
         assert page_url(url) == page
 
 
-def test_a_browser_is_wanted_where_a_person_sits() -> None:
+def test_a_browser_is_wanted_only_on_a_local_desktop_with_a_terminal() -> None:
     cases: tuple[tuple[dict[str, str], str, bool, bool], ...] = (
         ({}, "darwin", True, True),
         ({}, "win32", True, True),
@@ -37,7 +37,7 @@ def test_a_browser_is_wanted_where_a_person_sits() -> None:
         # no desktop
         ({}, "linux", True, False),
         ({"DISPLAY": ""}, "linux", True, False),
-        # nobody reads the output
+        # the output is not a terminal
         (DESKTOP, "linux", False, False),
         ({}, "darwin", False, False),
         # the screen is somewhere else
@@ -45,7 +45,7 @@ def test_a_browser_is_wanted_where_a_person_sits() -> None:
         ({"SSH_TTY": "/dev/ttys001"}, "darwin", True, False),
         ({"SSH_CLIENT": "10.0.0.1 5 22"}, "win32", True, False),
         ({**DESKTOP, "SSH_CONNECTION": ""}, "linux", True, True),
-        # nobody looks
+        # continuous integration
         ({**DESKTOP, "CI": "true"}, "linux", True, False),
         ({"CI": "false"}, "darwin", True, True),
         ({"CI": ""}, "darwin", True, True),
@@ -55,18 +55,18 @@ def test_a_browser_is_wanted_where_a_person_sits() -> None:
 
 
 @pytest.mark.slow
-def test_the_users_browser_is_given_the_page_and_nothing_else(
+def test_the_users_browser_gets_only_the_url_and_is_detached_from_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     program = tmp_path / "browser"
     session = f"cut -d' ' -f6 /proc/$$/stat > {tmp_path}/session" if sys.platform == "linux" else ""
     program.write_text(
         f'#!/bin/sh\necho "$1" > {tmp_path}/opened\necho noise; echo noise >&2\n'
-        f"cat  # and it reads what is typed\n{session}\nexit 3\n"
+        f"cat  # reads its stdin\n{session}\nexit 3\n"
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    # A file of the folder does not pass for the library.
-    (tmp_path / "webbrowser.py").write_text(f"open({str(tmp_path / 'fooled')!r}, 'w')\n")
+    # A file in the current folder must not replace the module of the standard library.
+    (tmp_path / "webbrowser.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BROWSER", f"{program} %s")
     thread = open_browser("http://127.0.0.1:4820/")
@@ -74,13 +74,13 @@ def test_the_users_browser_is_given_the_page_and_nothing_else(
     assert not thread.is_alive()
     assert (tmp_path / "opened").read_text() == "http://127.0.0.1:4820/\n"
     assert capfd.readouterr() == ("", "")
-    assert not (tmp_path / "fooled").exists()
+    assert not (tmp_path / "imported").exists()
     if session:
         assert int((tmp_path / "session").read_text()) != os.getsid(0)
 
 
 @pytest.mark.slow
-def test_that_there_is_no_browser_is_no_error(
+def test_a_missing_browser_is_not_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("BROWSER", str(tmp_path / "gone"))
@@ -91,7 +91,7 @@ def test_that_there_is_no_browser_is_no_error(
     assert capfd.readouterr() == ("", "")
 
 
-def test_that_no_process_can_be_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_to_start_a_process_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/there/is/no/python")
     thread = open_browser("http://127.0.0.1:4820/")
     thread.join(WITHIN_S)

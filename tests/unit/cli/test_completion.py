@@ -1,4 +1,4 @@
-"""What Tab offers in bash, from a running network: asked for as by the script typer installs."""
+"""Completions in bash, requested as by the script that typer installs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def complete(hubbub: Shell, monkeypatch: pytest.MonkeyPatch) -> Complete:
     return completions
 
 
-def test_names_threads_and_ids_of_the_network_are_offered(
+def test_names_threads_and_ids_of_a_running_network_are_completed(
     home: Path,
     hubbub: Shell,
     complete: Complete,
     monkeypatch: pytest.MonkeyPatch,
     snapshot: SnapshotAssertion,
 ) -> None:
-    assert complete("hubbub ask ") == [], "no network runs here"
+    assert complete("hubbub ask ") == [], "no network is running"
     with running(NETWORK + "mods: [tasks]\n", home) as url:
         monkeypatch.setenv("HUBBUB_ADDRESS", url)
         monkeypatch.setenv("HUBBUB_AS", "ann")

@@ -1,4 +1,4 @@
-"""What people in charge see and do at a shell, against a network with an agent."""
+"""Commands to watch and control agents, against a network with an agent."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ network:
 channels: {general: {description: Everybody}}
 humans: {ann: {roles: [owner]}, bob: {}}
 """
-ASKED: dict[str, JsonValue] = {"path": "a.txt", "deep": {"n": 1}}
+ARGUMENTS: dict[str, JsonValue] = {"path": "a.txt", "deep": {"n": 1}}
 START = TurnStart(
     id="bot-m1",
     thread_id="dm.ann.bot",
@@ -67,25 +67,25 @@ END = TurnEnd(id=START.id, outcome="no_action", reason="nothing to do", text="a 
 Work = Callable[[Client, Client], Awaitable[object]]
 
 
-def together(url: str, work: Work) -> None:
-    """Ann and bot do something in the network, and leave."""
+def as_both(url: str, work: Work) -> None:
+    """Join as ann and as bot, do the work, and leave."""
 
-    async def both() -> None:
-        bots = Client(WebSocketTransport(url), "bot", "agent", turns=True)
-        async with bots as bot, Client(WebSocketTransport(url), "ann", "human") as ann:
+    async def join() -> None:
+        agent = Client(WebSocketTransport(url), "bot", "agent", turns=True)
+        async with agent as bot, Client(WebSocketTransport(url), "ann", "human") as ann:
             await work(ann, bot)
 
-    asyncio.run(both())
+    asyncio.run(join())
 
 
-async def begin(ann: Client, bot: Client) -> None:
-    """Ann asks bot for something, and bot sets to work."""
+async def begin_turn(ann: Client, bot: Client) -> None:
+    """Ann sends bot a message, and bot begins its turn."""
     await ann.call("send_text_message", to="bot", text="hello\x07 bot")
     await bot.call("begin_turn", start=START, prompt=PROMPT)
 
 
-async def work(ann: Client, bot: Client) -> None:
-    await begin(ann, bot)
+async def take_turn(ann: Client, bot: Client) -> None:
+    await begin_turn(ann, bot)
     for step in STEPS:
         await bot.call("record_step", turn=START.id, step=step)
     await bot.call("send_text_message", to="ann", text="done", cause=START.id)
@@ -97,13 +97,13 @@ def network(home: Path) -> AbstractContextManager[str]:
 
 
 @pytest.mark.behaviour("H-120", "H-121", "H-126", "U-5", "W-13")
-def test_what_has_happened_is_told_as_stories_sums_and_turns(
+def test_interactions_wake_reasons_spending_and_turns_are_shown(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     with network(home) as url:
-        together(url, work)
+        as_both(url, take_turn)
         hubbub("send", "-c", "general", "just talking")
-        told = hubbub.story(
+        output = hubbub.transcript(
             "turns interaction i1",
             "turns interaction m2",
             "messages why m1",
@@ -113,12 +113,12 @@ def test_what_has_happened_is_told_as_stories_sums_and_turns(
             "turns list",
             "turns show bot-m1",
         )
-        assert told == snapshot
-        assert "\x1b" not in told
+        assert output == snapshot
+        assert "\x1b" not in output
         assert "--full" not in hubbub("turns", "show", START.id, "--full").out
-        told = hubbub("turns", "interaction", "i1", "--json").json()
-        assert [m["id"] for m in told["interaction"]["messages"]] == ["m1", "m2"]
-        assert told["budget"]["used"]["tokens"] == 402
+        shown = hubbub("turns", "interaction", "i1", "--json").json()
+        assert [m["id"] for m in shown["interaction"]["messages"]] == ["m1", "m2"]
+        assert shown["budget"]["used"]["tokens"] == 402
         assert hubbub("messages", "why", "m1", "--json").json()["message_id"] == "m1"
         why = hubbub("messages", "why", "m1", "bot", "--json").json()
         assert (why["woken"], why["reason"]) == (True, "direct")
@@ -129,24 +129,24 @@ def test_what_has_happened_is_told_as_stories_sums_and_turns(
         assert [Step.model_validate(step) for step in record["steps"]] == list(STEPS)
 
 
-def test_a_turn_is_shown_with_all_that_people_helpers_and_hooks_did(
+def test_a_turn_is_shown_with_edited_calls_retries_forks_steering_and_hook_notes(
     snapshot: SnapshotAssertion,
 ) -> None:
     changed = ChangedCall(by="ann", arguments={"to": "b", "n": 1}, names=("to",))
     mail = ToolCallRecord(
         id="c", name="mail", arguments={"to": "a", "n": 1}, result="sent", changed=changed
     )
-    often = ToolCallRecord(id="d", name="fetch", arguments={}, result="ok", attempts=3)
+    retried = ToolCallRecord(id="d", name="fetch", arguments={}, result="ok", attempts=3)
     fork = ToolCallRecord(id="e", name="fork", arguments={"goal": "x"}, result="y")
     faster = Steering(message="m7", text="<incoming_message>faster</incoming_message>")
     steps = (
-        Step(n=1, calls=(mail, often)),
+        Step(n=1, calls=(mail, retried)),
         Step(n=2, calls=(fork,), steered=(faster,), text="well", notes=("a hook failed",)),
         Step(n=10_001, text="a part"),
     )
     end = TurnEnd(id="bot-m1", outcome="finished", notes=("the hook X raised Y",))
     at = datetime(2026, 1, 5, tzinfo=UTC)
-    told = Turn(
+    turn = Turn(
         start=START,
         agent="bot",
         started_at=at,
@@ -156,10 +156,10 @@ def test_a_turn_is_shown_with_all_that_people_helpers_and_hooks_did(
         steps=steps,
         end=end,
     )
-    assert "\n".join(_lines(told)) == snapshot
+    assert "\n".join(_lines(turn)) == snapshot
 
 
-def test_money_is_shown_by_the_digits_that_count() -> None:
+def test_costs_are_shown_with_their_significant_digits() -> None:
     for usd, shown in (
         (None, ""), (0.0, "  $0.00"), (0.0000307, "  $0.000031"), (0.0042, "  $0.0042"),
         (0.25, "  $0.25"), (0.996, "  $1.00"), (12.345, "  $12.35"),
@@ -167,7 +167,7 @@ def test_money_is_shown_by_the_digits_that_count() -> None:
         assert _cost(usd) == shown
 
 
-def test_what_cannot_be_is_one_sentence_with_a_way_on(
+def test_a_mistake_in_a_control_command_is_reported_in_one_line_with_a_remedy(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     lines = (
@@ -203,28 +203,28 @@ def test_what_cannot_be_is_one_sentence_with_a_way_on(
     )
     with network(home) as url:
 
-        async def come(ann: Client, bot: Client) -> None:
+        async def join_and_send(ann: Client, bot: Client) -> None:
             async with Client(WebSocketTransport(url), "helper", "agent"):
                 await ann.call("send_text_message", to="bot", text="hello")
 
-        together(url, come)
-        told = hubbub.story(*lines)
-        assert told == snapshot
-        assert told.count("hubbub: ") == told.count("(exit code 2)") == len(lines)
-        assert told.count("\n") == 3 * len(lines)
+        as_both(url, join_and_send)
+        output = hubbub.transcript(*lines)
+        assert output == snapshot
+        assert output.count("hubbub: ") == output.count("(exit code 2)") == len(lines)
+        assert output.count("\n") == 3 * len(lines)
 
 
 @pytest.mark.behaviour("H-122")
-def test_agents_turns_threads_and_everything_are_stopped_and_go_on(
+def test_an_agent_a_turn_a_thread_or_everything_is_stopped_and_resumed(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     with network(home) as url:
-        together(url, begin)
-        told = hubbub("stop", "turn", "bot-m1", "--json").json()
-        assert (told["scope"], told["target"], told["turns"]) == ("turn", "bot-m1", 1)
+        as_both(url, begin_turn)
+        stop = hubbub("stop", "turn", "bot-m1", "--json").json()
+        assert (stop["scope"], stop["target"], stop["turns"]) == ("turn", "bot-m1", 1)
         assert "cancelled" in hubbub("turns", "list").out
         assert (
-            hubbub.story(
+            hubbub.transcript(
                 "stop agent bot 'too loud'",
                 "network stops",
                 "send bot 'are you there?'",
@@ -238,14 +238,13 @@ def test_agents_turns_threads_and_everything_are_stopped_and_go_on(
             )
             == snapshot
         )
-        assert [stop["scope"] for stop in hubbub("network", "stops", "--json").json()["stops"]] == [
-            "all"
-        ]
+        (stop,) = hubbub("network", "stops", "--json").json()["stops"]
+        assert stop["scope"] == "all"
         assert hubbub("resume", "all").out == "everything is resumed\n"
 
 
 @pytest.mark.behaviour("H-123")
-def test_a_thread_of_the_breaker_is_listed_and_released(
+def test_a_thread_that_the_breaker_stopped_is_listed_and_resumed(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     async def storm(ann: Client, bot: Client) -> None:
@@ -259,91 +258,88 @@ def test_a_thread_of_the_breaker_is_listed_and_released(
 
     with network(home) as url:
         with pytest.raises(OperationError, match="the breaker stopped this thread"):
-            together(url, storm)
+            as_both(url, storm)
         assert (
-            hubbub.story("network stops", "resume", "network stops", "resume thread @bot")
+            hubbub.transcript("network stops", "resume", "network stops", "resume thread @bot")
             == snapshot
         )
 
 
 @pytest.mark.behaviour("H-124")
-def test_approvals_are_shown_given_changed_and_denied(
+def test_approvals_are_listed_approved_edited_and_denied(
     home: Path, hubbub: Shell, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
     ids: list[str] = []
 
     async def ask(ann: Client, bot: Client) -> None:
-        await begin(ann, bot)
+        await begin_turn(ann, bot)
         for n in range(1, 5):
-            found = await bot.call(
+            approval = await bot.call(
                 "request_approval", turn=START.id, call=f"1.c{n}", tool="delete_file",
-                description="Deletes a file.", arguments=ASKED, reason="it cannot be undone",
+                description="Deletes a file.", arguments=ARGUMENTS, reason="it cannot be undone",
             )  # fmt: skip
-            assert isinstance(found, dict)
-            ids.append(str(found["id"]))
-
-    def named(text: str) -> str:
-        for n, id in enumerate(ids, 1):
-            text = text.replace(id, f"<a{n}>")
-        return text
+            assert isinstance(approval, dict)
+            ids.append(str(approval["id"]))
 
     with network(home) as url:
-        together(url, ask)
-        given, changed, edited, denied = ids
+        as_both(url, ask)
+        approved, changed, edited, denied = ids
         editor = home / "editor"
         editor.write_text('#!/bin/sh\nsed -i s/a.txt/c.txt/ "$2"\n')
         editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
         row = hubbub("turns", "list").out.splitlines()[1]
         assert "parked" in row
-        assert f"waits for approval {given}" in row
-        told = hubbub.story("approvals list")
+        assert f"waits for approval {approved}" in row
+        output = hubbub.transcript("approvals list")
         for program in ("false", "no-such-editor"):
             monkeypatch.setenv("VISUAL", program)
-            told += hubbub.story(f"approvals approve {edited} --edit")
-        assert sorted(ids) == sorted(
-            a["id"] for a in hubbub("approvals", "list", "--json").json()["approvals"]
-        )
+            output += hubbub.transcript(f"approvals approve {edited} --edit")
+        listed = hubbub("approvals", "list", "--json").json()["approvals"]
+        assert sorted(approval["id"] for approval in listed) == sorted(ids)
         monkeypatch.setenv("VISUAL", f"{editor} --wait")
-        told += hubbub.story(
+        output += hubbub.transcript(
             f"approvals approve {edited} --edit",
             f'approvals approve {changed} \'{{"path": "b.txt"}}\'',
             f"approvals deny {denied} 'not that file'",
         )
-        assert "was approved by ann" in hubbub("approvals", "approve", given[:6]).out
-        told += hubbub.story("approvals list", f"approvals approve {given}")
-        assert named(told) == snapshot
+        assert "was approved by ann" in hubbub("approvals", "approve", approved[:6]).out
+        output += hubbub.transcript("approvals list", f"approvals approve {approved}")
+        for n, id in enumerate(ids, 1):
+            output = output.replace(id, f"<a{n}>")
+        assert output == snapshot
         assert "was approved by ann" in hubbub("approvals", "list", "--state", "all").out
-        found: list[JsonValue] = []
+        outcomes: list[JsonValue] = []
 
-        async def look(ann: Client, bot: Client) -> None:
+        async def read(ann: Client, bot: Client) -> None:
             for id in ids:
-                told = await ann.call("read_approval", id=id)
-                assert isinstance(told, dict)
-                found.append([told["state"], told.get("final"), told.get("verdict", "")])
+                approval = await ann.call("read_approval", id=id)
+                assert isinstance(approval, dict)
+                verdict = approval.get("verdict", "")
+                outcomes.append([approval["state"], approval.get("final"), verdict])
 
-        together(url, look)
-        assert found == [
-            ["approved", ASKED, ""],
+        as_both(url, read)
+        assert outcomes == [
+            ["approved", ARGUMENTS, ""],
             ["approved", {"path": "b.txt"}, ""],
-            ["approved", {**ASKED, "path": "c.txt"}, ""],
+            ["approved", {**ARGUMENTS, "path": "c.txt"}, ""],
             ["denied", None, "not that file"],
         ]
 
 
 @pytest.mark.behaviour("H-125", "H-127")
-def test_an_agent_is_spoken_for_and_what_it_delegates_is_listed(
+def test_an_agent_is_taken_over_and_its_requests_are_listed(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     with network(home) as url:
 
         async def delegate(ann: Client, bot: Client) -> None:
-            await work(ann, bot)
+            await take_turn(ann, bot)
             async with Client(WebSocketTransport(url), "helper", "agent", turns=True):
                 await bot.call("delegate", to="helper", task="count\nthe files", deadline_s=600)
 
-        together(url, delegate)
+        as_both(url, delegate)
         assert (
-            hubbub.story(
+            hubbub.transcript(
                 "turns requests",
                 "agents takeover bot 1h",
                 "send -c general 'a word' --speak-as bot",

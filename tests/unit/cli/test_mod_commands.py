@@ -1,7 +1,8 @@
-"""Commands of mods, against a running network that has them."""
+"""Commands of mods, against a running network with these mods."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import threading
@@ -16,23 +17,24 @@ from syrupy.assertion import SnapshotAssertion
 from hubbub.cli.transcripts import MOST_LINES, _parts
 from hubbub.client import Client
 from hubbub.mods.search.schemas import SearchHits
+from hubbub.protocol.frames import Event
 from tests.unit.cli.conftest import NETWORK, Shell, as_person, running
 
 BIG = bytes(range(256)) * 1500
 CARD = "{description: Translates contracts, skills: [German], cost: 0.02 a page}"
 
 
-def having(*mods: str) -> str:
+def network_with(*mods: str) -> str:
     return f"{NETWORK}mods: [{', '.join(mods)}]\n"
 
 
 @pytest.mark.behaviour("M-153", "M-161", "M-230")
-def test_tasks_polls_and_reactions_go_their_way_in_a_shell(
+def test_tasks_polls_and_reactions_work_from_a_shell(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    with running(having("tasks", "polls", "reactions"), home):
+    with running(network_with("tasks", "polls", "reactions"), home):
         hubbub("send", "#general", "hello", "--as", "bob")
-        told = hubbub.story(
+        output = hubbub.transcript(
             "tasks board",
             "tasks add Write it down -t '#general' --label book --label urgent",
             "tasks claim t1 --as bob",
@@ -47,21 +49,21 @@ def test_tasks_polls_and_reactions_go_their_way_in_a_shell(
             "messages react m1 👍",
             "messages react m1 nice",
         )
-        assert told == snapshot
-        made = hubbub("tasks", "add", "Print", "-b", "b1", "-o", "ann", "--json").json()
-        assert (made["id"], made["state"], made["owner"]) == ("t2", "claimed", "ann")
+        assert output == snapshot
+        task = hubbub("tasks", "add", "Print", "-b", "b1", "-o", "ann", "--json").json()
+        assert (task["id"], task["state"], task["owner"]) == ("t2", "claimed", "ann")
         assert hubbub("tasks", "list", "--limit", "1", "--json").json()["more"]
 
 
 @pytest.mark.behaviour("M-101")
-def test_messages_and_threads_are_amended_in_a_shell(
+def test_messages_are_edited_and_threads_titled_and_resolved_from_a_shell(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    with running(having("edits", "threads"), home) as url:
+    with running(network_with("edits", "threads"), home) as url:
         hubbub("send", "#general", "frist")
         as_person(url, "bob", lambda bob: bob.call("reply", cid=None, message_id="m1", text="yes"))
         assert (
-            hubbub.story(
+            hubbub.transcript(
                 "messages edit m1 first of all",
                 "messages edit m1 x --as bob",
                 "messages delete m1",
@@ -79,7 +81,7 @@ def test_messages_and_threads_are_amended_in_a_shell(
 
 
 @pytest.mark.behaviour("M-127")
-def test_files_are_put_listed_and_fetched_and_no_mistake_leaves_any(
+def test_files_are_put_listed_and_fetched_and_a_mistake_leaves_no_file(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     (home / "plan.md").write_text("# Plan")
@@ -87,9 +89,9 @@ def test_files_are_put_listed_and_fetched_and_no_mistake_leaves_any(
     (home / ".hidden.md").write_text("# Hidden")
     (home / "empty.md").touch()
     (home / "there").mkdir()
-    with running(having("files"), home):
+    with running(network_with("files"), home):
         hubbub("send", "ann", "bob is here", "--as", "bob")
-        assert hubbub.story(
+        assert hubbub.transcript(
             "files put plan.md data.bin -t '#general' --text look",
             "files list --as bob",
             "files list --limit 1",
@@ -97,11 +99,11 @@ def test_files_are_put_listed_and_fetched_and_no_mistake_leaves_any(
             "messages list",
         ) == snapshot(name="files")
         assert (home / "there" / "data.bin").read_bytes() == BIG
-        some = hubbub("files", "list", "--before", "f2", "-t", "#general", "--json").json()
-        assert [file["id"] for file in some["files"]] == ["f1"]
+        earlier = hubbub("files", "list", "--before", "f2", "-t", "#general", "--json").json()
+        assert [file["id"] for file in earlier["files"]] == ["f1"]
         hubbub("files", "put", ".hidden.md")
         before = sorted(home.iterdir())
-        assert hubbub.story(
+        assert hubbub.transcript(
             "files put none.md",
             "files put empty.md",
             "files put plan.md --text x",
@@ -117,12 +119,12 @@ def test_files_are_put_listed_and_fetched_and_no_mistake_leaves_any(
 
 
 @pytest.mark.behaviour("M-192")
-def test_messages_news_and_people_are_found_in_a_shell(
+def test_messages_digests_and_participants_are_searched_from_a_shell(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     lena = NETWORK.replace("The mayor}}}", f"The mayor}}}}, lena: {{card: {CARD}}}}}")
     with running(f"{lena}mods: [search, directory, digest]\n", home):
-        told = hubbub.story(
+        output = hubbub.transcript(
             "messages digest",
             "messages search harbour",
             "send '#general' 'The harbour plan is late, @ann' --as bob",
@@ -139,21 +141,20 @@ def test_messages_news_and_people_are_found_in_a_shell(
             "agents list",
             "agents card lena",
         )
-        assert re.sub(r"--cursor \S+", "--cursor <cursor>", told) == snapshot
-        found = SearchHits.model_validate(
-            hubbub("messages", "search", "plan -late", "--json").json()
-        )
-        assert [hit.snippet for hit in found.hits] == ["The plan of the harbour"]
+        assert re.sub(r"--cursor \S+", "--cursor <cursor>", output) == snapshot
+        search = hubbub("messages", "search", "plan -late", "--json").json()
+        hits = SearchHits.model_validate(search).hits
+        assert [hit.snippet for hit in hits] == ["The plan of the harbour"]
         assert hubbub("messages", "digest", "--json").json()["threads"] == []
         assert hubbub("agents", "card", "lena", "--json").json()["skills"] == ["German"]
 
 
 @pytest.mark.behaviour("M-212", "M-224")
-def test_transcripts_and_reminders_are_kept_in_a_shell(
+def test_transcripts_are_exported_and_reminders_managed_from_a_shell(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    with running(having("transcript", "schedule"), home):
-        assert hubbub.story(
+    with running(network_with("transcript", "schedule"), home):
+        assert hubbub.transcript(
             "send -b Lunch? --as bob",
             "send -b <b>Yes</b> --as bob",
             "messages export --all -o out.html",
@@ -169,7 +170,7 @@ def test_transcripts_and_reminders_are_kept_in_a_shell(
         one = hubbub("messages", "export", "--interaction", "i1", "--format", "jsonl").out
         assert [json.loads(line).get("content") for line in one.splitlines()] == [None, "Lunch?"]
         assert not list(home.glob(".*.part"))
-        assert hubbub.story(
+        assert hubbub.transcript(
             "reminders set 'every 2h' Water the flowers --thread broadcast",
             "reminders list",
             "reminders pause r1",
@@ -182,24 +183,24 @@ def test_transcripts_and_reminders_are_kept_in_a_shell(
 
 
 @pytest.mark.behaviour("M-224")
-def test_a_transcript_moves_into_another_network(
+def test_a_transcript_is_imported_into_another_network_once(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    with running(having("transcript"), home) as url:
+    with running(network_with("transcript"), home) as url:
 
-        async def say(bob: Client) -> None:
+        async def send(bob: Client) -> None:
             for n in range(150):
                 await bob.call("broadcast_text_message", text=f"no {n}")
 
-        as_person(url, "bob", say)
+        as_person(url, "bob", send)
         hubbub("messages", "export", "--all", "-o", "out.jsonl")
-    whole = (home / "out.jsonl").read_text()
-    assert whole.count("\n") == 151
-    (home / "wrong.jsonl").write_text(whole + "{}\n")
+    transcript = (home / "out.jsonl").read_text()
+    assert transcript.count("\n") == 151
+    (home / "wrong.jsonl").write_text(transcript + "{}\n")
     (home / "odd.jsonl").write_bytes(b"\xff\xfe")
-    with running(having("transcript").replace("town", "other"), home):
+    with running(network_with("transcript").replace("town", "other"), home):
         assert (
-            hubbub.story(
+            hubbub.transcript(
                 "messages import out.jsonl",
                 "messages import out.jsonl",
                 "messages import wrong.jsonl",
@@ -212,59 +213,63 @@ def test_a_transcript_moves_into_another_network(
         assert out.count("\n") == 151
 
 
-def test_a_file_goes_in_parts_that_a_frame_holds() -> None:
+def test_a_transcript_is_imported_in_parts_that_fit_a_frame() -> None:
     lines = (f"{n}\n" for n in range(2 * MOST_LINES + 1))
-    found = [(first, len(part)) for first, part in _parts(lines)]
-    assert found == [(2, MOST_LINES), (2 + MOST_LINES, MOST_LINES), (2 + 2 * MOST_LINES, 1)]
+    parts = [(first, len(part)) for first, part in _parts(lines)]
+    assert parts == [(2, MOST_LINES), (2 + MOST_LINES, MOST_LINES), (2 + 2 * MOST_LINES, 1)]
     assert [first for first, _ in _parts(iter(["x" * 100_000] * 3))] == [2, 3, 4]
     assert list(_parts(iter([]))) == [(2, [])]
 
 
 @contextmanager
-def refusing() -> Iterator[tuple[str, threading.Event]]:
-    """A receiver that wants nothing: its address, and what is set once it has been asked."""
-    asked = threading.Event()
+def gone() -> Iterator[str]:
+    """A receiver that answers every webhook with 410 Gone; yields its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.send_response(410)
             self.end_headers()
-            asked.set()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads it."""
+            """Log nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/x", asked
+        yield f"http://127.0.0.1:{server.server_port}/x"
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
 
 
+async def notice_that_it_gave_up(ann: Client) -> None:
+    async with asyncio.timeout(20):
+        async for item in ann.events():
+            if isinstance(item, Event) and "was given up" in item.message.text:
+                return
+
+
 @pytest.mark.behaviour("M-256", "M-257")
-def test_webhooks_are_listed_and_sent_again(
+def test_webhooks_and_their_failed_deliveries_are_listed_and_retried(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    with refusing() as (url, asked):
+    with gone() as url:
         secret = "correct horse battery"
         hook = {"name": "audit", "url": url, "secret": secret, "events": ["join"]}
         mods = json.dumps([{"webhooks": {"hooks": [hook]}}])
-        with running(f"{NETWORK}mods: {mods}\n", home):
+        with running(f"{NETWORK}mods: {mods}\n", home) as town:
             hubbub("send", "ann", "hello", "--as", "bob")
-            assert asked.wait(20)
+            as_person(town, "ann", notice_that_it_gave_up)
             failed = ("webhooks", "deliveries", "audit", "--state", "failed", "--json")
-            while not (page := hubbub(*failed).json()["deliveries"]):
-                pass  # the answer has been given, and is being written down
+            page = hubbub(*failed).json()["deliveries"]
             assert "410" in hubbub("webhooks", "deliveries", "audit", "--limit", "1").out
             assert "waiting again" in hubbub("webhooks", "retry", str(page[0]["id"])).out
             assert url in hubbub("webhooks", "list").out
             assert hubbub("webhooks", "list", "--json").json()["webhooks"][0]["name"] == "audit"
             assert (
-                hubbub.story(
+                hubbub.transcript(
                     "webhooks deliveries nobody",
                     "webhooks serve --config town.yaml",
                     "tasks list",

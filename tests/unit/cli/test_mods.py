@@ -1,4 +1,4 @@
-"""`mods list | show | new | reload`, and `webhook serve`."""
+"""`mods list | show | new | reload`, and `webhooks serve`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ class Later(Mod):
 
 @pytest.fixture
 def later(home: Path) -> Path:
-    """A mod in a file."""
     path = home / "own" / "later.py"
     path.parent.mkdir()
     path.write_text(LATER, encoding="utf-8")
@@ -42,16 +41,16 @@ def write(home: Path, mods: str) -> None:
 
 @pytest.mark.behaviour("M-30")
 def test_mods_are_listed_in_the_order_of_the_yaml(home: Path, later: Path, hubbub: Shell) -> None:
-    assert "built in" in hubbub("mods", "list").out, "without a config those that could be named"
+    assert "built in" in hubbub("mods", "list").out, "the available mods need no config"
     for names, ordered in (
         ("moderation, own/later.py:Later", ["moderation", "later"]),
         ("own/later.py:Later, moderation", ["later", "moderation"]),
     ):
         write(home, f"[{names}]")
-        found = [(row["order"], row["name"]) for row in hubbub("mods", "list", "--json").json()]
-        assert found[:2] == [("1", ordered[0]), ("2", ordered[1])]
-        assert {order for order, _ in found[2:]} <= {""}
-        assert "documents" in [name for _, name in found[2:]]
+        rows = [(row["order"], row["name"]) for row in hubbub("mods", "list", "--json").json()]
+        assert rows[:2] == [("1", ordered[0]), ("2", ordered[1])]
+        assert {order for order, _ in rows[2:]} <= {""}
+        assert "documents" in [name for _, name in rows[2:]]
     line = hubbub("mods", "list").out.splitlines()[1]
     assert line.split() == ["1", "later", "own/later.py", "Comes", "later."]
 
@@ -62,13 +61,13 @@ def test_a_mod_is_shown_with_its_settings_and_operations(
     shown = hubbub("mods", "show", "moderation").out
     assert shown.startswith("moderation (built in)")
     assert "max_length" in shown
-    told = hubbub("mods", "show", "documents", "--json").json()
-    assert told["name"] == "documents"
-    assert told["operations"]
+    documents = hubbub("mods", "show", "documents", "--json").json()
+    assert documents["name"] == "documents"
+    assert documents["operations"]
     assert "Comes later." in hubbub("mods", "show", "own/later.py:Later").out
     write(home, "[moderatoin]")
     assert (
-        hubbub.story(
+        hubbub.transcript(
             "mods list",
             "mods list --config none.yaml",
             "mods show moderatoin",
@@ -81,9 +80,10 @@ def test_a_mod_is_shown_with_its_settings_and_operations(
 
 @pytest.mark.slow
 @pytest.mark.behaviour("M-31")
-def test_a_new_mod_is_clean_passes_its_own_test_and_can_be_named(home: Path, hubbub: Shell) -> None:
-    wrote = hubbub("mods", "new", "kind_words").out
-    assert "mods/kind_words.py:KindWords" in wrote
+def test_a_generated_mod_passes_its_tests_and_the_linter_and_can_be_loaded(
+    home: Path, hubbub: Shell
+) -> None:
+    assert "mods/kind_words.py:KindWords" in hubbub("mods", "new", "kind_words").out
     root = str(Path(__file__).parents[3])
     path = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
     for command in (
@@ -91,21 +91,21 @@ def test_a_new_mod_is_clean_passes_its_own_test_and_can_be_named(home: Path, hub
         ("ruff", "check", "--select", "E,F,I,B,UP", "--isolated", "--no-cache", "mods"),
         ("ruff", "format", "--check", "--isolated", "--no-cache", "mods"),
     ):
-        ran = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", *command],
             capture_output=True,
             text=True,
             check=False,
             env={**os.environ, "PYTHONPATH": path},
         )
-        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert result.returncode == 0, result.stdout + result.stderr
         if command[0] == "pytest":
-            assert "2 passed" in ran.stdout
+            assert "2 passed" in result.stdout
     write(home, "[mods/kind_words.py:KindWords: {word: bravo}]")
     assert "kind_words" in hubbub("mods", "list").out
 
 
-def test_a_new_mod_replaces_nothing_and_has_a_name_that_mods_can_have(
+def test_generating_a_mod_overwrites_nothing_and_needs_a_valid_name(
     home: Path, hubbub: Shell
 ) -> None:
     hubbub("mods", "new", "thanks", "extra")
@@ -114,45 +114,45 @@ def test_a_new_mod_replaces_nothing_and_has_a_name_that_mods_can_have(
     assert (home / "extra" / "thanks.py").read_text() == "mine"
     assert hubbub("mods", "new", "thanks", "extra", "--force").code == 0
     for name in ("Thanks", "2x", "a-b", "class", "moderation", "ünlaut", "a" * 40):
-        ran = hubbub("mods", "new", name)
-        assert (ran.code, ran.out) == (2, ""), name
+        result = hubbub("mods", "new", name)
+        assert (result.code, result.out) == (2, ""), name
     assert not (home / "mods").exists()
 
 
 @pytest.mark.behaviour("M-32")
-def test_reloaded_settings_hold_at_once_and_wrong_ones_change_nothing(
+def test_reloaded_settings_apply_immediately_and_invalid_ones_change_nothing(
     home: Path, hubbub: Shell
 ) -> None:
-    runs = f"{NETWORK}mods:\n  - moderation: {{max_length: 9}}\n"
-    with running(runs, home):
-        long = ("send", "broadcast", "a long sentence", "--as", "ann")
+    text = f"{NETWORK}mods:\n  - moderation: {{max_length: 9}}\n"
+    with running(text, home):
+        send_long = ("send", "broadcast", "a long sentence", "--as", "ann")
         yaml = home / "town.yaml"
-        yaml.write_text(runs.replace("9", "0"), encoding="utf-8")
-        wrong = hubbub("mods", "reload", "--config", "town.yaml")
-        assert wrong.code == 2
-        assert "max_length" in wrong.err
-        assert hubbub(*long).code != 0
-        yaml.write_text(runs.replace("9", "90"), encoding="utf-8")
-        told = hubbub("mods", "reload", "--config", "town.yaml", "--json").json()
-        assert told == [{"name": "moderation", "outcome": "reloaded"}]
-        assert hubbub(*long).code == 0
+        yaml.write_text(text.replace("9", "0"), encoding="utf-8")
+        invalid = hubbub("mods", "reload", "--config", "town.yaml")
+        assert invalid.code == 2
+        assert "max_length" in invalid.err
+        assert hubbub(*send_long).code != 0
+        yaml.write_text(text.replace("9", "90"), encoding="utf-8")
+        reloaded = hubbub("mods", "reload", "--config", "town.yaml", "--json").json()
+        assert reloaded == [{"name": "moderation", "outcome": "reloaded"}]
+        assert hubbub(*send_long).code == 0
         yaml.write_text(f"{NETWORK}mods: [documents]\n", encoding="utf-8")
         lines = hubbub("mods", "reload", "--config", "town.yaml").out.splitlines()
         assert [line.split()[0] for line in lines[1:]] == ["documents", "moderation"]
         assert "restarts" in lines[1]
         assert "no longer" in lines[2]
     write(home, "[moderation]")
-    ran = hubbub("mods", "reload")
-    assert ran.code != 0, "without a running network there is nothing to reload"
-    assert ran.err.startswith("hubbub: ")
+    result = hubbub("mods", "reload")
+    assert result.code != 0, "no network is running"
+    assert result.err.startswith("hubbub: ")
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("M-257")
-def test_webhooks_are_taken_by_a_process_of_its_own(home: Path, hubbub: Shell) -> None:
+def test_webhooks_serve_posts_received_webhooks(home: Path, hubbub: Shell) -> None:
     secret = "correct horse battery"
-    door = {"name": "ci", "to": "channel_general", "secret": f"${{CI_SECRET:-{secret}}}"}
-    inbound = {"listen": "127.0.0.1:0", "endpoints": [door]}
+    endpoint = {"name": "ci", "to": "channel_general", "secret": f"${{CI_SECRET:-{secret}}}"}
+    inbound = {"listen": "127.0.0.1:0", "endpoints": [endpoint]}
     mods = json.dumps([{"webhooks": {"inbound": inbound}}])
     with running(f"{NETWORK}\nmods: {mods}\n", home):
         command = [sys.executable, "-m", "hubbub", "webhooks", "serve", "--config", "town.yaml"]
@@ -162,8 +162,8 @@ def test_webhooks_are_taken_by_a_process_of_its_own(home: Path, hubbub: Shell) -
             url = process.stdout.readline().split()[1]
             body = b'{"text": "the build is red"}'
             request = Request(url, body, sign(secret, "e1", time.time(), body))
-            with urlopen(request, timeout=20) as answer:
-                assert json.load(answer)["posted"]
+            with urlopen(request, timeout=20) as response:
+                assert json.load(response)["posted"]
             assert "the build is red" in hubbub("messages", "list").out
         finally:
             process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""What commands print."""
+"""Commands print tables, JSON and text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def printed(headings: tuple[str, ...], rows: Sequence[Sequence[str]]) -> str:
     return out.getvalue()
 
 
-def test_columns_stand_under_each_other_and_nothing_is_cut() -> None:
+def test_columns_are_aligned_and_not_truncated() -> None:
     people = [("ann", "1"), ("bartholomew", "2"), ("李", "3")]
     assert printed(("NAME", "X"), people).splitlines() == [
         "NAME         X",
@@ -38,13 +38,15 @@ def test_columns_stand_under_each_other_and_nothing_is_cut() -> None:
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=4))
-def test_a_cell_is_one_line_whatever_is_in_it(rows: list[tuple[str, str]]) -> None:
+def test_any_cell_is_printed_on_one_line(rows: list[tuple[str, str]]) -> None:
     out = printed(("A", "B"), rows)
     assert out.count("\n") == len(rows) + 1
     assert "\x1b" not in out
 
 
-def test_json_is_one_line_of_models_and_maps(capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_and_maps_are_printed_as_one_line_of_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     emit_json([Card(description="ä\nb")])
     emit_json({"cards": [Card()], "n": None})
     first, second = capsys.readouterr().out.splitlines()
@@ -53,31 +55,32 @@ def test_json_is_one_line_of_models_and_maps(capsys: pytest.CaptureFixture[str])
     assert "ä" in first
 
 
-def test_the_program_is_called_as_a_shell_finds_it(
+def test_the_shown_program_name_is_one_that_a_shell_can_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
-    for started, called in (
+    for argv0, name in (
         (f"{tmp_path}/.venv/bin/hubbub", ".venv/bin/hubbub"),
         (".venv/bin/hubbub", ".venv/bin/hubbub"),
         ("/opt/elsewhere/hubbub", "/opt/elsewhere/hubbub"),
         (f"{tmp_path}/hubbub/__main__.py", f"{sys.executable} -m hubbub"),
         ("/usr/bin/pytest", "hubbub"),
     ):
-        monkeypatch.setattr(sys, "argv", [started])
-        assert program() == called
+        monkeypatch.setattr(sys, "argv", [argv0])
+        assert program() == name
     (tmp_path / "hubbub").write_text("#!/bin/sh\n")
     (tmp_path / "hubbub").chmod(0o755)
     monkeypatch.setattr(sys, "argv", ["/opt/elsewhere/hubbub"])
     assert program() == "hubbub"
 
 
-def test_text_is_printed_as_it_is_and_counted_as_people_do(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_text_with_markup_is_printed_literally(capsys: pytest.CaptureFixture[str]) -> None:
     text = "[bold]not bold[/bold] :smile: 12 " + "x" * 200
     console().print(text)
     assert capsys.readouterr().out == f"{text}\n"
+
+
+def test_only_a_count_of_one_has_the_singular() -> None:
     counts = [counted(n, "person", "people") for n in (0, 1, 2)]
     assert counts == ["0 people", "1 person", "2 people"]

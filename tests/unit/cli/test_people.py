@@ -1,4 +1,4 @@
-"""`who`, `threads`, `send`, `status`, `log` and `agent run` against a running network."""
+"""Commands to send and list messages and to run agents, against a running network."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from syrupy.assertion import SnapshotAssertion
 
 from hubbub.cli.connection import NetworkTarget, default_person
 from hubbub.client import Client, WebSocketTransport
-from tests.unit.cli.conftest import Ran, Shell
+from tests.unit.cli.conftest import CommandResult, Shell
 
 AGENT = "from hubbub import Agent\n\n\nclass Notes(Agent):\n    pass\n"
 
 
 @pytest.mark.behaviour("U-3")
-def test_people_talk_and_look_at_a_shell(
+def test_messages_are_sent_and_listed_from_a_shell(
     town: str, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
     assert hubbub("messages", "list").out == ""
-    assert hubbub.story(
+    assert hubbub.transcript(
         "agents list",
         "send --as bob --broadcast 'I am bob'",
         "send bob hello there",
     ) == snapshot(name="beginning")
-    ran = hubbub("send", "-c", "general", "one\ntwo \x1b[31m @nobody")
-    assert ran.out == "m3 sent as ann in #general; there is no participant nobody\n"
+    result = hubbub("send", "-c", "general", "one\ntwo \x1b[31m @nobody")
+    assert result.out == "m3 sent as ann in #general; there is no participant nobody\n"
     assert (
-        hubbub.story(
+        hubbub.transcript(
             "send --as eve general 'to some'",
             "send bob,eve 'hello both'",
             "threads list",
@@ -57,11 +57,9 @@ def test_people_talk_and_look_at_a_shell(
     card = {"description": "The mayor", "skills": []}
     ann = {"id": "ann", "kind": "human", "present": False, "card": card}
     assert hubbub("agents", "list", "--json").json()["participants"][0] == ann
-    ids = [
-        thread["id"]
-        for thread in hubbub("threads", "list", "--as", "bob", "--json").json()["threads"]
-    ]
-    assert ids == ["dm.ann.bob.eve", "channel.general", "dm.ann.bob", "broadcast"]
+    threads = hubbub("threads", "list", "--as", "bob", "--json").json()["threads"]
+    ids = ["dm.ann.bob.eve", "channel.general", "dm.ann.bob", "broadcast"]
+    assert [thread["id"] for thread in threads] == ids
     sent = hubbub("send", "--channel", "#general", "hi", "@nobody", "--json").json()
     assert (sent["thread_id"], sent["unresolved"]) == ("channel.general", ["nobody"])
     status = hubbub("network", "status", "--json").json()
@@ -69,7 +67,7 @@ def test_people_talk_and_look_at_a_shell(
     assert "head" in hubbub("network", "status").out
 
 
-def test_a_failure_is_one_sentence_with_its_exit_code(
+def test_a_failed_command_prints_one_line_and_has_its_exit_code(
     town: str, hubbub: Shell, home: Path, snapshot: SnapshotAssertion
 ) -> None:
     (home / "empty.py").write_text("x = 1\n")
@@ -100,44 +98,45 @@ def test_a_failure_is_one_sentence_with_its_exit_code(
         "agents run --config gone.yaml",
         "prompts model-server gone.yaml",
     )
-    told = hubbub.story(*lines)
-    assert told == snapshot
-    assert told.count("(exit code ") == len(lines)
-    assert told.count("\n") == 3 * len(lines)
-    assert "anm" not in hubbub("agents", "list").out, "reading makes nobody a participant"
+    output = hubbub.transcript(*lines)
+    assert output == snapshot
+    assert output.count("(exit code ") == len(lines)
+    assert output.count("\n") == 3 * len(lines)
+    assert "anm" not in hubbub("agents", "list").out, "reading registers no participant"
 
 
-def test_a_network_is_found_by_name_and_address(town: str, hubbub: Shell) -> None:
-    place = town.removeprefix("ws://")
-    for address in ("town", town, place, f"http://{place}/", f"HTTP://{place}/x?y#z"):
+def test_a_network_is_found_by_name_or_address(town: str, hubbub: Shell) -> None:
+    host = town.removeprefix("ws://")
+    for address in ("town", town, host, f"http://{host}/", f"HTTP://{host}/x?y#z"):
         assert hubbub("agents", "list", "--address", address).code == 0
-    assert (default_person(NetworkTarget(), None), default_person(NetworkTarget(), "bob")) == (
-        "ann",
-        "bob",
-    )
 
 
-def test_without_a_network_the_way_to_one_is_told(hubbub: Shell) -> None:
-    ran = hubbub("agents", "list")
-    assert (ran.code, ran.out) == (2, "")
-    assert "hubbub up" in ran.err
+def test_the_default_person_is_the_only_owner_unless_another_is_named(town: str) -> None:
+    assert default_person(NetworkTarget(), None) == "ann"
+    assert default_person(NetworkTarget(), "bob") == "bob"
 
 
-def test_an_agent_that_is_connected_already_is_not_joined_by_another(
+def test_the_error_without_a_network_says_how_to_start_one(hubbub: Shell) -> None:
+    result = hubbub("agents", "list")
+    assert (result.code, result.out) == (2, "")
+    assert "hubbub up" in result.err
+
+
+def test_an_agent_that_is_already_connected_is_not_run_again(
     town: str, home: Path, hubbub: Shell
 ) -> None:
     (home / "notes.py").write_text(AGENT)
 
-    async def while_it_runs() -> Ran:
+    async def while_it_runs() -> CommandResult:
         async with Client(WebSocketTransport(town), "notes", "agent"):
             return await asyncio.to_thread(hubbub, "agents", "run", "notes.py")
 
-    ran = asyncio.run(while_it_runs())
-    assert (ran.code, ran.out) == (2, "")
-    assert "already connected: notes; choose another --name, or use --replace" in ran.err
+    result = asyncio.run(while_it_runs())
+    assert (result.code, result.out) == (2, "")
+    assert "already connected: notes; choose another --name, or use --replace" in result.err
 
 
-async def started(*args: str) -> asyncio.subprocess.Process:
+async def start(*args: str) -> asyncio.subprocess.Process:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "hubbub", *args, stdout=subprocess.PIPE, env=environment
@@ -145,16 +144,18 @@ async def started(*args: str) -> asyncio.subprocess.Process:
 
 
 @pytest.mark.slow
-async def test_an_agent_says_what_it_joins_until_ctrl_c(town: str, home: Path) -> None:
+async def test_agents_run_shows_the_network_it_joins_and_ends_on_ctrl_c(
+    town: str, home: Path
+) -> None:
     (home / "notes.py").write_text(AGENT)
-    process = await started("agents", "run", "notes.py")
+    process = await start("agents", "run", "notes.py")
     assert process.stdout is not None
     async with asyncio.timeout(100):
-        said = (await process.stdout.readline()).decode()
-        assert said == f"notes joins town at {town}; Ctrl-C stops\n"
+        line = (await process.stdout.readline()).decode()
+        assert line == f"notes joins town at {town}; Ctrl-C stops\n"
         async with Client(WebSocketTransport(town), "ann", "human") as ann:
-            async for item in ann.events():  # until its presence is told
-                if "notes" in str(item):
+            async for item in ann.events():
+                if "notes" in str(item):  # it is present
                     break
         process.send_signal(signal.SIGINT)
         await process.wait()
@@ -162,11 +163,11 @@ async def test_an_agent_says_what_it_joins_until_ctrl_c(town: str, home: Path) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("thread", [(), ("--thread", "channel_general")])
-async def test_following_shows_what_comes_until_ctrl_c(
+async def test_following_prints_new_messages_until_ctrl_c(
     town: str, hubbub: Shell, thread: tuple[str, ...]
 ) -> None:
     await asyncio.to_thread(hubbub, "send", "-c", "general", "before")
-    process = await started("messages", "list", "-f", *thread)
+    process = await start("messages", "list", "-f", *thread)
     assert process.stdout is not None
     async with asyncio.timeout(100):
         assert (await process.stdout.readline()).endswith(b"before\n")

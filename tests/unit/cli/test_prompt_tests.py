@@ -1,4 +1,4 @@
-"""`hubbub test`: from files of cases to a report, with a scripted model behind it."""
+"""`hubbub test` runs files of cases with a scripted model and reports the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.errors import UserError
 from hubbub.lab.cases import load_cases
 from hubbub.lab.prompt_tests import run_cases
 from hubbub.lab.reports import CaseVerdict, Suite, write_junit
-from tests.unit.cli.conftest import Shell
+from tests.unit.cli.conftest import Shell, calls, sends
 
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-10")]
 
@@ -25,19 +25,8 @@ SCRIPT: JsonValue = {
             "answer": {"text": '{"queue": "billing", "shop": "{{ shop }}"}'},
         },
         {"when": {"system": "You sort"}, "answer": {"text": "Hmm."}},
-        {
-            "when": {"step": 1},
-            "answer": {"calls": [{"tool": "find_order", "arguments": {"order": 7}}]},
-        },
-        {
-            "when": {"step": 2},
-            "answer": {
-                "calls": [
-                    {"tool": "send_text_message", "arguments": {"to": "ann", "text": "Sent."}},
-                    {"tool": "finish", "arguments": {"reason": "done"}},
-                ]
-            },
-        },
+        {"when": {"step": 1}, "answer": calls("find_order", order=7)},
+        {"when": {"step": 2}, "answer": sends("ann", "Sent.")},
     ]
 }
 CONFIG = """\
@@ -53,7 +42,7 @@ CLERKS = """\
   clerk: {instruction: Help., tools: [send_text_message, 'orders.py:find_order']}
   clock: {kind: python, class: 'orders.py:Clock'}
 """
-"""They have Python, which `hubbub test` tries in a process of its own each time."""
+"""Agents with Python, which each `hubbub test` imports in a new process."""
 ORDERS = """\
 from hubbub import Agent, tool
 
@@ -106,7 +95,7 @@ def staffed(shop: Path) -> Path:
 
 @pytest.fixture
 def reading(staffed: Path) -> Path:
-    """The shop, whose clerk has the tools of an MCP server too, which does not run."""
+    """The shop with a clerk whose tools include those of an MCP server that is not running."""
     config = staffed / "hubbub.yaml"
     text = config.read_text() + "mcp_servers: {find: {command: [nobody-has-this]}}\n"
     config.write_text(text.replace("tools: [", "mcp: [find], begin_with: find_book, tools: ["))
@@ -115,54 +104,54 @@ def reading(staffed: Path) -> Path:
 
 
 def case(shop: Path, text: str) -> tuple[str, ...]:
-    """Have this file of cases run."""
+    """The arguments that test these cases."""
     (shop / "c.yaml").write_text(text)
     return ("test", "hubbub.yaml", "c.yaml")
 
 
-def test_the_cases_beside_the_prompts_are_found_and_run_five_times(
+def test_the_cases_beside_the_prompts_run_five_times(
     shop: Path, hubbub: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran = hubbub("test")
-    assert (ran.code, ran.err) == (0, "")
-    first, last = ran.out.splitlines()
+    result = hubbub("test")
+    assert (result.code, result.err) == (0, "")
+    first, last = result.out.splitlines()
     assert first == "passed    5/5   100 % (57-100 %)  a refund goes to billing"
     assert last.startswith("1 of 1 case passed, ")
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as if somebody looked
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     bar = hubbub("test", "-k", "REFUND", "-n", "1").err
     assert "a refund goes to billing" in bar
     assert "1/1" in bar
-    ran = hubbub("test", "-k", "nothing")
-    assert (ran.code, ran.err) == (2, "hubbub: no case has 'nothing' in its name\n")
+    result = hubbub("test", "-k", "nothing")
+    assert (result.code, result.err) == (2, "hubbub: no case has 'nothing' in its name\n")
 
 
-def test_an_agent_plays_a_conversation_without_the_tools_of_mcp_servers(
-    reading: Path, hubbub: Shell
-) -> None:
-    ran = hubbub("test", "hubbub.yaml", "clerk.yaml", "--json")
-    (found,) = ran.json()["cases"]
-    assert (found["status"], found["passed"], found["rate"]) == ("passed", 5, 1.0)
-    assert (found["path"], found["line"]) == ("clerk.yaml", 3)
-    told = "agents.clerk: MCP servers do not run in prompt tests, so the tools of find are missing"
-    assert ran.err.count(told) == 1
+def test_the_case_of_an_agent_runs_without_its_mcp_servers(reading: Path, hubbub: Shell) -> None:
+    result = hubbub("test", "hubbub.yaml", "clerk.yaml", "--json")
+    (case,) = result.json()["cases"]
+    assert (case["status"], case["passed"], case["rate"]) == ("passed", 5, 1.0)
+    assert (case["path"], case["line"]) == ("clerk.yaml", 3)
+    warning = (
+        "agents.clerk: MCP servers do not run in prompt tests, so the tools of find are missing"
+    )
+    assert result.err.count(warning) == 1
 
 
-def test_under_the_bar_it_fails_and_says_why_and_the_bar_may_be_lower(
-    shop: Path, hubbub: Shell
-) -> None:
+def test_a_case_below_its_bar_fails_with_the_reason(shop: Path, hubbub: Shell) -> None:
     text = "prompt: triage\n" + TRIAGE.replace("I want a refund.", "Where are you?")
-    ran = hubbub(*case(shop, text), "-n", "3")
-    assert ran.code == 1
-    assert "failed    0/3     0 % (0-56 %)    a refund goes to billing" in ran.out
-    assert "3 x valid_json: it is not JSON: it sent 'Hmm.'" in ran.out
+    result = hubbub(*case(shop, text), "-n", "3")
+    assert result.code == 1
+    assert "failed    0/3     0 % (0-56 %)    a refund goes to billing" in result.out
+    assert "3 x valid_json: it is not JSON: it sent 'Hmm.'" in result.out
     assert hubbub(*case(shop, text), "--bar", "0").code == 0
     own = text.replace("    message:", "    bar: 0\n    runs: 2\n    message:")
-    ran = hubbub(*case(shop, own))
-    assert ran.code == 0
-    assert "0/2" in ran.out
+    result = hubbub(*case(shop, own))
+    assert result.code == 0
+    assert "0/2" in result.out
 
 
-def test_variables_and_a_version_of_the_case_come_first(shop: Path, hubbub: Shell) -> None:
+def test_a_case_overrides_the_variables_and_the_version_of_a_prompt(
+    shop: Path, hubbub: Shell
+) -> None:
     (shop / "prompts/triage/0.9.j2").write_text("You sort mail of {{ shop }}, slowly.")
     text = TRIAGE.replace("[Acme]", "[Zeta]").replace(
         "    message:", "    prompt: triage@0.9\n    variables: {shop: Zeta}\n    message:"
@@ -170,11 +159,11 @@ def test_variables_and_a_version_of_the_case_come_first(shop: Path, hubbub: Shel
     assert hubbub(*case(shop, text), "-n", "1").code == 0
 
 
-def test_a_model_that_fails_is_an_error_and_no_failed_case(staffed: Path, hubbub: Shell) -> None:
-    ran = hubbub(*case(staffed, CLERK + SECOND), "-n", "2", "--junit", "out.xml")
-    assert ran.code == 1
-    assert "error     0/0   no answer" in ran.out
-    assert "2 x no answer: the model endpoint" in ran.out
+def test_a_failing_model_is_an_error_and_not_a_failed_case(staffed: Path, hubbub: Shell) -> None:
+    result = hubbub(*case(staffed, CLERK + SECOND), "-n", "2", "--junit", "out.xml")
+    assert result.code == 1
+    assert "error     0/0   no answer" in result.out
+    assert "2 x no answer: the model endpoint" in result.out
     (suite,) = ElementTree.parse(staffed / "out.xml").getroot()
     assert suite.attrib["name"] == "c.yaml"
     assert [suite.attrib[key] for key in ("tests", "failures", "errors")] == ["2", "0", "1"]
@@ -183,11 +172,11 @@ def test_a_model_that_fails_is_an_error_and_no_failed_case(staffed: Path, hubbub
     assert "no such luck" in (error.text or "")
 
 
-async def test_a_mistake_is_told_with_its_place_before_anything_is_asked(reading: Path) -> None:
+async def test_a_mistake_in_a_case_is_reported_before_the_model_is_asked(reading: Path) -> None:
     loaded, file = load_valid(reading / "hubbub.yaml"), reading / "c.yaml"
     mcp = "c.yaml:2: 'find_book' is a tool of the MCP server find, which does not run in prompt"
     schema = "expect: [{arguments_match: find_order, schema: {type: nonsense}}]"
-    for text, complaint in (
+    for text, message in (
         ("incoming: hi", "c.yaml:2: 'x' has an incoming message, but no agent"),
         ("message: hi", "'x' has a message, but no prompt"),
         ("incoming: hi, agent: clark", "unknown agent 'clark'; did you mean 'clerk'?"),
@@ -211,33 +200,33 @@ async def test_a_mistake_is_told_with_its_place_before_anything_is_asked(reading
         file.write_text(f"cases:\n  - {{name: x, {text}{expect}}}\n")
         with pytest.raises(UserError) as caught:
             await run_cases(loaded, load_cases(loaded, [file]))
-        assert complaint in str(caught.value), text
+        assert message in str(caught.value), text
 
 
-def test_an_agent_that_cannot_start_is_told_once(staffed: Path, hubbub: Shell) -> None:
+def test_an_agent_that_cannot_start_is_reported_once(staffed: Path, hubbub: Shell) -> None:
     config = staffed / "hubbub.yaml"
     begins = "permission_mode: read_only, begin_with: find_order, tools: ["
     config.write_text(config.read_text().replace("tools: [", begins))
     (staffed / "orders.py").write_text(ORDERS.replace("@tool", "@tool(permission='write')"))
-    ran = hubbub(*case(staffed, CLERK.replace("    results: {find_order: sent}\n", "")))
-    assert ran.code == 2, ran.out
-    assert ran.err.count("agents.clerk.begin_with: 'find_order' changes something") == 1
+    result = hubbub(*case(staffed, CLERK.replace("    results: {find_order: sent}\n", "")))
+    assert result.code == 2, result.out
+    assert result.err.count("agents.clerk.begin_with: 'find_order' changes something") == 1
 
 
-def test_no_cases_and_wrong_options_are_the_users_mistake(shop: Path, hubbub: Shell) -> None:
+def test_invalid_options_and_missing_cases_are_refused(shop: Path, hubbub: Shell) -> None:
     for options in (("--runs", "0"), ("--bar", "2"), ("--junit", "no/where.xml"), ("-m", "huge")):
         assert hubbub("test", *options).code == 2, options
     (shop / "prompts/triage/cases/usual.yaml").unlink()
-    ran = hubbub("test")
-    assert ran.code == 2
-    assert "there are no cases" in ran.err
+    result = hubbub("test")
+    assert result.code == 2
+    assert "there are no cases" in result.err
 
 
-def test_what_xml_cannot_carry_is_made_visible(tmp_path: Path) -> None:
+def test_characters_that_xml_forbids_are_visible_in_the_report(tmp_path: Path) -> None:
     suite = Suite("a\x00b", [CaseVerdict("c\x1bd", "failed", "e\x08", "<f> & \ud800")])
     write_junit(tmp_path / "out.xml", [suite])
-    (found,) = ElementTree.parse(tmp_path / "out.xml").getroot()
-    case = found.find("testcase")
+    (report,) = ElementTree.parse(tmp_path / "out.xml").getroot()
+    case = report.find("testcase")
     assert case is not None
     assert case.attrib["name"] == "c⟦U+001B⟧d"
     assert (case[0].tag, case[0].text) == ("failure", "<f> & ⟦U+D800⟧")

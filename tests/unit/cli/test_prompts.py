@@ -56,7 +56,7 @@ def write(home: Path, text: str, name: str = "hubbub.yaml") -> None:
 def test_prompts_are_listed_shown_and_compared(
     shop: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    assert hubbub.story(
+    assert hubbub.transcript(
         "prompts list",
         "prompts show triage",
         "prompts show triage@1.10",
@@ -77,11 +77,11 @@ def test_prompts_are_listed_shown_and_compared(
         "optional": [],
         "used_by": ["triage (90 %)"],
     }
-    found = hubbub("prompts", "show", "triage@1.9", "--folder", "prompts", "--json").json()
-    assert found["source"] == "You sell {{ shop }}.\nBe kind.\n"
+    shown = hubbub("prompts", "show", "triage@1.9", "--folder", "prompts", "--json").json()
+    assert shown["source"] == "You sell {{ shop }}.\nBe kind.\n"
     write(shop, "x", "texts/a/1.j2")
     assert "a@1#" in hubbub("prompts", "list", "--folder", "texts").out
-    mistakes = hubbub.story(
+    mistakes = hubbub.transcript(
         "prompts show triag",
         "prompts show triage@2",
         "prompts show triage --agent writr",
@@ -92,77 +92,77 @@ def test_prompts_are_listed_shown_and_compared(
         "prompts lint gone.j2",
     )
     (shop / "prompts/triage/1.10.j2").unlink()
-    mistakes += hubbub.story("prompts diff triage --folder prompts")
+    mistakes += hubbub.transcript("prompts diff triage --folder prompts")
     assert mistakes == snapshot(name="mistakes")
 
 
-def test_a_version_that_cannot_be_read_hides_no_other(shop: Path, hubbub: Shell) -> None:
+def test_an_unreadable_version_does_not_hide_the_others(shop: Path, hubbub: Shell) -> None:
     for broken in (b"\xff", b"{% if %}"):
         (shop / "prompts/triage/1.11.j2").write_bytes(broken)
-        ran = hubbub("prompts", "list")
-        assert [line.split()[1] for line in ran.out.splitlines()[1:]] == ["1.9", "1.10"]
-        assert ran.code == 1
-        assert ran.err.startswith("prompts/triage/1.11.j2")
-        assert "the prompt" in ran.err
+        result = hubbub("prompts", "list")
+        assert [line.split()[1] for line in result.out.splitlines()[1:]] == ["1.9", "1.10"]
+        assert result.code == 1
+        assert result.err.startswith("prompts/triage/1.11.j2")
+        assert "the prompt" in result.err
         row = json.loads(hubbub("prompts", "list", "--json").out)[2]
         assert "the prompt" in row["problem"]
         assert (row["version"], row["used_by"]) == ("1.11", [])
 
 
 @pytest.mark.behaviour("Q-9")
-def test_the_whole_system_prompt_of_an_agent_and_of_each_role_is_shown(
+def test_the_system_prompt_of_an_agent_is_shown_for_each_of_its_roles(
     shop: Path, hubbub: Shell
 ) -> None:
-    found = hubbub("prompts", "show", "--agent", "triage", "--json").json()
-    assert found["text"].endswith("Above all:\n- Be brief.")
-    assert found["components"][0] == "identity"
-    assert "`send_text_message`" in found["text"]
+    triage = hubbub("prompts", "show", "--agent", "triage", "--json").json()
+    assert triage["text"].endswith("Above all:\n- Be brief.")
+    assert triage["components"][0] == "identity"
+    assert "`send_text_message`" in triage["text"]
     plain = hubbub("prompts", "show", "--agent", "writer").out
     assert "agents.writer: identity, network, untrusted_data, thread_ids, speaking" in plain
     agent = "agents:\n  desk: {kind: router, tools: [list_threads]}\n"
     write(shop, CONFIG.replace("agents:\n", agent))
-    shown = hubbub("prompts", "show", "--agent", "desk").out
-    assert re.findall(r"^--- (.*?): ", shown, re.MULTILINE) == [
+    desk = hubbub("prompts", "show", "--agent", "desk").out
+    assert re.findall(r"^--- (.*?): ", desk, re.MULTILINE) == [
         "agents.desk, its router",
         "agents.desk, its executor for a step with `list_threads`",
     ]
-    assert "You are the router" in shown
-    found = hubbub("prompts", "show", "--agent", "desk", "--json").json()
-    assert [role["role"] for role in found["roles"]] == ["router", "executor"]
+    assert "You are the router" in desk
+    roles = hubbub("prompts", "show", "--agent", "desk", "--json").json()["roles"]
+    assert [role["role"] for role in roles] == ["router", "executor"]
 
 
-def test_a_template_that_needs_too_much_is_the_users_mistake(shop: Path, hubbub: Shell) -> None:
+def test_a_template_that_exceeds_its_limits_is_reported_with_its_line(
+    shop: Path, hubbub: Shell
+) -> None:
     for source in ("{{ 'a' * 10**18 }}", "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"):
         write(shop, f"{{{{ shop }}}}\n{source}", FILE)
-        ran = hubbub("prompts", "show", "triage")
-        assert ran.code == 2
-        assert f"{FILE}:2: the prompt fails: it needs too much" in ran.err
+        result = hubbub("prompts", "show", "triage")
+        assert result.code == 2
+        assert f"{FILE}:2: the prompt fails: it needs too much" in result.err
 
 
 # lint ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.behaviour("Q-8")
-def test_the_shipped_networks_and_the_example_of_the_how_to_have_no_findings(
-    home: Path, hubbub: Shell
-) -> None:
+def test_the_example_networks_and_the_how_to_pass_the_linter(home: Path, hubbub: Shell) -> None:
     for config in sorted((ROOT / "configs").glob("*.yaml")):
-        ran = hubbub("prompts", "lint", str(config))
-        assert (ran.code, ran.out) == (0, f"{config}: no problems\n")
+        result = hubbub("prompts", "lint", str(config))
+        assert (result.code, result.out) == (0, f"{config}: no problems\n")
     for name in ("desk.yaml", "prompts/triage/1.0.j2"):
         write(home, example("docs/how-to/build-a-system-prompt.md", name), name)
-    ran = hubbub("prompts", "lint", "desk.yaml")
-    assert (ran.code, ran.out) == (0, "desk.yaml: no problems\n")
+    result = hubbub("prompts", "lint", "desk.yaml")
+    assert (result.code, result.out) == (0, "desk.yaml: no problems\n")
     shown = hubbub("prompts", "show", "--agent", "triage", "--config", "desk.yaml").out
     assert "customers of Acme" in shown
     assert shown.endswith("Above all:\n- Never promise a date.\n")
 
 
 @pytest.mark.behaviour("Q-8")
-def test_findings_have_place_rule_and_remedy_and_only_errors_fail(
+def test_lint_findings_have_a_place_a_rule_and_a_remedy_and_only_errors_fail(
     shop: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    told = ""
+    output = ""
     for old, new in (
         ("read_thread", "red_thread"),
         ("[send_text_message]", "[read_thread]"),
@@ -177,50 +177,51 @@ def test_findings_have_place_rule_and_remedy_and_only_errors_fail(
         ),
     ):
         write(shop, CONFIG.replace(old, new))
-        told += hubbub.story("prompts lint")
+        output += hubbub.transcript("prompts lint")
     write(shop, CONFIG)
     text = "{# call nothing() #}\n{{ shop }}\n{% for p in participants %}\n{{ p.description }}"
     write(shop, text + "\n{% endfor %}\nUse `reply`.", FILE)
     write(shop, "Answer {{ incoming_message.text }}", "p.j2")
     write(shop, "Finish when nothing is asked.", "p.md")
-    assert told + hubbub.story("prompts lint", "prompts lint p.j2", "prompts lint p.md") == snapshot
-    found = json.loads(hubbub("prompts", "lint", "--json").out)
-    assert [(f["path"], f["line"], f["rule"], f["level"]) for f in found] == [
+    output += hubbub.transcript("prompts lint", "prompts lint p.j2", "prompts lint p.md")
+    assert output == snapshot
+    findings = json.loads(hubbub("prompts", "lint", "--json").out)
+    assert [(f["path"], f["line"], f["rule"], f["level"]) for f in findings] == [
         (FILE, 4, "untrusted-text", "error"),
         (FILE, 6, "disabled-tool", "error"),
     ]
 
 
-def test_the_linter_wants_the_format_and_the_tools_in_the_contract_of_a_dialect(
+def test_the_linter_requires_the_format_and_the_tools_in_the_prompt_of_a_dialect(
     shop: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    listed = "{% for tool in tools %}{{ tool.name }}{% endfor %}"
-    write(shop, f"Write TOOL_CALL with tool_name and parameters: {listed}", "good.j2")
-    told = ""
-    for contract in (
+    tools = "{% for tool in tools %}{{ tool.name }}{% endfor %}"
+    write(shop, f"Write TOOL_CALL with tool_name and parameters: {tools}", "good.j2")
+    output = ""
+    for change in (
         "replace: {dialect.tool_call: {file: good.j2}}",
         "replace: {dialect.tool_call: {text: Write CALL and the name.}}",
         "remove: [dialect.tool_call]",
     ):
-        parts = f"      reminder: [Be brief.]\n      components:\n        {contract}\n"
+        parts = f"      reminder: [Be brief.]\n      components:\n        {change}\n"
         write(shop, CONFIG.replace("      reminder: [Be brief.]\n", parts))
-        told += hubbub.story("prompts lint")
+        output += hubbub.transcript("prompts lint")
     capped = "      reminder: [Be brief.]\n      max_tokens: {memry: 300}\n"
     write(shop, CONFIG.replace("      reminder: [Be brief.]\n", capped))
-    assert told + hubbub.story("prompts show triage", "network check") == snapshot
+    assert output + hubbub.transcript("prompts show triage", "network check") == snapshot
 
 
-def test_what_is_no_file_is_not_waited_for(home: Path, hubbub: Shell) -> None:
+def test_the_linter_refuses_a_fifo_instead_of_waiting_for_it(home: Path, hubbub: Shell) -> None:
     for name in ("pipe.j2", "pipe.md", "pipe.yaml"):
         os.mkfifo(home / name)
-        ran = hubbub("prompts", "lint", name)
-        assert ran.code == 2
-        assert f"{name}: cannot be read: not a file" in ran.err
+        result = hubbub("prompts", "lint", name)
+        assert result.code == 2
+        assert f"{name}: cannot be read: not a file" in result.err
 
 
 @pytest.mark.slow
-def test_check_tells_what_is_wrong_with_prompts(shop: Path, hubbub: Shell) -> None:
+def test_network_check_reports_problems_of_prompts(shop: Path, hubbub: Shell) -> None:
     write(shop, CONFIG.replace("variables: {shop: Acme}", "variables: {shopp: Acme}"))
-    ran = hubbub("network", "check")
-    assert ran.code == 2
-    assert f"{FILE}:1: the prompt triage@1.9 needs the variable 'shop'" in ran.err
+    result = hubbub("network", "check")
+    assert result.code == 2
+    assert f"{FILE}:1: the prompt triage@1.9 needs the variable 'shop'" in result.err

@@ -1,4 +1,4 @@
-"""What it takes until a command begins: what is loaded, and what Ctrl-C does meanwhile."""
+"""Programs import only the modules that their start needs, and Ctrl-C ends them meanwhile."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ HEAVY = (
     "openai", "httpx", "httpx2", "rich", "prompt_toolkit", "structlog", "jinja2",
     "a2a", "aiosqlite", "jsonschema", "yaml", "tiktoken", "mcp", "prometheus_client",
 )  # fmt: skip
-ROOMS = ("hubbub.agents", "hubbub.app", "hubbub.mods", "hubbub.network", "hubbub.testing")
-MODELS = ("jinja2", "openai", "rich", "tiktoken")
-"""What only agents with a model need, and what shows things."""
-CLUSTER = ("psycopg", "hubbub.network.cluster", "hubbub.network.store.postgres", "hubbub.app.node")
-"""What only nodes and gateways need, and networks that are on Postgres."""
+PACKAGES = ("hubbub.agents", "hubbub.app", "hubbub.mods", "hubbub.network", "hubbub.testing")
 LIGHT = ("hubbub.app.process",)
-"""Of those rooms, what a command may load."""
+"""The modules of these packages that a command can import."""
+MODELS = ("jinja2", "openai", "rich", "tiktoken")
+"""Libraries that only agents with a model and the terminal need."""
+CLUSTER = ("psycopg", "hubbub.network.cluster", "hubbub.network.store.postgres", "hubbub.app.node")
+"""Modules that only nodes, gateways and networks on Postgres need."""
 LOADED = """
 import sys
 from hubbub.cli import main
@@ -58,35 +58,40 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
         (["--help"], None),
     ],
 )
-def test_a_plain_command_loads_only_what_it_uses(args: list[str], own: str | None) -> None:
-    ran = python(LOADED.format(args=args))
-    loaded = set(json.loads(ran.stderr.splitlines()[-1]))
+def test_a_simple_command_imports_only_the_modules_it_uses(
+    args: list[str], own: str | None
+) -> None:
+    result = python(LOADED.format(args=args))
+    loaded = set(json.loads(result.stderr.splitlines()[-1]))
     assert not loaded.intersection(HEAVY)
-    rooms = [m for m in loaded if m.startswith(ROOMS) and m not in (*LIGHT, *ROOMS)]
     if own is None:
-        assert "hubbub.client" not in loaded, "help asks no network"
+        assert "hubbub.client" not in loaded, "help needs no network"
     else:
-        assert "hubbub.client.client" in loaded, "it has tried to reach the network"
-        assert rooms == []
-        homes = {home for _, home, _ in OWN.values() if f"hubbub.cli.{home}" in loaded}
-        assert homes == {own}
+        assert "hubbub.client.client" in loaded, "the command tried to connect"
+        heavy = [m for m in loaded if m.startswith(PACKAGES) and m not in (*LIGHT, *PACKAGES)]
+        assert heavy == []
+        modules = {module for _, module, _ in OWN.values() if f"hubbub.cli.{module}" in loaded}
+        assert modules == {own}
 
 
 def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
-    ran = python(
+    result = python(
         "import hubbub.client\n"
         "from hubbub import field_docs\n"
-        "def below(c): return [c, *(d for s in c.__subclasses__() for d in below(s))]\n"
-        "print([m.__name__ for m in below(field_docs.Documented)[1:] if m.__pydantic_complete__])\n"
+        "def tree(c): return [c, *(d for s in c.__subclasses__() for d in tree(s))]\n"
+        "print([m.__name__ for m in tree(field_docs.Documented)[1:] if m.__pydantic_complete__])\n"
         "print(field_docs._texts.cache_info().currsize)\n"
     )
-    assert ran.stdout.splitlines() == ["[]", "0"], ran.stderr
+    assert result.stdout.splitlines() == ["[]", "0"], result.stderr
 
 
 @pytest.mark.parametrize(
     ("entry", "unwanted"),
     [
-        ("hubbub.client", (*HEAVY, *ROOMS, "hubbub.config", "hubbub.protocol.operations", "ulid")),
+        (
+            "hubbub.client",
+            (*HEAVY, *PACKAGES, "hubbub.config", "hubbub.protocol.operations", "ulid"),
+        ),
         ("hubbub.app.preflight", (*MODELS, "hubbub.agents", "hubbub.network", "hubbub.web")),
         (
             "hubbub.app.network",
@@ -109,11 +114,11 @@ def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
         ),
     ],
 )
-def test_what_is_started_loads_nothing_that_its_start_does_not_need(
+def test_an_entry_point_does_not_import_modules_that_its_start_does_not_need(
     entry: str, unwanted: tuple[str, ...]
 ) -> None:
-    ran = python(f"import json, sys, {entry}; print(json.dumps(sorted(sys.modules)))")
-    loaded = json.loads(ran.stdout)
+    result = python(f"import json, sys, {entry}; print(json.dumps(sorted(sys.modules)))")
+    loaded = json.loads(result.stdout)
     prefixes = tuple(f"{each}." for each in unwanted)
     assert [m for m in loaded if m in unwanted or m.startswith(prefixes)] == []
 
@@ -121,6 +126,6 @@ def test_what_is_started_loads_nothing_that_its_start_does_not_need(
 @pytest.mark.parametrize(
     "module", ["typer", "hubbub.cli.talk", "hubbub.client", "websockets.asyncio.client"]
 )
-def test_ctrl_c_while_a_command_loads_ends_it_without_a_word(module: str) -> None:
-    ran = python(INTERRUPTED.format(module=module))
-    assert (ran.returncode, ran.stdout, ran.stderr.strip()) == (130, "", "")
+def test_ctrl_c_during_the_imports_of_a_command_ends_it_silently(module: str) -> None:
+    result = python(INTERRUPTED.format(module=module))
+    assert (result.returncode, result.stdout, result.stderr.strip()) == (130, "", "")

@@ -1,4 +1,4 @@
-"""`token add | show | list | revoke`, with the hub running or not."""
+"""`tokens add | show | list | revoke`, with and without a running hub."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ CLOSED = "network: {name: closed, listen: '127.0.0.1:0', store: 'sqlite:closed.d
 
 @pytest.fixture
 def closed(home: Path) -> Path:
-    """A config of a network that wants tokens and does not run."""
+    """The config of a network that requires tokens and does not run."""
     path = home / "hubbub.yaml"
     path.write_text(CLOSED, encoding="utf-8")
     return path
 
 
 @pytest.mark.behaviour("D-1")
-def test_tokens_are_made_counted_and_revoked_and_stored_as_hashes(
+def test_tokens_are_added_counted_and_revoked_and_stored_as_hashes(
     closed: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    ran = hubbub("tokens", "add", "ann")
-    token = ran.out.strip()
+    result = hubbub("tokens", "add", "ann")
+    token = result.out.strip()
     assert token.startswith("hub_")
-    assert "not shown again" in ran.err
-    assert token not in ran.err
+    assert "not shown again" in result.err
+    assert token not in result.err
     with closing(sqlite3.connect("closed.db")) as database:
         rows = database.execute("SELECT participant, sha256 FROM token").fetchall()
     assert rows == [("ann", hashlib.sha256(token.encode()).hexdigest())]
     hubbub("tokens", "add", "ann")
     assert hubbub("tokens", "add", "bob", "--json").json()["token"].startswith("hub_")
     assert (
-        hubbub.story(
+        hubbub.transcript(
             "tokens list",
             "tokens list --json",
             "tokens revoke eve",
@@ -56,21 +56,21 @@ def test_tokens_are_made_counted_and_revoked_and_stored_as_hashes(
     )
 
 
-def test_what_nobody_can_be_called_has_no_token(closed: Path, hubbub: Shell) -> None:
+def test_an_invalid_name_or_a_store_in_memory_is_refused(closed: Path, hubbub: Shell) -> None:
     for args in (("add", "hub"), ("add", "a b"), ("revoke", "t5"), ("revoke", "x" * 65)):
-        ran = hubbub("tokens", *args)
-        assert ran.code == 2
-        assert "is not a valid name" in ran.err
+        result = hubbub("tokens", *args)
+        assert result.code == 2
+        assert "is not a valid name" in result.err
     assert not Path("closed.db").exists()
     closed.write_text("network: {store: 'sqlite::memory:'}\n", encoding="utf-8")
     for args in (("add", "ann"), ("list", "--json"), ("revoke", "ann")):
-        ran = hubbub("tokens", *args)
-        assert ran.code == 2
-        assert "a store in memory" in ran.err
+        result = hubbub("tokens", *args)
+        assert result.code == 2
+        assert "a store in memory" in result.err
 
 
 @pytest.mark.behaviour("D-2")
-def test_with_the_hub_running_a_token_works_at_once(home: Path, hubbub: Shell) -> None:
+def test_a_token_added_to_a_running_hub_works_immediately(home: Path, hubbub: Shell) -> None:
     with running(NETWORK.replace(":memory:", "town.db"), home) as url:
         assert hubbub("tokens", "list", "--json").json() == []
         token = str(hubbub("tokens", "add", "zoe", "--json").json()["token"])
@@ -83,38 +83,38 @@ def test_with_the_hub_running_a_token_works_at_once(home: Path, hubbub: Shell) -
         for args in ((), ("--address", url), ("--config", "same.yaml")):
             listed = hubbub("tokens", "list", "--json", *args).json()
             assert listed == [{"participant": "zoe", "tokens": 2}]
-        ran = hubbub("tokens", "revoke", "zo")
-        assert ran.err == "hubbub: zo has no tokens; did you mean zoe?\n"
+        result = hubbub("tokens", "revoke", "zo")
+        assert result.err == "hubbub: zo has no tokens; did you mean zoe?\n"
         assert hubbub("tokens", "revoke", "zoe").code == 0
         assert hubbub("send", "--as", "zoe", "--broadcast", "open again").code == 0
-        ran = hubbub("tokens", "show", "ann")
-        assert ran.err == "hubbub: town is open: people join it without a token\n"
+        result = hubbub("tokens", "show", "ann")
+        assert result.err == "hubbub: town is open: people join it without a token\n"
 
 
 @pytest.mark.behaviour("D-1")
-def test_the_token_of_this_run_opens_the_network_and_only_its_user_is_shown_it(
+def test_the_token_of_a_run_admits_one_person_and_is_shown_only_to_the_same_user(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with running(NETWORK.replace("auth: open", "auth: tokens"), home) as url:
-        ran = hubbub("tokens", "show", "ann")
-        token = ran.out.strip()
+        result = hubbub("tokens", "show", "ann")
+        token = result.out.strip()
         assert token.startswith("hub_")
-        assert "identifies ann until the network stops" in ran.err
-        assert token not in ran.err
+        assert "identifies ann until the network stops" in result.err
+        assert token not in result.err
 
         async def join() -> str:
             async with Client(WebSocketTransport(url), "ann", "human", token=token) as ann:
                 return ann.network
 
         assert asyncio.run(join()) == "town"
-        told = hubbub("tokens", "show", "ann", "--json", "--address", url)
-        assert told.json() == {"participant": "ann", "token": token}
-        ran = hubbub("send", "--as", "zoe", "--token", token, "--broadcast", "hi")
-        assert ran.err == (
+        shown = hubbub("tokens", "show", "ann", "--json", "--address", url)
+        assert shown.json() == {"participant": "ann", "token": token}
+        result = hubbub("send", "--as", "zoe", "--token", token, "--broadcast", "hi")
+        assert result.err == (
             "hubbub: the token does not prove 'zoe'; it is ann's: join as ann (`--as ann`)\n"
         )
-        wrong = hubbub.story("tokens show zoe", "tokens show amn", "tokens show 'a b'")
+        mistakes = hubbub.transcript("tokens show zoe", "tokens show amn", "tokens show 'a b'")
         with monkeypatch.context() as another_user:
             another_user.setenv("HUBBUB_STATE_DIR", str(home / "elsewhere"))
-            wrong += hubbub.story(f"tokens show ann --address {url}")
-    assert wrong == snapshot
+            mistakes += hubbub.transcript(f"tokens show ann --address {url}")
+    assert mistakes == snapshot

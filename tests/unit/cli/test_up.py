@@ -1,4 +1,4 @@
-"""`up` and the browser: the process, the terminal and the browser are real."""
+"""`hubbub up` opens the page, with a real process, terminal and browser."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ UP = NetworkUp("town", "ws://127.0.0.1:4820", "open", "", (), (), ())
 
 @pytest.fixture
 def opened(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user has a desktop, and a browser that writes what it is given into this pipe."""
-    found = home / "opened"
-    os.mkfifo(found)
+    """A desktop with a browser that writes its URL into this FIFO."""
+    fifo = home / "opened"
+    os.mkfifo(fifo)
     program = home / "browser"
-    program.write_text(f'#!/bin/sh\necho noise\necho "$1" > {found}\n')
+    program.write_text(f'#!/bin/sh\necho noise\necho "$1" > {fifo}\n')
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("BROWSER", f"{program} %s")
     monkeypatch.setenv("DISPLAY", ":0")
     for name in ("CI", "SSH_CONNECTION", "SSH_CLIENT", "SSH_TTY"):
         monkeypatch.delenv(name, raising=False)
     (home / "hubbub.yaml").write_text(NETWORK, encoding="utf-8")
-    return found
+    return fifo
 
 
 class Terminal:
-    """What `hubbub up` shows on a terminal (or in a pipe) of its own."""
+    """The output of `hubbub up` on a terminal or in a pipe."""
 
     def __init__(self, reading: int, process: subprocess.Popen[bytes]):
         self._reading, self.process = reading, process
         self.text = ""
 
-    def until(self, words: str) -> None:
+    def until(self, text: str) -> None:
         deadline = time.monotonic() + WITHIN_S
-        while words not in self.text:
+        while text not in self.text:
             assert select.select([self._reading], [], [], deadline - time.monotonic())[0], self.text
             self.text += os.read(self._reading, 65536).decode()
 
@@ -76,28 +76,28 @@ def up(*args: str, terminal: bool = True) -> Iterator[Terminal]:
         os.close(reading)
 
 
-def appears(pipe: Path) -> str:
-    """What is written into the pipe, as soon as it is."""
-    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+def read_from(fifo: Path) -> str:
+    """Wait until something is written into the FIFO."""
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        assert select.select([reading], [], [], WITHIN_S)[0], f"nothing came through {pipe.name}"
+        assert select.select([reading], [], [], WITHIN_S)[0], f"nothing written into {fifo.name}"
         return os.read(reading, 65536).decode().strip()
     finally:
         os.close(reading)
 
 
-def file_of(browser: Path) -> Path:
-    """A file that is there once the browser has been started: nobody need wait for it."""
-    found = browser.with_name("file")
-    browser.write_text(f"#!/bin/sh\ntouch {found}\n")
-    return found
+def marker_of(browser: Path) -> Path:
+    """Replace the browser by one that only creates this file."""
+    marker = browser.with_name("marker")
+    browser.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    return marker
 
 
 @pytest.mark.slow
-def test_at_a_desktop_the_page_opens_by_itself_once_there_is_one(opened: Path) -> None:
+def test_the_page_opens_in_the_browser_of_a_desktop(opened: Path) -> None:
     with up() as terminal:
         terminal.until("Ctrl-C")
-        url = appears(opened)
+        url = read_from(opened)
         assert url.startswith("http://127.0.0.1:")
         assert url in terminal.text.splitlines()[1]
         assert terminal.stop() == 0
@@ -106,42 +106,42 @@ def test_at_a_desktop_the_page_opens_by_itself_once_there_is_one(opened: Path) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("option", "up_when"), [("--no-browser", "Ctrl-C"), ("--json", '"up"')])
-def test_it_does_not_where_nobody_would_see_it_or_wants_it(
+def test_the_page_does_not_open_with_no_browser_or_json(
     opened: Path, option: str, up_when: str
 ) -> None:
-    file = file_of(opened.with_name("browser"))
-    with up(option) as shown:
-        shown.until(up_when)
-        assert shown.stop() == 0
-    assert not file.exists()
+    marker = marker_of(opened.with_name("browser"))
+    with up(option) as terminal:
+        terminal.until(up_when)
+        assert terminal.stop() == 0
+    assert not marker.exists()
 
 
 @pytest.mark.slow
-def test_who_asks_for_a_browser_gets_it_also_without_a_terminal_and_one_that_stays_holds_up_nothing(
+def test_the_browser_option_needs_no_terminal_and_the_browser_survives_ctrl_c(
     opened: Path, home: Path
 ) -> None:
     (home / "browser").write_text(f'#!/bin/sh\necho $$ "$1" > {opened}\nexec sleep 600\n')
-    with up("--browser", "--json", terminal=False) as shown:
-        id, url = appears(opened).split()
+    with up("--browser", "--json", terminal=False) as terminal:
+        pid, url = read_from(opened).split()
         assert url.startswith("http://127.0.0.1:")
         try:
-            assert shown.stop() == 0
-            os.kill(int(id), 0)  # it is the user's now, and has not felt the Ctrl-C
+            assert terminal.stop() == 0
+            os.kill(int(pid), 0)  # raises if Ctrl-C ended the browser too
         finally:
-            os.kill(int(id), signal.SIGKILL)
+            os.kill(int(pid), signal.SIGKILL)
 
 
 @pytest.mark.slow
-def test_an_address_that_cannot_be_had_opens_nothing(opened: Path, hubbub: Shell) -> None:
-    file = file_of(opened.with_name("browser"))
+def test_the_page_does_not_open_if_the_network_cannot_listen(opened: Path, hubbub: Shell) -> None:
+    marker = marker_of(opened.with_name("browser"))
     assert hubbub("up", "--browser", "--listen", "nowhere").code == 2
-    assert not file.exists()
+    assert not marker.exists()
 
 
-def test_what_happens_is_shown_before_the_browser_is_opened(
+def test_events_are_reported_while_a_daemon_thread_opens_the_browser(
     opened: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/there/is/no/python")  # it need not really open
+    monkeypatch.setattr(sys, "executable", "/there/is/no/python")  # so that no browser starts
     seen: list[LifecycleEvent] = []
     report = _with_browser(seen.append)
     report(UP)

@@ -1,4 +1,4 @@
-"""What `hubbub up` shows."""
+"""The output of `hubbub up`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from hubbub.protocol.messages import Attachment, Message, MessageType, Quote
 UP = NetworkUp(
     "town", "ws://127.0.0.1:5000", "open", "sqlite:x.db", ("bot",), ("ann",), ("general",)
 )
-USUAL = "ws://127.0.0.1:4820"
+DEFAULT_URL = "ws://127.0.0.1:4820"
 
 
 def message(
@@ -69,12 +69,8 @@ def seen(message: Message) -> MessageSeen:
     )
 
 
-def posted(text: str) -> MessageSeen:
-    return seen(message("channel.desk", "channel", text))
-
-
-def logged(*messages: MessageSeen) -> MessagesSeen:
-    return MessagesSeen(messages)
+def posts(*texts: str) -> MessagesSeen:
+    return MessagesSeen(tuple(seen(message("channel.desk", "channel", text)) for text in texts))
 
 
 def shown(event: LifecycleEvent | MessageSeen) -> str:
@@ -82,26 +78,26 @@ def shown(event: LifecycleEvent | MessageSeen) -> str:
     return line.plain if line is not None else ""
 
 
-def test_the_banner_tells_where_the_page_is_how_to_join_and_with_which_token(
+def test_the_banner_shows_the_page_and_how_to_join_with_which_token(
     snapshot: SnapshotAssertion,
 ) -> None:
     many = tuple(f"person{n}" for n in range(MOST_PEOPLE + 1))
     guarded = replace(UP, auth="tokens", humans=("ann", "bob"))
     banners = (
         UP,
-        NetworkUp("town", USUAL, "open", "", (), (), ()),
+        NetworkUp("town", DEFAULT_URL, "open", "", (), (), ()),
         guarded,
         replace(guarded, url="ws://0.0.0.0:5000"),
-        replace(guarded, url=USUAL),
+        replace(guarded, url=DEFAULT_URL),
         replace(guarded, humans=many),
         replace(guarded, humans=()),
     )
     assert "\n".join(map(shown, banners)) == snapshot
-    told = shown(replace(guarded, humans=many[1:]))
-    assert told.count("tokens show person") == MOST_PEOPLE
+    banner = shown(replace(guarded, humans=many[1:]))
+    assert banner.count("tokens show person") == MOST_PEOPLE
 
 
-def test_a_message_tells_where_it_goes_and_is_one_line() -> None:
+def test_a_message_is_shown_with_its_destination() -> None:
     cases: tuple[tuple[str, MessageType, str | None, str], ...] = (
         ("dm.ann.bob", "direct", None, "→ bob"),
         ("dm.ann.bob.carol", "direct", None, "→ bob, carol"),
@@ -113,24 +109,32 @@ def test_a_message_tells_where_it_goes_and_is_one_line() -> None:
     )
     for thread, type, reply_to, expected in cases:
         assert where(message(thread, type, reply_to=reply_to)) == expected
-    assert shown(posted("one\ntwo")).endswith(" m7 ann #desk  one two")
+
+
+def test_a_message_is_one_truncated_line_while_the_network_runs() -> None:
+    (post,) = posts("one\ntwo").messages
+    assert shown(post).endswith(" m7 ann #desk  one two")
     assert message_line(message(text="one\ntwo")).plain.endswith(" m7 ann → bob  one\n    two")
-    text = shown(posted("line of it\n" * 500 + "x" * 10_000))
-    assert text.count("line of it") == MOST_COLUMNS // len("line of it ")
+    (post,) = posts("a long line\n" * 500).messages
+    text = shown(post)
+    assert text.count("a long line") == MOST_COLUMNS // len("a long line ")
     assert text.endswith("…")
     assert len(text) < MOST_COLUMNS + 50
+
+
+def test_the_messages_of_one_sender_have_the_same_colour() -> None:
     first, second = (message_line(message(text=t)) for t in ("a", "b"))
-    assert [s.style for s in first.spans] == [s.style for s in second.spans], "one sender's colour"
+    assert [s.style for s in first.spans] == [s.style for s in second.spans]
 
 
 @pytest.mark.behaviour("U-10")
-@pytest.mark.parametrize("said", ["my secret", {"pin": "my secret"}])
-def test_of_a_direct_message_the_view_tells_who_wrote_to_whom_and_no_word_of_it(
-    said: str | dict[str, str],
+@pytest.mark.parametrize("content", ["my secret", {"pin": "my secret"}])
+def test_the_content_of_a_direct_message_is_hidden_unless_requested(
+    content: str | dict[str, str],
 ) -> None:
     letter = message(thread="dm.ann.bob.t3", reply_to="m3").model_copy(
         update={
-            "content": said,
+            "content": content,
             "quote": Quote(message_id="m3", text="my secret"),
             "attachments": (Attachment(name="my secret.txt", uri="file:my secret"),),
             "mentions": ("bob",),
@@ -138,48 +142,48 @@ def test_of_a_direct_message_the_view_tells_who_wrote_to_whom_and_no_word_of_it(
     )
     for view in (TerminalView, JsonView):
         out: list[str] = []
-        view(out.append)(logged(seen(letter)))
-        view(out.append, direct_texts=True)(logged(seen(letter)))
-        hidden, asked_for = out
+        view(out.append)(MessagesSeen((seen(letter),)))
+        view(out.append, direct_texts=True)(MessagesSeen((seen(letter),)))
+        hidden, requested = out
         assert "secret" not in hidden
-        assert "my secret" in asked_for
+        assert "my secret" in requested
         for head in ("ann", "bob", "m7", str(len(letter.text))):
             assert head in hidden
     assert json.loads(hidden)["message"]["characters"] == len(letter.text)
 
 
-def test_of_many_messages_in_a_second_the_first_are_shown_and_the_others_counted() -> None:
+def test_messages_beyond_the_limit_per_second_are_counted_instead_of_shown() -> None:
     out: list[str] = []
     timers: list[tuple[float, Callable[[], None]]] = []
     now = 100.0
     view = TerminalView(
         out.append, clock=lambda: now, later=lambda s, work: timers.append((s, work))
     )
-    view(logged(posted("the first")))
-    view(logged(*(posted(f"text {n}") for n in range(MOST_A_SECOND + 1))))
-    view(logged(posted("the last")))
+    view(posts("the first"))
+    view(posts(*(f"text {n}" for n in range(MOST_A_SECOND + 1))))
+    view(posts("the last"))
     assert len(out) == MOST_A_SECOND
-    [(seconds, tell)] = timers
+    [(seconds, show_count)] = timers
     assert seconds == 1.0
     view(Stopping("SIGINT"))
     assert out[-1] == "stopping …\n"
-    tell()
+    show_count()
     assert out[-1] == "… 3 more messages; see `hubbub messages list`\n"
     now += 0.99
-    view(logged(posted("one too many")))
+    view(posts("one too many"))
     now += 0.01
-    view(logged(posted("the next second")))
+    view(posts("the next second"))
     assert out[-2] == "… 1 more message; see `hubbub messages list`\n"
     assert "the next second" in out[-1]
     timers[1][1]()
-    assert "the next second" in out[-1]  # there is no more to tell
+    assert "the next second" in out[-1], "nothing is left to count"
 
 
 @pytest.mark.behaviour("U-2")
 @given(st.text())
-def test_nothing_that_is_said_can_steer_the_terminal(text: str) -> None:
-    line = shown(posted(text or "x"))
-    line += shown(AgentOutput(("bot",), "stderr", text))
+def test_messages_and_agent_output_cannot_control_the_terminal(text: str) -> None:
+    (post,) = posts(text or "x").messages
+    line = shown(post) + shown(AgentOutput(("bot",), "stderr", text))
     assert not any((ord(c) < 32 and c != "\n") or 127 <= ord(c) < 160 for c in line)
 
 
@@ -191,13 +195,13 @@ ALL: list[LifecycleEvent] = [
     AgentDied(("bot",), 1, 0.5),
     AgentDied(("bot",), -9, 2.0),
     AgentGivenUp(("bot",), 1, 5),
-    logged(seen(message(text="grüße"))),
+    MessagesSeen((seen(message(text="grüße")),)),
     Stopping("SIGINT"),
 ]
 
 
 @pytest.mark.behaviour("U-3")
-def test_what_happens_is_a_line_for_people_and_an_object_for_programs(
+def test_an_event_is_a_line_for_people_and_a_json_object_for_programs(
     snapshot: SnapshotAssertion,
 ) -> None:
     assert "\n".join(map(shown, ALL[1:7])) == snapshot
@@ -205,19 +209,22 @@ def test_what_happens_is_a_line_for_people_and_an_object_for_programs(
     view = JsonView(out.append, direct_texts=True)
     for event in ALL:
         view(event)
-    told = [json.loads(line) for line in "".join(out).splitlines()]
+    objects = [json.loads(line) for line in "".join(out).splitlines()]
     kinds = [event.event for event in ALL]
-    assert [each["event"] for each in told] == [*kinds[:7], "message", *kinds[8:]]
-    assert Message.model_validate(told[7]["message"]) == message(text="grüße")
+    assert [each["event"] for each in objects] == [*kinds[:7], "message", *kinds[8:]]
+    assert Message.model_validate(objects[7]["message"]) == message(text="grüße")
 
 
-def test_without_a_terminal_lines_are_plain_never_wrapped_and_counted_when_left_out() -> None:
+def test_lines_without_a_terminal_are_plain_and_not_wrapped() -> None:
     out: list[str] = []
     view = TerminalView(out.append)
     view(AgentStarted(("bot",), 1))
-    assert out == [], "nobody needs to see it"
-    view(logged(posted("word " * 60)))
+    assert out == [], "a started agent is not shown"
+    view(posts("word " * 60))
     assert "\x1b" not in out[0]
     assert out[0].count("\n") == 1
+
+
+def test_a_gap_in_the_output_shows_the_number_of_lines() -> None:
     assert "17 lines" in TerminalView.gap(17)
     assert json.loads(JsonView.gap(17)) == {"event": "left_out", "lines": 17}

@@ -1,4 +1,4 @@
-"""`peer` is in process; a test that takes `any_peer` runs over a real socket too."""
+"""The `peer` fixture runs in process; `any_peer` also over a real socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small hub that says exactly what a test tells it to, in process or over a real socket."""
+"""A small scripted hub, in process or over a real socket."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from hubbub.protocol.wire import Inlet, Outlet
 T = TypeVar("T")
 Frame = dict[str, JsonValue]
 DEADLINE_S = 30.0
-AT_ONCE = Backoff(first_s=0, most_s=0, retries=3)
+NO_DELAY = Backoff(first_s=0, most_s=0, retries=3)
 LIMITS: Frame = {
     "frame_bytes": 4096,
     "json_depth": 32,
@@ -44,8 +44,15 @@ LIMITS: Frame = {
 }
 
 
+class RecordedDelays(list[float]):
+    """A `sleep` that records its delays and does not wait."""
+
+    async def __call__(self, delay: float) -> None:
+        self.append(delay)
+
+
 async def soon(waiting: Awaitable[T]) -> T:
-    """What is waited for, or a failed test instead of a hanging one."""
+    """Wait, but fail instead of hanging."""
     async with asyncio.timeout(DEADLINE_S):
         return await waiting
 
@@ -56,21 +63,21 @@ class Answer:
 
     resumed: bool = True
     cursor: int | None = None
-    """None: where the client asks to resume, else 0."""
+    """None: the position in the client's cursor, or 0."""
     epoch: str = "epoch-1"
     network: str = "testnet"
     versions: list[JsonValue] = field(default_factory=lambda: ["hubbub.v1"])
     error: Frame | None = None
     """Sent in place of `ready`."""
     close: tuple[int, str] | None = None
-    """Close instead of `ready` (after the error, if there is one)."""
+    """Close instead of sending `ready` (after the error, if there is one)."""
     silent: bool = False
     left_out: list[JsonValue] = field(default_factory=list)
-    """What `ready` leaves out, for the client to ask for."""
+    """The parts that `ready` omits and the client must request."""
 
 
 class Connection:
-    """One connection as the peer sees it: frames that came, and a way to send some."""
+    """The peer's end of one connection."""
 
     def __init__(self, outlet: Outlet, answer: Answer):
         self.outlet, self._answer = outlet, answer
@@ -99,10 +106,10 @@ class Connection:
         self.introduced.set()
 
     def drained(self) -> None:
-        pass  # this hub never holds back
+        pass  # this hub never throttles
 
     def lost(self) -> None:
-        assert not self.gone.is_set(), "an inlet is told once"
+        assert not self.gone.is_set(), "lost() is called only once"
         self.gone.set()
 
     def _welcome(self) -> None:
@@ -132,7 +139,7 @@ class Connection:
             left_out=answer.left_out,
         )
 
-    # What a test does -------------------------------------------------------------------------
+    # For tests --------------------------------------------------------------------------------
 
     def send(self, **frame: JsonValue) -> None:
         self.outlet.write(json.dumps(frame).encode())
@@ -144,13 +151,13 @@ class Connection:
         self.send(op="result", ref=call["ref"], value=value)
 
     def refuse(self, call: Frame, code: str, **more: JsonValue) -> None:
-        self.send(op="error", ref=call["ref"], code=code, message=f"told {code}", **more)
+        self.send(op="error", ref=call["ref"], code=code, message=f"refused: {code}", **more)
 
     def drop(self, code: int = 4001, reason: str = "") -> None:
         self.outlet.close(code, reason)
 
     async def frame(self, op: str) -> Frame:
-        """The next frame that came, which must be an `op`."""
+        """The next received frame, which must be an `op`."""
         frame = await soon(self._frames.get())
         assert frame["op"] == op, frame
         return frame
@@ -159,19 +166,19 @@ class Connection:
         return await self.frame("call")
 
     async def ended(self) -> list[Frame]:
-        """Wait until the client is gone; what it had sent besides."""
+        """Wait until the client has left; returns the frames that no test has read."""
         await soon(self.gone.wait())
         return [self._frames.get_nowait() for _ in range(self._frames.qsize())]
 
 
 class Peer:
-    """The scripted hub. `answers` are for the coming connections; without one it welcomes."""
+    """The scripted hub. Each connection takes the next of `answers`, or a plain welcome."""
 
     def __init__(self) -> None:
         self.transport: Transport = MemoryTransport(self.attach)
         self.answers: deque[Answer] = deque()
         self.away = False
-        """Nobody listens (in process only)."""
+        """Refuse connections (in process only)."""
         self.opened = 0
         self._connections: asyncio.Queue[Connection] = asyncio.Queue()
 
@@ -184,24 +191,24 @@ class Peer:
         return connection
 
     async def connection(self) -> Connection:
-        """The next connection, in the order they were opened, once it has identified itself."""
+        """The next connection in opening order, once its client has identified itself."""
         connection = await soon(self._connections.get())
         await soon(connection.introduced.wait())
         return connection
 
     async def rejoined(self, client: Client) -> Connection:
-        """The next connection, once the client has taken its `ready`."""
+        """The next connection, once the client has processed its `ready`."""
         connection = await self.connection()
-        asked = client.post("list_participants")
+        reply = client.post("list_participants")
         connection.result(await connection.call())
-        await soon(asked)
+        await soon(reply)
         return connection
 
     def client(
         self,
         name: str = "ann",
         *,
-        backoff: Backoff = AT_ONCE,
+        backoff: Backoff = NO_DELAY,
         cursor: Cursor | None = None,
         clock: Clock | None = None,
     ) -> Client:
@@ -210,7 +217,7 @@ class Peer:
 
 
 class _SocketOutlet:
-    """An `Outlet` over a server's WebSocket: one task writes what was queued."""
+    """An `Outlet` over a server's WebSocket; one task writes the queued frames."""
 
     def __init__(self, socket: ServerConnection):
         self._socket = socket
@@ -286,16 +293,16 @@ class Consumer:
         return item
 
     async def end(self) -> ConnectionLost:
-        """The stream must be over now; says how."""
+        """The error that ends the stream, which must be next."""
         try:
             item = await self.next()
         except ConnectionLost as lost:
             return lost
-        raise AssertionError(f"not the end: {item}")
+        raise AssertionError(f"the stream did not end: {item}")
 
 
 def message(seq: int, text: str = "hi", thread: str = "dm.ann.bob") -> Frame:
-    """A message of bob's as it travels."""
+    """A message from bob in wire format."""
     return {
         "id": f"m{seq}",
         "seq": seq,

@@ -1,4 +1,4 @@
-"""Calls: arguments, cids, answers, repetitions."""
+"""Calls of a client: arguments, cids, results and retries."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from pydantic import JsonValue
 from hubbub.client import Backoff
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.protocol.frames import Cursor
-from tests.unit.client.peer import AT_ONCE, Peer, soon
+from tests.unit.client.peer import NO_DELAY, Peer, RecordedDelays, soon
 
 
-async def test_a_call_carries_its_arguments_and_returns_what_the_hub_answers(
-    any_peer: Peer,
-) -> None:
+async def test_a_call_sends_its_arguments_and_returns_the_hubs_result(any_peer: Peer) -> None:
     async with any_peer.client() as client:
         connection = await any_peer.connection()
         where = Cursor(epoch="e", seq=4)
-        asked = asyncio.create_task(client.call("list_participants", tags=("a", "b"), where=where))
+        reply = asyncio.create_task(client.call("list_participants", tags=("a", "b"), where=where))
         call = await connection.call()
         assert call["name"] == "list_participants"
         assert call["args"] == {"tags": ["a", "b"], "where": where.model_dump()}
-        connection.send(op="result", ref="999", value=None)  # an answer to nobody
+        connection.send(op="result", ref="999", value=None)  # of an unknown call
         connection.send(op="error", code="bad_frame", message="about no call")
         connection.result(call, {"participants": ["bob"]})
-        assert await soon(asked) == {"participants": ["bob"]}
+        assert await soon(reply) == {"participants": ["bob"]}
         posted = client.post("send_text_message")
         connection.refuse(await connection.call(), "cid_conflict", details={"first": {"id": "m1"}})
         with pytest.raises(OperationError) as caught:
@@ -36,7 +34,7 @@ async def test_a_call_carries_its_arguments_and_returns_what_the_hub_answers(
         assert caught.value.details == {"first": {"id": "m1"}}
 
 
-async def test_writes_get_a_cid_of_their_own_unless_it_is_given_and_reads_none(
+async def test_writes_get_a_unique_cid_unless_one_is_given_and_reads_get_none(
     peer: Peer,
 ) -> None:
     async with peer.client() as client:
@@ -46,39 +44,39 @@ async def test_writes_get_a_cid_of_their_own_unless_it_is_given_and_reads_none(
         client.post("create_channel", cid="mine", name="desk")
         first, second, read, unknown, given = [await connection.call() for _ in range(5)]
     assert isinstance(first["cid"], str)
-    assert isinstance(unknown["cid"], str), "what is not known to be a read counts as a write"
+    assert isinstance(unknown["cid"], str), "an unknown operation counts as a write"
     assert first["cid"] != second["cid"]
     assert "cid" not in read
     assert (given["cid"], given["args"]) == ("mine", {"name": "desk"})
 
 
-async def test_a_dropped_post_that_fails_warns_nobody(peer: Peer) -> None:
-    complaints: list[str] = []
+async def test_a_failed_post_that_is_not_awaited_causes_no_warning(peer: Peer) -> None:
+    warnings: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
-        lambda loop, context: complaints.append(context["message"])
+        lambda loop, context: warnings.append(context["message"])
     )
     async with peer.client() as client:
         connection = await peer.connection()
         client.post("send_text_message")
         connection.refuse(await connection.call(), "forbidden")
-        asked = client.post("list_participants")
+        reply = client.post("list_participants")
         connection.result(await connection.call())
-        await soon(asked)
+        await soon(reply)
     gc.collect()
-    assert complaints == []
+    assert warnings == []
 
 
-async def test_arguments_that_no_hub_accepts_are_refused_here(peer: Peer) -> None:
-    circle: list[object] = []
-    circle.append(circle)
+async def test_the_client_refuses_arguments_that_no_hub_accepts(peer: Peer) -> None:
+    cycle: list[object] = []
+    cycle.append(cycle)
     inf = float("inf")
     async with peer.client() as client:
         connection = await peer.connection()
-        for argument in (float("nan"), inf, "\ud800", "a\0b", {"a\0": 1}, object(), circle):
+        for argument in (float("nan"), inf, "\ud800", "a\0b", {"a\0": 1}, object(), cycle):
             with pytest.raises(OperationError, match="send_text_message") as caught:
                 await soon(client.post("send_text_message", text=argument))
             assert caught.value.code == "bad_request"
-        client.post("send_text_message", text="\\u0000")  # a backslash, no NUL
+        client.post("send_text_message", text="\\u0000")  # a backslash, not NUL
         assert (await connection.call())["args"] == {"text": "\\u0000"}
         with pytest.raises(OperationError, match="4096") as caught:
             await soon(client.call("send_text_message", text="x" * 5000))
@@ -94,25 +92,25 @@ async def test_arguments_that_no_hub_accepts_are_refused_here(peer: Peer) -> Non
 
 
 @pytest.mark.behaviour("C-1")
-async def test_a_temporary_refusal_is_tried_again_with_the_same_cid_but_not_for_ever(
+async def test_a_temporarily_refused_call_is_retried_with_the_same_cid_a_few_times(
     peer: Peer,
 ) -> None:
     async with peer.client() as client:
         connection = await peer.connection()
-        asked = asyncio.create_task(client.call("send_text_message", text="x"))
+        reply = asyncio.create_task(client.call("send_text_message", text="x"))
         first = await connection.call()
         connection.refuse(first, "store_unavailable", temporary=True)
         second = await connection.call()
         connection.result(second, "done")
-        assert await soon(asked) == "done"
+        assert await soon(reply) == "done"
         assert (first["cid"], first["args"]) == (second["cid"], second["args"])
         assert first["ref"] != second["ref"]
-        asked = asyncio.create_task(client.call("list_participants"))
-        for _ in range(1 + AT_ONCE.retries):
+        reply = asyncio.create_task(client.call("list_participants"))
+        for _ in range(1 + NO_DELAY.retries):
             connection.refuse(await connection.call(), "draining", temporary=True)
         with pytest.raises(OperationError, match="draining"):
-            await soon(asked)
-        posted = client.post("list_participants")  # a post is not tried again
+            await soon(reply)
+        posted = client.post("list_participants")  # a post is not retried
         connection.refuse(await connection.call(), "draining", temporary=True)
         with pytest.raises(OperationError):
             await soon(posted)
@@ -120,16 +118,14 @@ async def test_a_temporary_refusal_is_tried_again_with_the_same_cid_but_not_for_
 
 
 @pytest.mark.behaviour("C-1")
-async def test_calls_in_flight_are_sent_again_after_the_connection_came_back(
-    any_peer: Peer,
-) -> None:
+async def test_calls_in_flight_are_sent_again_after_a_reconnect(any_peer: Peer) -> None:
     async with any_peer.client() as client:
         connection = await any_peer.connection()
-        asked = [client.post("send_text_message", n=n) for n in range(4)]
-        before = [await connection.call() for _ in asked]
+        replies = [client.post("send_text_message", n=n) for n in range(4)]
+        before = [await connection.call() for _ in replies]
         connection.result(before[1], "second")
-        assert await soon(asked[1]) == "second"
-        asked[3].cancel()  # it was given up
+        assert await soon(replies[1]) == "second"
+        replies[3].cancel()
         connection.drop()
         again = await any_peer.connection()
         after = [await again.call() for _ in range(2)]
@@ -137,42 +133,38 @@ async def test_calls_in_flight_are_sent_again_after_the_connection_came_back(
         assert [(call["cid"], call["args"]) for call in after] == expected
         for call in after:
             again.result(call, call["args"])
-        assert [await soon(asked[0]), await soon(asked[2])] == [{"n": 0}, {"n": 2}]
+        assert [await soon(replies[0]), await soon(replies[2])] == [{"n": 0}, {"n": 2}]
 
 
-async def test_a_final_close_fails_what_is_in_flight(peer: Peer) -> None:
+async def test_a_final_close_fails_the_calls_in_flight_and_later_ones(peer: Peer) -> None:
     async with peer.client() as client:
         connection = await peer.connection()
-        asked = client.post("list_participants")
+        reply = client.post("list_participants")
         await connection.call()
         connection.drop(4504, "revoked")
         with pytest.raises(ConnectionLost) as caught:
-            await soon(asked)
+            await soon(reply)
         assert caught.value.code == 4504
         with pytest.raises(ConnectionLost):
             await soon(client.call("list_participants"))
 
 
-def test_delays_grow_from_a_tenth_of_a_second_to_ten_and_are_never_cut_short() -> None:
+def test_retry_delays_double_from_0_1_s_to_10_s_and_respect_the_hubs_minimum() -> None:
     longest, shortest = Backoff(random=lambda: 1.0), Backoff(random=lambda: 0.0)
     assert [longest.delay(n) for n in range(4)] == pytest.approx([0.1, 0.2, 0.4, 0.8])
     assert longest.delay(10_000) == pytest.approx(10.0)
     assert shortest.delay(10_000) == pytest.approx(5.0)
-    assert shortest.after(2.0, 0) == pytest.approx(2.0), "what the hub names is the least"
+    assert shortest.after(2.0, 0) == pytest.approx(2.0), "never shorter than the hub's delay"
     assert Backoff(random=lambda: 0.5).after(2.0, 0) == pytest.approx(2.5)
 
 
-async def test_a_temporary_refusal_waits_at_least_as_long_as_the_hub_says(peer: Peer) -> None:
-    waited: list[float] = []
-
-    async def sleep(delay: float) -> None:
-        waited.append(delay)
-
-    async with peer.client(backoff=Backoff(random=lambda: 0.0, sleep=sleep)) as client:
+async def test_a_retry_waits_for_the_delay_that_the_hub_sends(peer: Peer) -> None:
+    delays = RecordedDelays()
+    async with peer.client(backoff=Backoff(random=lambda: 0.0, sleep=delays)) as client:
         connection = await peer.connection()
-        asked = asyncio.create_task(client.call("list_participants"))
+        reply = asyncio.create_task(client.call("list_participants"))
         connection.refuse(await connection.call(), "rate_limited", temporary=True, retry_after_s=7)
         connection.refuse(await connection.call(), "store_unavailable", temporary=True)
         connection.result(await connection.call(), "done")
-        assert await soon(asked) == "done"
-    assert waited == pytest.approx([7.0, 0.1])
+        assert await soon(reply) == "done"
+    assert delays == pytest.approx([7.0, 0.1])

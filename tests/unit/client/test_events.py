@@ -1,4 +1,4 @@
-"""Events: in order, without gaps, handed out once; acknowledgements; lost connections."""
+"""The event stream of a client: order, acknowledgements and reconnects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from hubbub.client.items import MAX_SIGNALS
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Cursor, Event, Signal
 from tests.interaction.stop_harness import HandClock
-from tests.unit.client.peer import Answer, Connection, Consumer, Frame, Peer, soon
+from tests.unit.client.peer import (
+    Answer,
+    Connection,
+    Consumer,
+    Frame,
+    Peer,
+    RecordedDelays,
+    soon,
+)
 
 
 async def events(consumer: Consumer, count: int) -> list[int]:
@@ -20,12 +28,12 @@ async def events(consumer: Consumer, count: int) -> list[int]:
 
 
 def chain(connection: Connection, *seqs: int) -> None:
-    """Send events: the first number is what the first one follows."""
+    """Send events after the first number."""
     for prev, seq in pairwise(seqs):
         connection.event(seq, prev)
 
 
-async def test_the_stream_begins_with_ready_and_goes_on_with_events_in_order(
+async def test_the_stream_starts_with_ready_and_continues_with_events_in_order(
     any_peer: Peer,
 ) -> None:
     async with any_peer.client() as client:
@@ -39,7 +47,7 @@ async def test_the_stream_begins_with_ready_and_goes_on_with_events_in_order(
         assert (message.id, message.text, message.sender_id) == ("m10", "grüße 🙂", "bob")
 
 
-async def test_events_have_one_consumer_at_a_time(peer: Peer) -> None:
+async def test_a_second_simultaneous_consumer_of_events_is_an_error(peer: Peer) -> None:
     async with peer.client() as client:
         chain(await peer.connection(), 0, 1, 2)
         async for item in client.events():
@@ -54,7 +62,7 @@ async def test_events_have_one_consumer_at_a_time(peer: Peer) -> None:
         waiting.cancel()
 
 
-async def test_what_was_not_acknowledged_is_asked_for_again_but_not_handed_out_again(
+async def test_unacknowledged_events_are_requested_again_but_handed_out_once(
     any_peer: Peer,
 ) -> None:
     async with any_peer.client() as client:
@@ -88,7 +96,7 @@ async def test_an_event_behind_a_gap_is_never_handed_out(peer: Peer) -> None:
         assert (await consumer.disconnected()).code == CloseCode.STATE_LOST
         await consumer.ready()
         assert await events(consumer, 2) == [2, 3]
-        again.event(3, 3)  # one that goes backwards is a gap too
+        again.event(3, 3)  # an event that does not move forward is a gap too
         assert (await consumer.disconnected()).code == CloseCode.STATE_LOST
     await soon(connection.gone.wait())
 
@@ -97,12 +105,14 @@ async def test_an_event_behind_a_gap_is_never_handed_out(peer: Peer) -> None:
     "answer",
     [
         Answer(resumed=False, cursor=0, epoch="epoch-2"),
-        Answer(resumed=True, cursor=9),  # beyond what was received
-        Answer(resumed=True, cursor=0, epoch="epoch-2"),  # whatever it says
+        Answer(resumed=True, cursor=9),  # beyond the last received event
+        Answer(resumed=True, cursor=0, epoch="epoch-2"),  # despite `resumed`
     ],
-    ids=["said", "beyond", "epoch"],
+    ids=["not-resumed", "beyond", "epoch"],
 )
-async def test_a_fresh_start_drops_what_was_waiting_and_says_so(peer: Peer, answer: Answer) -> None:
+async def test_a_fresh_start_drops_queued_events_and_is_reported(
+    peer: Peer, answer: Answer
+) -> None:
     peer.answers += [Answer(), answer]
     async with peer.client() as client:
         connection, consumer = await peer.connection(), Consumer(client)
@@ -119,27 +129,27 @@ async def test_a_fresh_start_drops_what_was_waiting_and_says_so(peer: Peer, answ
         assert await events(consumer, 2) == [start + 1, start + 2]
 
 
-async def test_acknowledgements_of_one_moment_are_one_frame_and_only_grow(peer: Peer) -> None:
+async def test_acknowledgements_are_batched_and_only_grow(peer: Peer) -> None:
     async with peer.client() as client:
         connection, consumer = await peer.connection(), Consumer(client)
         chain(connection, 0, *range(1, 12))
         await consumer.ready()
         await events(consumer, 10)
-        await client.ack(11)  # what was not handed out cannot be acknowledged
+        await client.ack(11)  # ignored: this event was not handed out
         assert client.cursor == Cursor(epoch="epoch-1", seq=0)
         for seq in (3, 9, 4, 9):
             await client.ack(seq)
         assert (await connection.frame("ack"))["seq"] == 9
         assert client.cursor == Cursor(epoch="epoch-1", seq=9)
         await client.ack(5)
-        await client.ack(10)  # flushed when the client is left
+        await client.ack(10)  # flushed on leaving
     assert await connection.ended() == [{"op": "ack", "seq": 10}]
 
 
-async def test_an_acknowledgement_while_disconnected_waits_until_the_hub_can_read_it(
+async def test_an_acknowledgement_after_a_reconnect_waits_until_the_event_is_sent_again(
     any_peer: Peer,
 ) -> None:
-    """The hub refuses an `ack` beyond what it has sent on this connection."""
+    """The hub refuses an `ack` beyond the last event it sent on this connection."""
     async with any_peer.client() as client:
         connection, consumer = await any_peer.connection(), Consumer(client)
         chain(connection, 0, 1, 2, 3)
@@ -159,7 +169,7 @@ async def test_an_acknowledgement_while_disconnected_waits_until_the_hub_can_rea
             pass
 
 
-async def test_signals_go_both_ways_but_not_without_a_connection(peer: Peer) -> None:
+async def test_signals_go_both_ways_and_are_dropped_while_disconnected(peer: Peer) -> None:
     async with peer.client() as client:
         connection, consumer = await peer.connection(), Consumer(client)
         await consumer.ready()
@@ -179,7 +189,7 @@ async def test_signals_go_both_ways_but_not_without_a_connection(peer: Peer) -> 
     assert await again.ended() == []
 
 
-async def test_a_flood_of_signals_costs_signals_never_events(peer: Peer) -> None:
+async def test_a_flood_of_signals_drops_old_signals_but_no_events(peer: Peer) -> None:
     async with peer.client() as client:
         connection, consumer = await peer.connection(), Consumer(client)
         await consumer.ready()
@@ -190,35 +200,31 @@ async def test_a_flood_of_signals_costs_signals_never_events(peer: Peer) -> None
         client.post("list_participants")
         await connection.call()
         assert (await consumer.event()).seq == 1
-        kept = [await consumer.next() for _ in range(MAX_SIGNALS)]
-        assert [s.data for s in kept if isinstance(s, Signal)] == list(range(744, 1000))
+        signals = [await consumer.next() for _ in range(MAX_SIGNALS)]
+        assert [s.data for s in signals if isinstance(s, Signal)] == list(range(744, 1000))
         assert (await consumer.event()).seq == 2
 
 
 @pytest.mark.behaviour("C-3")
-async def test_a_lost_connection_is_told_with_the_delay_before_the_next_attempt(
+async def test_a_lost_connection_is_reported_with_the_delay_before_the_next_attempt(
     peer: Peer,
 ) -> None:
-    waited: list[float] = []
-
-    async def sleep(delay: float) -> None:
-        waited.append(delay)
-
-    backoff, clock = Backoff(random=lambda: 1.0, sleep=sleep, steady_s=10), HandClock()
+    delays, clock = RecordedDelays(), HandClock()
+    backoff = Backoff(random=lambda: 1.0, sleep=delays, steady_s=10)
     async with peer.client(backoff=backoff, clock=clock) as client:
         consumer = Consumer(client)
         await consumer.ready()
         for held, delay in ((0, 0.1), (9, 0.2), (1, 0.4), (10, 0.1)):
-            clock.wall += held  # a connection that held for a while starts the delays anew
+            clock.wall += held  # a steady connection resets the delay
             (await peer.connection()).drop(4002, "slow")
             lost = await consumer.disconnected()
             assert (lost.code, lost.reason) == (4002, "slow")
             assert lost.retry_in_s == pytest.approx(delay)
             await consumer.ready()
-        assert waited == pytest.approx([0.1, 0.2, 0.4, 0.1])
+        assert delays == pytest.approx([0.1, 0.2, 0.4, 0.1])
 
 
-async def test_attempts_that_fail_are_told_and_only_the_latest_is_kept(peer: Peer) -> None:
+async def test_only_the_latest_failed_attempt_to_reconnect_is_queued(peer: Peer) -> None:
     attempts, tried = asyncio.Semaphore(0), asyncio.Semaphore(0)
 
     async def sleep(delay: float) -> None:
@@ -242,33 +248,27 @@ async def test_attempts_that_fail_are_told_and_only_the_latest_is_kept(peer: Pee
         assert (await consumer.ready()).resumed
 
 
-async def test_a_draining_hub_is_left_when_it_closes_and_for_as_long_as_it_says(
+async def test_a_client_of_a_draining_hub_finishes_calls_and_waits_for_the_hubs_delay(
     any_peer: Peer,
 ) -> None:
-    waited: list[float] = []
-
-    async def sleep(delay: float) -> None:
-        waited.append(delay)
-
-    async with any_peer.client(backoff=Backoff(random=lambda: 0.5, sleep=sleep)) as client:
+    delays = RecordedDelays()
+    async with any_peer.client(backoff=Backoff(random=lambda: 0.5, sleep=delays)) as client:
         connection, consumer = await any_peer.connection(), Consumer(client)
         await consumer.ready()
-        asked = client.post("list_participants")
+        reply = client.post("list_participants")
         connection.send(op="reconnect", after_s=4)
         connection.result(await connection.call(), "answered while draining")
-        assert await soon(asked) == "answered while draining"
+        assert await soon(reply) == "answered while draining"
         connection.drop(4006, "drain")
         lost = await consumer.disconnected()
         assert lost.code == CloseCode.DRAIN
         assert lost.retry_in_s == pytest.approx(5.0)
         await consumer.ready()
-    assert waited == pytest.approx([5.0])
+    assert delays == pytest.approx([5.0])
 
 
 @pytest.mark.behaviour("C-3", "P-20")
-async def test_a_close_code_that_says_never_again_ends_the_stream_and_any_other_does_not(
-    peer: Peer,
-) -> None:
+async def test_a_final_close_code_ends_the_stream_and_any_other_reconnects(peer: Peer) -> None:
     for code in (4500, 4501, 4502, 4503, 4504, 4999, 1009):
         before = peer.opened
         async with peer.client() as client:
@@ -276,7 +276,7 @@ async def test_a_close_code_that_says_never_again_ends_the_stream_and_any_other_
             chain(connection, 0, 1)
             connection.drop(code, "no")
             await consumer.ready()
-            assert await events(consumer, 1) == [1], "what came before is still handed out"
+            assert await events(consumer, 1) == [1], "queued events are still handed out"
             end = await consumer.end()
             assert (end.code, end.reason, peer.opened) == (code, "no", before + 1)
     async with peer.client() as client:
@@ -288,7 +288,7 @@ async def test_a_close_code_that_says_never_again_ends_the_stream_and_any_other_
             assert (await consumer.ready()).resumed
 
 
-async def test_a_refusal_at_the_door_ends_the_stream_unless_it_is_temporary(peer: Peer) -> None:
+async def test_a_refused_reconnect_ends_the_stream_unless_it_is_temporary(peer: Peer) -> None:
     busy: Frame = {"code": "store_unavailable", "message": "disk full", "temporary": True}
     gone: Frame = {"code": "auth_failed", "message": "revoked"}
     peer.answers += [Answer(), Answer(error={**busy, "retry_after_s": 0.001}), Answer(error=gone)]
@@ -314,7 +314,7 @@ async def test_an_unreadable_frame_ends_the_stream_with_a_reason(peer: Peer) -> 
             await soon(connection.gone.wait())
 
 
-async def test_a_failure_inside_the_client_comes_out_where_it_is_left(peer: Peer) -> None:
+async def test_a_failure_inside_the_client_is_raised_when_leaving_it(peer: Peer) -> None:
     async def sleep(delay: float) -> None:
         raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""How a client enters and leaves."""
+"""A client joins and leaves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hubbub.protocol.messages import Card
 from tests.unit.client.peer import Answer, Consumer, Peer, soon
 
 
-async def test_a_client_introduces_itself_with_all_it_was_given_and_learns_its_limits(
+async def test_a_client_identifies_with_its_options_and_receives_limits_and_operations(
     any_peer: Peer,
 ) -> None:
     card = Card(description="adds", skills=("sums",))
@@ -30,17 +30,13 @@ async def test_a_client_introduces_itself_with_all_it_was_given_and_learns_its_l
         names = [operation.name for operation in client.ready.operations]
         assert names == ["list_participants", "send_text_message"]
     assert identify is not None
-    assert (identify.version, identify.participant, identify.kind) == (
-        "hubbub.v1",
-        "adder",
-        "agent",
-    )
-    assert (identify.token, identify.card) == ("secret", card)
+    assert (identify.version, identify.participant) == ("hubbub.v1", "adder")
+    assert (identify.kind, identify.token, identify.card) == ("agent", "secret", card)
     assert (identify.turns, identify.observe) == (True, True)
 
 
 @pytest.mark.parametrize("given", [None, Cursor(epoch="epoch-1", seq=41)])
-async def test_a_cursor_of_an_earlier_life_is_asked_for_else_the_hub_decides(
+async def test_a_client_resumes_at_its_given_cursor_or_where_the_hub_decides(
     peer: Peer, given: Cursor | None
 ) -> None:
     peer.answers.append(Answer(cursor=None if given else 7))
@@ -54,10 +50,9 @@ async def test_a_cursor_of_an_earlier_life_is_asked_for_else_the_hub_decides(
     assert identify.cursor == given
 
 
-async def test_who_is_turned_away_learns_why_when_entering(any_peer: Peer) -> None:
-    wrong: dict[str, object] = {"code": "auth_failed", "message": "no such token"}
+async def test_a_refused_client_raises_the_reason_on_joining(any_peer: Peer) -> None:
     any_peer.answers += [
-        Answer(error=wrong, close=(4500, "auth")),  # type: ignore[arg-type]  # it is JSON
+        Answer(error={"code": "auth_failed", "message": "no such token"}, close=(4500, "auth")),
         Answer(close=(4503, "replaced")),
         Answer(versions=["hubbub.v9"]),
     ]
@@ -74,30 +69,28 @@ async def test_who_is_turned_away_learns_why_when_entering(any_peer: Peer) -> No
     assert caught.value.code == "unsupported_version"
 
 
-async def test_what_ready_leaves_out_is_asked_for_and_what_comes_meanwhile_is_not_lost(
-    peer: Peer,
-) -> None:
+async def test_parts_missing_from_ready_are_requested_without_losing_events(peer: Peer) -> None:
     peer.answers += [Answer(left_out=["participants"]), Answer(left_out=["participants"])]
     client = peer.client()
-    entering = asyncio.create_task(client.__aenter__())
+    joining = asyncio.create_task(client.__aenter__())
     connection = await peer.connection()
-    asked = await connection.call()
-    assert asked["name"] == "list_participants"
+    call = await connection.call()
+    assert call["name"] == "list_participants"
     connection.event(1, 0)
-    connection.result(asked, {"participants": [], "more": False})
-    await soon(entering)
+    connection.result(call, {"participants": [], "more": False})
+    await soon(joining)
     consumer = Consumer(client)
     await consumer.ready()
     assert (await consumer.event()).seq == 1
     await client.__aexit__(None, None, None)
-    entering = asyncio.create_task(peer.client().__aenter__())
+    joining = asyncio.create_task(peer.client().__aenter__())
     connection = await peer.connection()
     connection.refuse(await connection.call(), "store_unavailable")
     with pytest.raises(OperationError, match="store_unavailable"):
-        await soon(entering)
+        await soon(joining)
 
 
-async def test_a_hub_that_never_answers_is_given_up(
+async def test_joining_a_silent_or_absent_hub_raises_connection_lost(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client_module, "HANDSHAKE_S", 0.01)
@@ -110,7 +103,7 @@ async def test_a_hub_that_never_answers_is_given_up(
         await peer.client().__aenter__()
 
 
-async def test_who_is_no_hub_is_a_lost_connection() -> None:
+async def test_joining_a_server_that_is_not_a_hub_raises_connection_lost() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
@@ -121,56 +114,56 @@ async def test_who_is_no_hub_is_a_lost_connection() -> None:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(ConnectionLost, match="is not a hub"):
             await Client(WebSocketTransport(f"ws://127.0.0.1:{port}"), "ann").__aenter__()
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound but not listening: nobody else gets this port
-        transport = WebSocketTransport(f"ws://127.0.0.1:{taken.getsockname()[1]}")
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))  # does not listen, and no other program gets the port
+        transport = WebSocketTransport(f"ws://127.0.0.1:{reserved.getsockname()[1]}")
         with pytest.raises(ConnectionLost) as caught:
             await Client(transport, "ann").__aenter__()
     assert caught.value.code == 1006
 
 
-async def test_leaving_writes_what_was_posted_and_ends_events_and_calls(any_peer: Peer) -> None:
+async def test_leaving_sends_posted_calls_and_ends_events_and_replies(any_peer: Peer) -> None:
     async with any_peer.client() as client:
         connection = await any_peer.connection()
         consumer = Consumer(client)
         await consumer.ready()
         waiting = asyncio.create_task(consumer.end())
-        asked = [client.post("send_text_message", n=n) for n in range(20)]
+        replies = [client.post("send_text_message", n=n) for n in range(20)]
     sent = [frame["args"] for frame in await connection.ended()]
     assert sent == [{"n": n} for n in range(20)]
     assert (await soon(waiting)).code == 1000
-    for late in (asked[0], client.call("list_participants")):
+    for reply in (replies[0], client.call("list_participants")):
         with pytest.raises(ConnectionLost):
-            await soon(late)
+            await soon(reply)
 
 
-@pytest.mark.parametrize("entering", [True, False])
-async def test_a_cancelled_owner_leaves_nothing_behind(peer: Peer, entering: bool) -> None:
-    peer.answers.append(Answer(silent=entering))
-    inside = asyncio.Event()
+@pytest.mark.parametrize("joining", [True, False])
+async def test_cancelling_the_owner_disconnects_the_client(peer: Peer, joining: bool) -> None:
+    peer.answers.append(Answer(silent=joining))
+    joined = asyncio.Event()
 
     async def live() -> None:
         async with peer.client() as client:
-            inside.set()
+            joined.set()
             await client.call("list_participants")
 
     owner = asyncio.create_task(live())
     connection = await peer.connection()
-    if not entering:
-        await soon(inside.wait())
+    if not joining:
+        await soon(joined.wait())
     owner.cancel()
     with pytest.raises(asyncio.CancelledError):
         await soon(owner)
     await soon(connection.gone.wait())
 
 
-async def test_leaving_in_the_middle_of_a_reconnection_works(peer: Peer) -> None:
+async def test_leaving_during_a_reconnect_fails_the_calls_in_flight(peer: Peer) -> None:
     async with peer.client() as client:
         peer.away = True
         (await peer.connection()).drop()
         consumer = Consumer(client)
         await consumer.ready()
         await consumer.disconnected()
-        asked = client.post("list_participants")
+        reply = client.post("list_participants")
     with pytest.raises(ConnectionLost):
-        await soon(asked)
+        await soon(reply)

@@ -1,4 +1,4 @@
-"""Run files: finding a network without asking."""
+"""Run files let programs on this machine find a network."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def run(network: str = "quick", port: int = 4820, host: str = "127.0.0.1") -> Ru
 
 
 def names() -> list[str]:
-    return [found.network for found in find_run_files()]
+    return [file.network for file in find_run_files()]
 
 
 @pytest.mark.behaviour("C-4")
-def test_a_written_file_is_found_and_only_its_user_can_read_it(state: Path) -> None:
+def test_a_run_file_is_found_and_readable_only_by_its_user(state: Path) -> None:
     write_run_file(run("old"))
     path = write_run_file(run())
-    assert list(path.parent.iterdir()) == [path], "it took the place of the old one"
-    found = find_network(None)
-    assert (found.url, found.network) == ("ws://127.0.0.1:4820", "quick")
-    assert (found.tokens, found.humans) == ({"ann": "hub_secret"}, ("ann",))
+    assert list(path.parent.iterdir()) == [path], "it replaces the old one"
+    address = find_network(None)
+    assert (address.url, address.network) == ("ws://127.0.0.1:4820", "quick")
+    assert (address.tokens, address.humans) == ({"ann": "hub_secret"}, ("ann",))
     assert path == state / "run" / "127.0.0.1_4820.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_what_stopped_or_cannot_be_read_is_passed_over(state: Path) -> None:
+def test_run_files_of_stopped_networks_and_unreadable_files_are_ignored(state: Path) -> None:
     path = write_run_file(run())
     path.write_text(json.dumps({**json.loads(path.read_text()), "of a later version": "red"}))
     for text in ("", "{", "[]", '{"network": 1}', "\0"):
@@ -76,12 +76,12 @@ def test_what_stopped_or_cannot_be_read_is_passed_over(state: Path) -> None:
         find_network(None)
 
 
-def test_of_several_networks_the_address_the_name_or_the_default_counts() -> None:
+def test_one_of_several_networks_is_chosen_by_address_name_or_default_port() -> None:
     write_run_file(run("one", 5001))
     write_run_file(run("two", 4999))
     for text in ("127.0.0.1:4999", "ws://127.0.0.1:4999", "ws://127.0.0.1:4999/", "localhost:4999"):
-        found = find_network(text)
-        assert (found.network, found.tokens) == ("two", {"ann": "hub_secret"})
+        address = find_network(text)
+        assert (address.network, address.tokens) == ("two", {"ann": "hub_secret"})
     assert find_network("two").url == "ws://127.0.0.1:4999"
     with pytest.raises(UserError, match=r"two \(127\.0\.0\.1:4999\), one"):
         find_network(None)
@@ -89,9 +89,9 @@ def test_of_several_networks_the_address_the_name_or_the_default_counts() -> Non
     assert find_network(None).network == "usual"
 
 
-def test_an_address_elsewhere_needs_no_run_file_but_must_say_something() -> None:
-    found = find_network("hub.example:443")
-    assert (found.url, found.tokens, found.network) == ("ws://hub.example:443", {}, None)
+def test_a_remote_address_needs_no_run_file_but_must_be_valid() -> None:
+    address = find_network("hub.example:443")
+    assert (address.url, address.tokens, address.network) == ("ws://hub.example:443", {}, None)
     assert find_network("wss://hub.example:443").url == "wss://hub.example:443"
     assert find_network("wss://hub.example").url == "wss://hub.example:443"
     assert find_network("ws://hub.example/").url == "ws://hub.example:80"
@@ -104,11 +104,11 @@ def test_an_address_elsewhere_needs_no_run_file_but_must_say_something() -> None
             find_network(text)
 
 
-def test_hubs_that_take_over_from_each_other_are_named_together() -> None:
+def test_an_address_can_list_standby_hubs() -> None:
     write_run_file(run("one", 5001))
-    found = find_network("localhost:5001, hub-b:4820,wss://hub-c")
-    assert found.urls == ("ws://127.0.0.1:5001", "ws://hub-b:4820", "wss://hub-c:443")
-    assert found.tokens == {"ann": "hub_secret"}
+    address = find_network("localhost:5001, hub-b:4820,wss://hub-c")
+    assert address.urls == ("ws://127.0.0.1:5001", "ws://hub-b:4820", "wss://hub-c:443")
+    assert address.tokens == {"ann": "hub_secret"}
     with pytest.raises(UserError, match="'' is neither host:port nor the name"):
         find_network("localhost:5001,")
 
@@ -123,7 +123,7 @@ def test_the_state_directory_follows_the_environment(monkeypatch: pytest.MonkeyP
     assert state_dir() == Path("/home/ann/.local/state/hubbub")
 
 
-def test_every_public_name_of_the_client_is_there_once() -> None:
+def test_every_public_name_of_the_client_is_exported_once() -> None:
     public = hubbub.client.__all__
     assert len(set(public)) == len(public)
     assert all(hasattr(hubbub.client, name) for name in public)

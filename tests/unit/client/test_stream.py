@@ -1,4 +1,4 @@
-"""The positions of a client, without any I/O."""
+"""The positions of a client's stream, without I/O."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ready(cursor: int, *, resumed: bool = True) -> Ready:
     return Ready(participant="ann", kind="human", resumed=resumed, head=99, cursor=cursor)
 
 
-def test_a_stream_starts_where_it_was_told_and_a_gap_moves_nothing() -> None:
+def test_a_stream_starts_at_its_ready_and_a_gap_does_not_move_it() -> None:
     assert (Stream().cursor, Stream().received, Stream().tellable) == (None, 0, 0)
     assert Stream(Cursor(epoch="e", seq=5)).cursor == Cursor(epoch="e", seq=5)
     for resumed in (True, False):  # the first ready is passed on as it is
@@ -35,7 +35,7 @@ def test_a_stream_starts_where_it_was_told_and_a_gap_moves_nothing() -> None:
     assert stream.resume == Cursor(epoch="e", seq=4, received=6, run="r")
 
 
-def test_after_a_resume_what_is_known_may_come_again_and_bounds_what_the_hub_is_told() -> None:
+def test_after_a_resume_only_events_sent_again_can_be_acknowledged() -> None:
     stream = Stream()
     stream.begin("e", ready(0))
     stream.receive(event(5, 0))
@@ -43,7 +43,7 @@ def test_after_a_resume_what_is_known_may_come_again_and_bounds_what_the_hub_is_
     stream.begin("e", ready(0))
     assert stream.ack(5)
     assert not stream.ack(5)
-    assert stream.tellable == 0, "the hub is not told more than it has sent"
+    assert stream.tellable == 0, "not beyond what the hub sent on this connection"
     assert stream.receive(event(5, 0)) is Verdict.KNOWN
     assert stream.tellable == 5
     assert stream.receive(event(6, 5)) is Verdict.NEW
@@ -55,10 +55,9 @@ seqs = st.lists(st.integers(1, 200), unique=True, min_size=1, max_size=40).map(s
 @pytest.mark.behaviour("C-2")
 @settings(max_examples=examples(50))
 @given(seqs, st.data())
-def test_every_event_is_new_exactly_once_whatever_breaks(
+def test_every_event_is_new_exactly_once_wherever_connections_break(
     log: list[int], data: st.DataObject
 ) -> None:
-    """A hub that serves `log` from any cursor, over connections that break anywhere."""
     stream = Stream()
     new: list[int] = []
     cursor = 0
@@ -82,7 +81,7 @@ def test_every_event_is_new_exactly_once_whatever_breaks(
 
 @settings(max_examples=examples(50))
 @given(seqs, st.data())
-def test_a_missing_event_is_always_noticed(log: list[int], data: st.DataObject) -> None:
+def test_a_missing_event_is_a_gap_until_it_arrives(log: list[int], data: st.DataObject) -> None:
     missing = data.draw(st.sampled_from(log))
     stream = Stream()
     stream.begin("e", ready(0))
@@ -97,7 +96,7 @@ def test_a_missing_event_is_always_noticed(log: list[int], data: st.DataObject) 
 
 
 @given(seqs, st.lists(st.integers(-5, 250), max_size=30))
-def test_the_acknowledged_position_only_grows_and_stays_behind_the_consumer(
+def test_the_acknowledged_position_only_grows_and_never_passes_the_consumer(
     log: list[int], acks: list[int]
 ) -> None:
     stream = Stream()

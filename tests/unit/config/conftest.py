@@ -1,4 +1,4 @@
-"""Configs with variables, and what is wrong with them."""
+"""Configs with variables and overrides, and their problems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def loading(write: Write) -> Loading:
 
 @pytest.fixture
 def problems(loading: Loading) -> Problems:
-    """What loading the text as net.yaml complains about, one line each."""
+    """The problems of the text as net.yaml, one line each."""
 
     def problems(text: str, **options: Mapping[str, str]) -> list[str]:
         with pytest.raises(ConfigProblems) as caught:

@@ -19,7 +19,7 @@ SKILL = "---\nname: refunds\ndescription: Pay money back.\n---\nBe kind.\n"
 BOTH = {"search_knowledge", "load_skill"}
 
 
-def test_folders_of_the_network_and_of_an_agent_are_searched_together(
+def test_the_knowledge_folders_of_the_network_and_of_an_agent_are_combined(
     tmp_path: Path, write: Write, loading: Loading
 ) -> None:
     for name in ("faq", "conf/desk", "conf/notes"):
@@ -42,51 +42,47 @@ def test_folders_of_the_network_and_of_an_agent_are_searched_together(
     assert len({str(NetworkFile.model_validate(form)) for form in forms}) == 1
 
 
-def written(write: Write, agent: str) -> Path:
+def write_network(write: Write, agent: str) -> Path:
     write("faq/a.md", "text")
     write("skills/refunds.md", SKILL)
     return write("net.yaml", f"{HEAD}agents:\n  a: {agent}\n")
 
 
-def test_the_tools_come_on_top_of_those_that_are_named_unless_they_are_disabled(
-    write: Write,
-) -> None:
-    have = "knowledge: [faq], skills: [skills]"
+def test_knowledge_and_skills_add_their_tools_unless_these_are_disabled(write: Write) -> None:
+    both = "knowledge: [faq], skills: [skills]"
+    disabled = f"{{disabled_tools: [search_knowledge, load_skill], {both}}}"
     for agent, tools in {
-        f"{{{have}}}": BOTH,
-        f"{{tools: [reply], {have}}}": BOTH,
-        f"{{tools: [search_knowledge, reply, load_skill], {have}}}": BOTH,
-        f"{{permission_mode: read_only, {have}}}": BOTH,
-        f"{{disabled_tools: [search_knowledge, load_skill], {have}}}": set(),
+        f"{{{both}}}": BOTH,
+        f"{{tools: [reply], {both}}}": BOTH,
+        f"{{tools: [search_knowledge, reply, load_skill], {both}}}": BOTH,
+        f"{{permission_mode: read_only, {both}}}": BOTH,
+        disabled: set(),
         "{}": set(),
         "{kind: router, knowledge: [faq]}": {"search_knowledge"},
     }.items():
-        prompts = agent_prompts(load_valid(written(write, agent)))["a"]
+        prompts = agent_prompts(load_valid(write_network(write, agent)))["a"]
         assert BOTH & set(prompts.toolbox.names) == tools, agent
-    disabled = f"{{disabled_tools: [search_knowledge, load_skill], {have}}}"
-    prompts = agent_prompts(load_valid(written(write, disabled)))["a"]
+    prompts = agent_prompts(load_valid(write_network(write, disabled)))["a"]
     assert "refunds" not in previews(prompts)[0].text
 
 
 @pytest.mark.behaviour("E-6")
-def test_the_prompt_names_the_skills(write: Write) -> None:
-    path = written(write, "{skills: [skills/refunds.md], instruction: Help.}")
+def test_the_prompt_lists_the_skills_without_their_content(write: Write) -> None:
+    path = write_network(write, "{skills: [skills/refunds.md], instruction: Help.}")
     text = previews(agent_prompts(load_valid(path))["a"])[0].text
     assert "Before such work, load one with `load_skill`:\n- `refunds`: Pay money back." in text
     assert "Be kind" not in text
 
 
 @pytest.mark.behaviour("E-7")
-def test_tools_without_a_use_and_broken_skills_are_told_before_anything_starts(
-    write: Write,
-) -> None:
+def test_tools_without_knowledge_or_skills_and_broken_skills_are_refused(write: Write) -> None:
     write("broken/broken.md", "---\nname: broken\n---\nBody.\n")
-    for agent, told in {
+    for agent, message in {
         "{tools: [search_knowledge]}": "agents.a.tools: there is no tool 'search_knowledge'",
         "{tools: [load_skill]}": "agents.a.tools: there is no tool 'load_skill'",
         "{kind: router, skills: [skills], knowledge: [faq]}": "`skills` has no effect",
         "{skills: [broken]}": "broken/broken.md:1: the front matter needs the key 'description', "
         "with a text",
     }.items():
-        with pytest.raises(ConfigError, match=told):
-            load_valid(written(write, agent))
+        with pytest.raises(ConfigError, match=message):
+            load_valid(write_network(write, agent))

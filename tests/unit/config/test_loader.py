@@ -1,4 +1,4 @@
-"""From files to one checked network."""
+"""Files are merged into one checked network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ MODELS = "models: {small: {model: s}, large: {model: l}}\n"
 
 
 @pytest.mark.behaviour("L-1")
-def test_a_whole_network_is_read(loading: Loading, write: Write, tmp_path: Path) -> None:
+def test_a_complete_network_loads_with_its_values_converted(
+    loading: Loading, write: Write, tmp_path: Path
+) -> None:
     write("agents/calculator.py", "class Calculator: ...\n")
     config = loading(
         """
@@ -66,7 +68,7 @@ def test_a_whole_network_is_read(loading: Loading, write: Write, tmp_path: Path)
     assert str(config.problem(("mods", 0), "is odd")) == "net.yaml:12: is odd"
 
 
-def test_what_is_left_out_or_empty_means_defaults(loading: Loading) -> None:
+def test_omitted_and_empty_sections_have_defaults(loading: Loading) -> None:
     file = loading("network:\nchannels:\n  general:\nhumans:\n  ann:\nagents:\n").file
     assert file.network.name == "hubbub"
     assert file.channels["general"].members == "all"
@@ -74,15 +76,16 @@ def test_what_is_left_out_or_empty_means_defaults(loading: Loading) -> None:
     assert loading("").file.network.listen == "127.0.0.1:4820"
 
 
-def test_what_may_be_said_is_no_mistake(loading: Loading, write: Write) -> None:
-    """Each is the good neighbour of something that is refused."""
+def test_valid_configs_close_to_a_mistake_are_accepted(loading: Loading, write: Write) -> None:
     write("one.py", "from other import Bot\nAlso = Bot\nThird: type = Bot\n")
     write("two.py", "if True:\n    class Bot: ...\n")
     write("three.py", "from other import *\n")
     specs = ["one.py:Bot", "one.py:Also", "one.py:Third", "two.py:Bot", "three.py:Bot"]
     classes = ", ".join(f"a{n}: {{kind: python, class: '{s}'}}" for n, s in enumerate(specs))
     confirmed = "tools: [remember], tool_settings: {remember: {confirm: true}}"
-    usual = "mode: auto, begin_with: null, fork: null, skills: [], select_over: 24, max_steps: 10"
+    defaults = (
+        "mode: auto, begin_with: null, fork: null, skills: [], select_over: 24, max_steps: 10"
+    )
     for text in (
         f"agents: {{{classes}}}",
         'network: {auth: open, listen: "127.0.0.1:1"}',
@@ -95,7 +98,7 @@ def test_what_may_be_said_is_no_mistake(loading: Loading, write: Write) -> None:
         f"agents: {{a: {{model: small, {confirmed}}}}}\nnetwork: {{auth: open}}",
         f"agents: {{a: {{model: small, approvers: [b], {confirmed}}}}}\nhumans: {{b: {{}}}}",
         f"agents: {{a: {{model: small, {confirmed.replace('true', 'false')}}}}}",
-        f"agents: {{a: {{kind: router, model: large, {usual}}}}}",
+        f"agents: {{a: {{kind: router, model: large, {defaults}}}}}",
         "agents: {a: {model: small, mode: interactive, begin_with: list_threads, fork: {}}}",
         "agents: {a: {model: small, skills: [.], select_over: 5, max_steps: 3}}",
     ):
@@ -103,9 +106,7 @@ def test_what_may_be_said_is_no_mistake(loading: Loading, write: Write) -> None:
     assert load(write("net.yaml", "mods: [whatever]"), environ={}).file.mods == ["whatever"]
 
 
-def test_a_kind_with_roles_needs_a_model_for_each_and_one_without_only_its_own(
-    loading: Loading,
-) -> None:
+def test_an_agent_uses_the_models_of_its_roles_or_only_its_own(loading: Loading) -> None:
     roles = "{router: small, executor: small, planner: large, reflector: large}"
     bots = f"b: {{kind: pipeline, models: {roles}}}, c: {{kind: router, model: large, models: "
     file = loading(f"{MODELS}agents: {{{bots}{{router: small}}}}}}").file
@@ -117,7 +118,9 @@ def test_a_kind_with_roles_needs_a_model_for_each_and_one_without_only_its_own(
 
 
 @pytest.mark.behaviour("L-2")
-def test_includes_lie_underneath_the_later_over_the_earlier(loading: Loading, write: Write) -> None:
+def test_a_file_overrides_its_includes_and_a_later_include_an_earlier_one(
+    loading: Loading, write: Write
+) -> None:
     write("one.yaml", "network: {name: one, auth: open}\nhumans: {ann: {}}\n")
     write(
         "two.yaml",
@@ -131,10 +134,10 @@ def test_includes_lie_underneath_the_later_over_the_earlier(loading: Loading, wr
     assert (file.network.name, file.network.auth) == ("two", "open")
     assert file.network.compression is False
     assert list(file.humans) == ["ann", "bob"]
-    assert file.channels["c"].members == ["bob"], "lists are replaced whole"
+    assert file.channels["c"].members == ["bob"], "lists are replaced, not merged"
 
 
-def test_paths_are_relative_to_the_file_in_which_they_stand(
+def test_paths_are_relative_to_the_file_that_contains_them(
     loading: Loading, write: Write, tmp_path: Path
 ) -> None:
     prompt = "prompt: {folder: texts, components: {add: {x: {file: a.md}}}}"
@@ -150,7 +153,7 @@ def test_paths_are_relative_to_the_file_in_which_they_stand(
     assert file.network.store == f"sqlite:{tmp_path}/shared/deep/x.db"
 
 
-def test_a_config_that_is_not_there_is_answered_with_the_nearest_or_a_first_one(
+def test_the_error_about_a_missing_config_suggests_a_similar_one_or_creating_one(
     write: Write, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigError, match=r"hubbub\.yaml: does not exist; create one with"):

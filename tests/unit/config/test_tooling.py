@@ -39,14 +39,14 @@ agents:
 """
 
 
-def test_everything_can_be_said(tmp_path: Path) -> None:
+def test_tool_settings_and_mcp_servers_load_with_their_values_converted(tmp_path: Path) -> None:
     (tmp_path / "net.yaml").write_text(FILE)
     file = load(tmp_path / "net.yaml", environ={"TOKEN": "t"}).file
     clerk = file.agents["clerk"]
-    conduct = tool_policy_of(clerk)
-    assert (conduct.mode, conduct.select_over, conduct.budget) == ("ask", 12, 2048)
-    assert conduct.disabled == {"broadcast_text_message"}
-    assert conduct.overrides == {
+    policy = tool_policy_of(clerk)
+    assert (policy.mode, policy.select_over, policy.budget) == ("ask", 12, 2048)
+    assert policy.disabled == {"broadcast_text_message"}
+    assert policy.overrides == {
         "files_read": ToolOverrides("read", None, 90, None, 8192, attempts=5),
         "send_text_message": ToolOverrides(confirm=True, backoff=2),
     }
@@ -58,7 +58,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     assert servers["web"].tools == ["search"]
 
 
-def test_a_server_has_one_way_to_be_reached() -> None:
+def test_an_mcp_server_needs_either_a_command_or_a_url() -> None:
     servers: list[dict[str, object]] = [
         {},
         {"command": ["x"], "url": "http://x"},
@@ -72,6 +72,6 @@ def test_a_server_has_one_way_to_be_reached() -> None:
             McpServerConfig.model_validate(server)
 
 
-def test_an_agent_from_python_names_servers_that_exist() -> None:
+def test_an_agent_that_names_an_unknown_mcp_server_is_refused() -> None:
     with pytest.raises(ConfigError, match="no MCP server 'fles'; did you mean 'files'"):
         servers_of(AgentConfig(mcp=["fles"]), "bot", {"files": McpServerConfig(command=["x"])})

@@ -1,4 +1,4 @@
-"""The values of a config: addresses, variables, paths, amounts, prices, prompts, sentences."""
+"""Values in a config: addresses, variables, amounts, prices and prompts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.config.conftest import Loading
 
 
 class TestAddress:
-    def test_it_is_host_and_port_and_knows_who_can_reach_it(self) -> None:
+    def test_a_host_and_a_port_are_parsed_and_loopback_is_recognized(self) -> None:
         for text, host, port, loopback in (
             ("127.0.0.1:4820", "127.0.0.1", 4820, True),
             ("127.8.8.8:1", "127.8.8.8", 1, True),
@@ -33,33 +33,19 @@ class TestAddress:
             assert (address, address.loopback) == (ListenAddress(host, port), loopback)
             assert str(address) == text
 
-    def test_what_is_none_is_refused_with_an_example(self) -> None:
-        no = r"expected host:port, for example 127\.0\.0\.1:4820"
-        urls = dict.fromkeys(
-            ("ws://127.0.0.1:4820", "http://localhost:4820"), "is not a valid address"
-        )
-        wrong = (
-            "",
-            ":",
-            "4820",
-            "127.0.0.1",
-            ":4820",
-            "h:",
-            "h:65536",
-            "h:-1",
-            "h:x",
-            "h:٣",
-            "a b:1",
-        )
-        cases = {**dict.fromkeys(wrong, no), **urls, "::1:4820": "write an IPv6 host in brackets"}
-        for text, told in cases.items():
-            with pytest.raises(ValueError, match=told):
+    def test_an_invalid_address_is_refused_with_an_example(self) -> None:
+        ports = ("h:", "h:65536", "h:-1", "h:x", "h:٣")
+        for text in ("", ":", "4820", "127.0.0.1", ":4820", "a b:1", *ports):
+            with pytest.raises(ValueError, match=r"expected host:port, for example 127\.0\.0\.1:"):
                 parse_address(text)
+        for text in ("ws://127.0.0.1:4820", "http://localhost:4820"):
+            with pytest.raises(ValueError, match="is not a valid address"):
+                parse_address(text)
+        with pytest.raises(ValueError, match="write an IPv6 host in brackets"):
+            parse_address("::1:4820")
 
     @given(st.ip_addresses(), st.integers(0, 65535))
-    def test_every_ip_address_survives_the_way_to_text_and_back(
-        self, host: object, port: int
-    ) -> None:
+    def test_every_ip_address_round_trips_through_text(self, host: object, port: int) -> None:
         address = ListenAddress(str(host), port)
         assert parse_address(str(address)) == address
 
@@ -69,7 +55,7 @@ ENVIRON = {"NAME": "ann", "EMPTY": "", "WITH_REF": "${NAME}"}
 
 class TestVariables:
     @pytest.mark.behaviour("L-2")
-    def test_references_are_replaced_and_the_rest_stays(self) -> None:
+    def test_references_are_replaced_and_other_text_is_unchanged(self) -> None:
         for text, expected in {
             "plain": "plain",
             "hello ${NAME}${NAME}!": "hello annann!",
@@ -92,9 +78,9 @@ class TestVariables:
             assert expand(text, ENVIRON) == expected, text
 
     @pytest.mark.behaviour("L-2")
-    def test_what_cannot_be_replaced_is_told_with_its_remedy(self) -> None:
+    def test_an_invalid_or_missing_reference_is_refused_with_its_remedy(self) -> None:
         missing = r"variable GONE is not set.*\$\{GONE:-default\}"
-        for text, told in {
+        for text, message in {
             "a ${GONE} b": missing,
             "${MISSING:-${GONE}}": missing,
             **{bad: re.escape(bad) for bad in ("${}", "${1A}", "${A B}", "${A-b}", "${A:b}")},
@@ -104,22 +90,22 @@ class TestVariables:
             "${": "has no closing brace",
             "${A:-" * 500 + "}" * 500: "too deep",
         }.items():
-            with pytest.raises(MissingVariable, match=told):
+            with pytest.raises(MissingVariable, match=message):
                 expand(text, ENVIRON)
 
     @given(st.text(alphabet="aN ${}:-", max_size=60))
-    def test_whatever_stands_there_is_replaced_or_refused(self, text: str) -> None:
+    def test_any_text_is_expanded_or_refused(self, text: str) -> None:
         if not refers(text):
             assert expand(text, {}) == text
         with contextlib.suppress(MissingVariable):
             assert "${" not in expand(text, {"N": "ann"}) or "$${" in text
 
     @given(st.text(), st.text(alphabet=st.characters(exclude_characters="$")))
-    def test_whatever_a_variable_holds_arrives_unchanged(self, value: str, around: str) -> None:
+    def test_the_value_of_a_variable_is_inserted_unchanged(self, value: str, around: str) -> None:
         assert expand(f"{around}${{V}}{around}", {"V": value}) == f"{around}{value}{around}"
 
 
-def test_amounts_are_numbers_or_texts_with_units() -> None:
+def test_sizes_and_durations_are_numbers_or_have_units() -> None:
     sizes = {"1": 1, 5: 5, "256KiB": 262144, "256kib": 262144, "1MB": 10**6, "32k": 32768}
     spans = {3: 3.0, "500ms": 0.5, "10s": 10.0, "1.5m": 90.0, "2h": 7200.0, "1d": 86400.0}
     for text, size in sizes.items():
@@ -132,24 +118,24 @@ def test_amounts_are_numbers_or_texts_with_units() -> None:
                 TypeAdapter(amount).validate_python(wrong)
 
 
-def test_a_price_is_dollars_for_a_million_tokens_in_and_out() -> None:
+def test_a_price_is_in_dollars_per_million_input_and_output_tokens() -> None:
     price = Price(input=0.25, output=2.0)
     assert price.of(1_000_000, 1_000_000) == 2.25
     assert price.of(1000, 100) == pytest.approx(0.00045)
     assert Price(input=0, output=0).of(10**9, 10**9) == 0.0
 
 
-def test_the_parts_of_a_prompt_are_written_as_people_write_them(loading: Loading) -> None:
+def test_shares_versions_and_conditions_of_a_prompt_have_short_forms(loading: Loading) -> None:
     head = "models: {default: {model: m}}\nagents: {a: {prompt: {name: a, "
     for written, share in {"10%": 0.1, "0.1": 0.1, "2.5 %": 0.025}.items():
         text = f"{head}version: 2, rollout: {{version: '3', share: {written}}}}}}}}}"
-        found = loading(text).file.agents["a"].prompt
-        assert found is not None
-        assert found.rollout is not None
-        assert found.version == "2"
-        assert found.rollout.share == pytest.approx(share)
+        prompt = loading(text).file.agents["a"].prompt
+        assert prompt is not None
+        assert prompt.rollout is not None
+        assert prompt.version == "2"
+        assert prompt.rollout.share == pytest.approx(share)
     whens = "b: {text: x, when: has_skills}, c: {text: x, when: [not has_mods, read_only]}"
-    found = loading(f"{head}components: {{add: {{{whens}}}}}}}}}}}").file.agents["a"].prompt
-    assert found is not None
-    conditions = [part.when for part in found.components.add.values()]
+    prompt = loading(f"{head}components: {{add: {{{whens}}}}}}}}}}}").file.agents["a"].prompt
+    assert prompt is not None
+    conditions = [part.when for part in prompt.components.add.values()]
     assert conditions == [("has_skills",), ("not has_mods", "read_only")]

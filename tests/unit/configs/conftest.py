@@ -1,4 +1,4 @@
-"""The agents of the quickstart in one process with a real hub, for tests that talk to them."""
+"""The agents of the quickstart in one process with a real hub."""
 
 from __future__ import annotations
 
@@ -25,27 +25,30 @@ CONFIGS = Path(__file__).parents[3] / "configs"
 
 
 class Village:
-    """A network of the quickstart's config, with those of its agents that a test lets in."""
+    """The network of the quickstart, with the agents that a test starts."""
 
     def __init__(self, network: LocalNetwork, tasks: asyncio.TaskGroup):
         self._network, self._tasks = network, tasks
         self.running: dict[str, asyncio.Task[None]] = {}
+        self._committed = asyncio.Event()
+        network.hub.listen(lambda entries: self._committed.set())
 
-    async def starts(self, name: str, agent: Agent) -> None:
-        """The agent joins with its card and settings from the YAML, and runs."""
+    async def start(self, name: str, agent: Agent) -> None:
+        """Run the agent with its card and settings from the YAML."""
         config = self._network.file.agents[name]
         client = await self._network.join(name, card=config.card, turns=True)
         running = run_python_agent(agent, client, config)
         self.running[name] = self._tasks.create_task(running, name=name)
 
-    async def written(self, thread_id: str) -> None:
-        """Wait until there is a message in the thread."""
+    async def thread_exists(self, thread_id: str) -> None:
+        """Wait for the first message in the thread."""
         async with asyncio.timeout(PATIENCE_S):
-            while self._network.hub.kernel.state.threads.get(thread_id) is None:  # noqa: ASYNC110  # no event
-                await asyncio.sleep(0)
+            while self._network.hub.kernel.state.threads.get(thread_id) is None:
+                self._committed.clear()
+                await self._committed.wait()
 
     async def person(self, name: str, kind: Kind = "human", card: Card | None = None) -> Person:
-        """Somebody from outside; as an agent, one that speaks when the test says so."""
+        """A participant controlled by the test."""
         return Person(await self._network.join(name, kind, card=card))
 
 
@@ -59,7 +62,7 @@ async def _village(agents: Sequence[tuple[str, Agent]]) -> AsyncIterator[Village
     async with LocalNetwork(_quickstart()) as network, asyncio.TaskGroup() as tasks:
         village = Village(network, tasks)
         for name, agent in agents:
-            await village.starts(name, agent)
+            await village.start(name, agent)
         yield village
         for task in village.running.values():
             task.cancel()
@@ -67,7 +70,7 @@ async def _village(agents: Sequence[tuple[str, Agent]]) -> AsyncIterator[Village
 
 @pytest.fixture
 async def village() -> AsyncIterator[Village]:
-    """All three agents."""
+    """With all three agents."""
     agents: list[tuple[str, Agent]] = [
         ("calculator", Calculator()),
         ("librarian", Librarian()),
@@ -79,13 +82,13 @@ async def village() -> AsyncIterator[Village]:
 
 @pytest.fixture
 async def empty_village() -> AsyncIterator[Village]:
-    """No agents yet."""
+    """Without agents."""
     async with _village([]) as running:
         yield running
 
 
 @pytest.fixture
 async def lonely_concierge() -> AsyncIterator[Village]:
-    """The concierge without the others."""
+    """With only the concierge."""
     async with _village([("concierge", Concierge(away_s=0.05))]) as running:
         yield running

@@ -1,4 +1,4 @@
-"""A person in a network under test: says something, and waits for what others say."""
+"""A person in a network under test, who sends messages and waits for answers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Person:
     def __init__(self, client: Client):
         self.client = client
         self.heard: list[Message] = []
-        """Everything so far, also what nobody has waited for."""
+        """All received messages, including those that no test waited for."""
         self._unread: list[Message] = []
         self._events = client.events()
 
     async def tells(self, to: str, text: str) -> None:
-        """A direct message."""
+        """Send a direct message."""
         await self.client.call("send_text_message", to=to, text=text)
 
     async def posts(self, channel: str, text: str) -> None:
@@ -36,14 +36,14 @@ class Person:
         await self.client.call("broadcast_text_message", text=text)
 
     async def asks(self, to: str, text: str) -> str:
-        """A direct message, and the text of the answer."""
+        """Send a direct message and return the text of the answer."""
         await self.tells(to, text)
         return (await self.hears(to, lambda message: message.type == "direct")).text
 
     async def hears(
         self, sender: str, condition: Callable[[Message], bool] = lambda message: True
     ) -> Message:
-        """The next message of `sender` for which `condition` holds. Each is heard once."""
+        """The next message from `sender` for which `condition` holds. Returns each only once."""
         for message in self._unread:
             if message.sender_id == sender and condition(message):
                 self._unread.remove(message)
@@ -56,8 +56,8 @@ class Person:
                         return message
                     self._unread.append(message)
         except TimeoutError as error:
-            told = "\n".join(f"{m.sender_id} in {m.thread_id}: {m.text}" for m in self.heard)
-            raise AssertionError(f"{sender} did not say it; heard was:\n{told}") from error
+            heard = "\n".join(f"{m.sender_id} in {m.thread_id}: {m.text}" for m in self.heard)
+            raise AssertionError(f"no such message from {sender}; received:\n{heard}") from error
 
     async def _next(self) -> Message:
         while True:

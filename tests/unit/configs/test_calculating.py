@@ -1,6 +1,6 @@
 """Expressions, numbers and units of the quickstart's calculator.
 
-Tables have entries `given => expected`, separated by `|`; behind an `@` is a second value.
+Tables have entries `text => expected` separated by `|`, or `text => position @ message`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from fractions import Fraction
 import pytest
 from arithmetic import evaluate
 from exact import Value
-from expression import (
-    MAX_LENGTH,
-    Problem,
-)
+from expression import MAX_LENGTH, Problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from quantities import calculate
@@ -31,20 +28,19 @@ def rows(table: str) -> Iterator[tuple[str, str]]:
         yield given.strip(), expected.strip()
 
 
-def check_problems(table: str, work: Callable[[str], object]) -> None:
-    """Each row's text is refused at that place, with these words."""
-    for text, told in rows(table):
-        at, _, words = told.partition(" @ ")
+def check_problems(table: str, calculation: Callable[[str], object]) -> None:
+    """The text of each row is refused at that position with that message."""
+    for text, problem in rows(table):
+        at, _, message = problem.partition(" @ ")
         with pytest.raises(Problem) as caught:
-            work(text)
-        assert (caught.value.at, words in caught.value.message) == (int(at), True), (
-            f"{text}: {caught.value.message}"
-        )
+            calculation(text)
+        assert message in caught.value.message, text
+        assert caught.value.at == int(at), text
 
 
-def problem_of(work: Callable[[str], object], text: str) -> Problem | None:
+def problem_of(calculation: Callable[[str], object], text: str) -> Problem | None:
     try:
-        str(work(text))
+        str(calculation(text))
     except Problem as problem:
         return problem
     return None
@@ -55,9 +51,6 @@ def shown(text: str) -> str:
 
 
 # Expressions ------------------------------------------------------------------------------------
-
-
-# Numbers ----------------------------------------------------------------------------------------
 
 decimals = st.decimals(min_value=0, max_value=10**6, places=3, allow_nan=False).map(str)
 numbers = st.integers(0, 10**6).map(str) | decimals
@@ -76,18 +69,18 @@ def combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 def python_value(text: str) -> Fraction | None:
-    """What Python makes of the expression, in fractions; None if it divides by zero."""
+    """The value of the expression in Python with fractions; None if it divides by zero."""
     exact = re.sub(r"\d+(?:\.\d+)?", lambda n: f"F('{n[0]}')", text)
     exact = re.sub(r"\*\*F\('(\d)'\)", r"**\1", exact)
     try:
-        return Fraction(eval(exact, {"F": Fraction, "abs": abs}))  # only text made above
+        return Fraction(eval(exact, {"F": Fraction, "abs": abs}))  # only text generated above
     except ZeroDivisionError:
         return None
 
 
 @settings(max_examples=examples(150))
 @given(st.recursive(numbers, combined, max_leaves=8))
-def test_expressions_mean_what_they_mean_in_python(text: str) -> None:
+def test_expressions_have_the_same_value_as_in_python(text: str) -> None:
     expected = python_value(text)
     if expected is None:
         with pytest.raises(Problem, match="divides by zero"):
@@ -104,14 +97,14 @@ def test_expressions_mean_what_they_mean_in_python(text: str) -> None:
 
 
 @given(st.text(max_size=60) | st.text("0123456789.+-*/%^()! ,ekmsqrtinofCF°√²'\"°", max_size=60))
-def test_whatever_is_typed_is_a_value_or_a_problem_with_a_place_in_it(text: str) -> None:
-    for work in (shown, calculate):
-        found = problem_of(work, text)
-        assert found is None or (0 <= found.at <= len(text) and found.message)
+def test_any_text_has_a_value_or_a_problem_with_a_position_in_it(text: str) -> None:
+    for calculation in (shown, calculate):
+        problem = problem_of(calculation, text)
+        assert problem is None or (0 <= problem.at <= len(text) and problem.message)
 
 
 @given(st.integers(-(10**39), 10**39), st.decimals(-(10**9), 10**9, places=6, allow_nan=False))
-def test_whole_numbers_and_decimals_are_shown_as_they_are(number: int, decimal: Decimal) -> None:
+def test_integers_and_decimals_are_shown_exactly(number: int, decimal: Decimal) -> None:
     assert int(show(Value(Fraction(number))).replace(",", "")) == number
     assert Decimal(show(Value(Fraction(decimal))).replace(",", "")) == decimal
 
@@ -157,20 +150,16 @@ round(1, 2, 3) => 0 @ 1 to 2 arguments | max() => 0 @ 1 or more | round(1, 1000)
 """
 
 
-def test_operators_percentages_and_functions_give_what_people_expect() -> None:
+def test_operators_percentages_and_functions_are_calculated() -> None:
     for text, expected in [*rows(OPERATORS), *rows(PERCENT), *rows(CALLS)]:
         assert shown(text) == expected, text
 
 
-def test_what_cannot_be_calculated_says_where_and_why() -> None:
+def test_an_invalid_expression_is_refused_with_its_position_and_reason() -> None:
     check_problems(NO_NUMBER, shown)
     long, deep = "1+" * 300 + "1", "(" * 60 + "1" + ")" * 60
-    for text, at, words in (
-        (long, MAX_LENGTH, "characters"),
-        (deep, 50, "nested"),
-        ("", 0, "missing"),
-    ):
-        with pytest.raises(Problem, match=words) as caught:
+    for text, at, message in ((long, MAX_LENGTH, "characters"), (deep, 50, "nested")):
+        with pytest.raises(Problem, match=message) as caught:
             evaluate(text)
         assert caught.value.at == at
     with pytest.raises(Problem) as caught:
@@ -178,11 +167,7 @@ def test_what_cannot_be_calculated_says_where_and_why() -> None:
     assert caught.value.pointed("2 + * 3") == "2 + * 3\n    ^ I did not expect '*' here"
 
 
-positive = st.fractions(Fraction(1, 100), 1000, max_denominator=100)
-
-
 # Units ------------------------------------------------------------------------------------------
-
 
 CONVERSIONS = """
 5 miles to km => 8.04672 km | 5 miles in kilometres => 8.04672 kilometres
@@ -231,7 +216,7 @@ max(3 m, 3 s) => 0 @ arguments of one kind | 1 mlie => 2 @ did you mean mile?
 """
 
 
-def test_quantities_are_converted_and_calculated_with_their_units() -> None:
+def test_quantities_are_calculated_and_converted_with_units() -> None:
     for text, expected in [*rows(CONVERSIONS), *rows(QUANTITIES)]:
         assert str(calculate(text)) == expected, text
     check_problems(NO_QUANTITY, calculate)
@@ -247,7 +232,7 @@ def exact(text: str) -> Fraction:
 
 
 @given(values, LENGTHS, LENGTHS, SCALES, SCALES, SCALES)
-def test_conversions_come_back_exactly_whatever_the_way(
+def test_conversions_are_exact_and_independent_of_intermediate_units(
     number: Fraction, unit: str, other: str, a: str, b: str, c: str
 ) -> None:
     there = exact(f"({number}) {unit} in {other}")

@@ -1,4 +1,4 @@
-"""What the agents of the examples work with: archive, prices, workshop, and their files."""
+"""Helpers of the example agents, and the example networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hubbub.network.wakes import Reason
 
 
 @given(st.text(max_size=80) | st.text('"*():^-ANDORNEAR {}', max_size=40))
-def test_no_question_is_taken_for_query_syntax(question: str) -> None:
+def test_a_question_is_never_parsed_as_query_syntax(question: str) -> None:
     archive = Archive()
     archive.add("k", "dm.a.b", "a", question + " secret", sender="a")
     assert archive.search(question, []) == []
@@ -37,18 +37,18 @@ def double(n):
 '''
 
 
-def test_examples_are_counted_and_wrong_ones_told_with_what_came_out() -> None:
+def test_doctest_examples_are_counted_and_failures_shown_with_their_output() -> None:
     assert run_examples(RIGHT) == "all 2 examples are right"
-    told = run_examples(RIGHT.replace("2 * n", "3 * n"))
-    assert told.startswith("1 of 2 examples fail:")
-    assert "6" in told
+    report = run_examples(RIGHT.replace("2 * n", "3 * n"))
+    assert report.startswith("1 of 2 examples fail:")
+    assert "6" in report
     assert "nothing was tested" in run_examples("x = 1")
     for source in ("def (", "1 / 0", "import nothing_of_this_name"):
         with pytest.raises(ToolFailed, match="does not run"):
             run_examples(source)
 
 
-def test_only_modules_are_released_and_stand_where_people_use_them(
+def test_only_a_valid_module_name_is_released_and_to_the_released_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -66,40 +66,24 @@ KEYS = {"OPENAI_API_KEY": "key"}
 ELSEWHERE = {"HUBBUB_LISTEN": "127.0.0.1:7", "HUBBUB_STORE": "sqlite::memory:"}
 
 
-def test_the_shipped_networks_are_there() -> None:
-    with_models = [
-        "coding-team",
-        "debate",
-        "newsroom",
-        "pipeline",
-        "software-team",
-        "support-desk",
-        "team",
-    ]
-    assert sorted(f.stem for f in FILES) == sorted(
-        [
-            *with_models,
-            "a2a",
-            "chat-endpoint",
-            "irc-bridge",
-            "matrix-bridge",
-            "partners",
-            "quickstart",
-            "two-languages",
-        ]
-    )
+def test_no_example_network_is_missing() -> None:
+    names = """
+        a2a chat-endpoint coding-team debate irc-bridge matrix-bridge newsroom partners pipeline
+        quickstart software-team support-desk team two-languages
+    """
+    assert [file.stem for file in FILES] == names.split()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_shipped_network_can_be_read_started_and_understood(path: Path) -> None:
-    network = load(path, environ={}).file.network  # without an account
+def test_an_example_network_loads_and_is_described(path: Path) -> None:
+    network = load(path, environ={}).file.network  # without an API key
     assert (network.name, network.auth) == (path.stem, "open")
     assert network.store == f"sqlite:{CONFIGS / path.stem}.db"
-    told = load(path, environ={**KEYS, **ELSEWHERE})
-    assert (told.address.port, told.file.network.store) == (7, "sqlite::memory:")
+    elsewhere = load(path, environ={**KEYS, **ELSEWHERE})
+    assert (elsewhere.address.port, elsewhere.file.network.store) == (7, "sqlite::memory:")
     loaded = load(path, environ=KEYS)
     assert str(loaded.address) == "127.0.0.1:4820"
-    known = {*loaded.file.agents, *loaded.file.humans}
+    participants = {*loaded.file.agents, *loaded.file.humans}
     for name, agent in loaded.file.agents.items():
         assert agent.card.description, name
         assert agent.card.skills, name
@@ -108,7 +92,7 @@ def test_a_shipped_network_can_be_read_started_and_understood(path: Path) -> Non
         folder = agent.settings.get("folder")
         assert folder is None or list(Path(str(folder)).glob("*.md"))
         mentioned = {w.strip('@.,:;”“"') for w in agent.instruction.split() if "@" in w}
-        assert mentioned - {""} <= known
+        assert mentioned - {""} <= participants
     text = path.read_text()
     assert text.startswith("# ")
     assert f"hubbub up configs/{path.name}" in text
@@ -122,7 +106,7 @@ def test_the_quickstart_needs_no_model() -> None:
     assert {agent.process for agent in file.agents.values()} == {"own"}
 
 
-def test_the_pages_speak_of_wakes_as_the_hub_decides_them() -> None:
+def test_the_librarians_page_about_wakes_names_the_hubs_reasons() -> None:
     page = (CONFIGS / "knowledge" / "threads-and-wakes.md").read_text()
     for reason in (Reason.DIRECT, Reason.MENTION, Reason.BROADCAST):
         assert reason.value in page.lower()
