@@ -19,11 +19,11 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.errors import OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
-from tests.unit.agents.calling import Telephone
+from tests.unit.agents.calling import ScriptedHub
 
 
-def box(phone: Telephone | None = None, tool_policy: ToolPolicy | None = None) -> Toolbox:
-    return Toolbox([], tool_policy, always=(*standard_tools(phone or Telephone()), TidySteps()))
+def box(phone: ScriptedHub | None = None, tool_policy: ToolPolicy | None = None) -> Toolbox:
+    return Toolbox([], tool_policy, always=(*standard_tools(phone or ScriptedHub()), TidySteps()))
 
 
 async def run(
@@ -54,12 +54,12 @@ class TestWaysOut:
             ("show_plan", {"plan": "First look."}, "First look."),
         ]
         for name, arguments, text in cases:
-            phone = Telephone()
+            phone = ScriptedHub()
             told, error = await run(box(phone), name, arguments)
             assert error is None
             assert "sent" in told
             said: dict[str, JsonValue] = {"to": "dm.ann.bot", "text": text}
-            assert phone.asked == [("send_text_message", write_id("bot-m1", 1, 0), "bot-m1", said)]
+            assert phone.calls == [("send_text_message", write_id("bot-m1", 1, 0), "bot-m1", said)]
         tools = box()
         assert tools.speaking == {"ask_human", "decline", "show_plan"}
         tools = box(tool_policy=ToolPolicy(mode="read_only"))
@@ -72,11 +72,11 @@ class TestWaysOut:
             {"question": "?", "options": "a"},
         ]
         for wrong in cases:
-            phone = Telephone()
+            phone = ScriptedHub()
             _, error = await run(box(phone), "ask_human", wrong)
             assert error == "invalid_arguments"
-            assert phone.asked == []
-        phone = Telephone(OperationError("hop_limit", "too far"))
+            assert phone.calls == []
+        phone = ScriptedHub(OperationError("hop_limit", "too far"))
         told, error = await run(box(phone), "decline", {"reason": "x"})
         assert (error, json.loads(told)["message"]) == ("hop_limit", "too far")
 

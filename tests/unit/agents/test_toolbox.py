@@ -21,8 +21,8 @@ from hubbub.ids import write_id
 from hubbub.mods.files.schemas import WriteFile
 from hubbub.protocol.messages import OperationInfo
 from hubbub.protocol.turns import ToolCallRecord
-from tests.unit.agents.builders import Watch
-from tests.unit.agents.calling import POST, READ, Telephone, call, failed, operation, record, text
+from tests.unit.agents.builders import ManualClock
+from tests.unit.agents.calling import POST, READ, ScriptedHub, call, failed, operation, record, text
 
 SAY: dict[str, JsonValue] = {"channel": "desk", "text": "hi"}
 LOOK: dict[str, JsonValue] = {"thread": "x"}
@@ -42,12 +42,12 @@ def look() -> str:
 
 def shown(info: OperationInfo) -> set[str]:
     """The arguments that a model is shown."""
-    properties = HubTool(info, Telephone(), "bot").spec.parameters["properties"]
+    properties = HubTool(info, ScriptedHub(), "bot").spec.parameters["properties"]
     assert isinstance(properties, dict)
     return set(properties)
 
 
-def hub(phone: Telephone, *infos: OperationInfo) -> Toolbox:
+def hub(phone: ScriptedHub, *infos: OperationInfo) -> Toolbox:
     return Toolbox([HubTool(info, phone, "bot") for info in infos or (POST, READ)])
 
 
@@ -59,7 +59,7 @@ async def run(
 
 
 async def test_a_model_is_shown_what_an_operation_takes_but_for_the_runtimes_part() -> None:
-    spec = HubTool(POST, Telephone(), "bot").spec
+    spec = HubTool(POST, ScriptedHub(), "bot").spec
     assert shown(POST) == {"channel", "text", "mentions", "quote", "attachments"}
     assert spec.description == "what post_to_channel does"
     assert "title" not in json.dumps(spec.parameters)
@@ -67,14 +67,14 @@ async def test_a_model_is_shown_what_an_operation_takes_but_for_the_runtimes_par
     schema: dict[str, JsonValue] = {"properties": {"mode": {}, "untrusted": {}, "cause": {}}}
     poll = OperationInfo(name="poll", description="", permission="write", input_schema=schema)
     assert shown(poll) == {"mode", "untrusted"}, "what a mod calls so is its own"
-    phone = Telephone()
+    phone = ScriptedHub()
     for name in ("cid", "cause"):
         told = await failed(hub(phone), "post_to_channel", **SAY, **{name: "mine"})
         assert told["error"] == "invalid_arguments"
         assert f"there is no argument {name}" in str(told["message"])
     with pytest.raises(ToolFailed, match="no argument cid"):
         await HubTool(POST, phone, "bot").run({"cid": "mine"}, CallSite("bot-m1", 1, 0))
-    assert phone.asked == []
+    assert phone.calls == []
 
 
 @pytest.mark.behaviour("H-89", "M-129")
@@ -84,10 +84,10 @@ async def test_a_write_says_whether_its_author_has_read_something_from_outside()
         record("write_file", {"name": "x", "text": "y"}, "c"),
     ]  # fmt: skip
     for untrusted, expected in ((False, None), (True, True)):
-        phone = Telephone()
+        phone = ScriptedHub()
         box = hub(phone, POST, READ, operation("write_file", "write", WriteFile))
         await box.run("bot-m1", 1, calls, calls, untrusted=untrusted)
-        said = {name: args.get("untrusted") for name, _, _, args in phone.asked}
+        said = {name: args.get("untrusted") for name, _, _, args in phone.calls}
         assert said == {"post_to_channel": expected, "read_thread": None, "write_file": expected}
 
 
@@ -104,13 +104,13 @@ async def test_who_reads_something_from_outside_has_read_it() -> None:
         ({"files": [{"id": "f1", "untrusted": True}]}, False),
     ]
     for value, untrusted in cases:
-        result = await call(hub(Telephone(value)), "read_thread", LOOK)
+        result = await call(hub(ScriptedHub(value)), "read_thread", LOOK)
         assert result.untrusted is untrusted, value
 
 
 @pytest.mark.behaviour("T-2")
 async def test_a_write_names_its_cause_and_the_same_cid_every_time_and_a_read_neither() -> None:
-    phone = Telephone()
+    phone = ScriptedHub()
     box = hub(phone)
     assert box.speaking == {"post_to_channel"}
     short = {"id": "m7", "thread_id": "direct_ann", "absent": ["ann"]}
@@ -118,21 +118,21 @@ async def test_a_write_names_its_cause_and_the_same_cid_every_time_and_a_read_ne
     await call(box, "post_to_channel", SAY, again=True)
     await call(box, "read_thread", LOOK)
     sent = ("post_to_channel", write_id("bot-m1", 1, 0), "bot-m1", SAY)
-    assert phone.asked == [sent, sent, ("read_thread", None, None, LOOK)]
+    assert phone.calls == [sent, sent, ("read_thread", None, None, LOOK)]
     done, open_ = record("post_to_channel", SAY, "a"), record("post_to_channel", SAY, "b")
     await box.run("bot-m1", 2, [done, open_], [open_])
-    assert phone.asked[-1][1] == write_id("bot-m1", 2, 1), "its place is that in the step"
+    assert phone.calls[-1][1] == write_id("bot-m1", 2, 1), "its place is that in the step"
 
 
 async def test_a_refusal_or_a_lost_connection_is_the_result() -> None:
     near = {"near": ["desk"]}
     refused = OperationError("rate_limited", "too fast", temporary=True, details=near)
     once = ToolPolicy(overrides={"post_to_channel": ToolOverrides(retry=Retry(attempts=1))})
-    box = Toolbox([HubTool(POST, Telephone(refused), "bot")], once)
+    box = Toolbox([HubTool(POST, ScriptedHub(refused), "bot")], once)
     assert await failed(box, "post_to_channel", **SAY) == {
         "error": "rate_limited", "message": "too fast", "retry": True, "valid_names": ["desk"],
     }  # fmt: skip
-    told = await failed(hub(Telephone(ConnectionLost(1000))), "read_thread", **LOOK)
+    told = await failed(hub(ScriptedHub(ConnectionLost(1000))), "read_thread", **LOOK)
     assert told["error"] == "connection_lost"
 
 
@@ -141,7 +141,7 @@ async def test_a_schema_that_is_none_is_told_to_who_calls_the_tool_and_not_befor
     schema: dict[str, JsonValue] = {"properties": {"text": text}, "required": []}
     name = "send_text_message"
     info = OperationInfo(name=name, description="", permission="write", input_schema=schema)
-    box = hub(Telephone(), info)
+    box = hub(ScriptedHub(), info)
     await box.prepare()
     assert (await failed(box, name, text="hi"))["error"] == "invalid_schema"
 
@@ -166,7 +166,7 @@ async def test_calls_run_side_by_side_and_results_come_in_their_order() -> None:
 
 @pytest.mark.behaviour("A-9")
 async def test_writes_wait_for_each_other_while_others_go_on() -> None:
-    phone, watch, looked = Telephone(), Watch(), asyncio.Event()
+    phone, watch, looked = ScriptedHub(), ManualClock(), asyncio.Event()
     phone.go.clear()
 
     @tool
@@ -183,13 +183,13 @@ async def test_writes_wait_for_each_other_while_others_go_on() -> None:
     box = Toolbox([HubTool(POST, phone, "bot"), peek])
     task = asyncio.create_task(run(box, *made, clock=TurnClock(monotonic=watch)))
     async with asyncio.timeout(30):
-        await phone.rang.wait()
+        await phone.was_called.wait()
         await looked.wait()
-    assert [asked[3]["text"] for asked in phone.asked] == ["1"]
+    assert [asked[3]["text"] for asked in phone.calls] == ["1"]
     watch.now += 2.0
     phone.go.set()
     first, _, second = await task
-    assert [asked[3]["text"] for asked in phone.asked] == ["1", "2"]
+    assert [asked[3]["text"] for asked in phone.calls] == ["1", "2"]
     assert (first.at_ms, first.duration_ms) == (0.0, 2000.0)
     assert (second.at_ms, second.duration_ms) == (2000.0, 0.0), "it begins when that has ended"
 
@@ -217,7 +217,7 @@ async def test_an_exception_is_told_with_its_type_or_in_the_words_of_the_tool() 
 async def test_what_may_have_run_runs_again_only_where_that_does_no_harm() -> None:
     assert (await call(Toolbox([double]), "double", {"n": 1}, again=True)).error == "interrupted"
     assert (await call(Toolbox([look]), "look", again=True)).result == "seen"
-    box = Toolbox([double, look, HubTool(POST, Telephone(), "bot")])
+    box = Toolbox([double, look, HubTool(POST, ScriptedHub(), "bot")])
     assert box.must_be_recorded([record("double")])
     assert not box.must_be_recorded([record("look"), record("post_to_channel")])
     assert Toolbox([double]).names == ("double", "finish")
