@@ -64,9 +64,7 @@ async def test_short_values_are_shown_and_long_ones_only_named() -> None:
     }  # fmt: skip
 
 
-async def test_memory_is_recalled_again_after_a_failed_change_and_empty_while_the_hub_is_down() -> (
-    None
-):
+async def test_memory_is_empty_while_the_hub_is_down_and_recalled_afterwards() -> None:
     hub = Hub()
     memory = Memory(hub)
     await memory.shown(1)

@@ -29,8 +29,8 @@ def steps(count: int, marks: dict[int, Step] | None = None) -> list[Step]:
     return made
 
 
-def shown(kept: Sequence[ShownStep]) -> list[int | str]:
-    return [_shown(step) for step in kept]
+def shown(projected: Sequence[ShownStep]) -> list[int | str]:
+    return [_shown(step) for step in projected]
 
 
 def _shown(step: ShownStep) -> int | str:
@@ -54,11 +54,11 @@ def test_call_pairs_the_order_and_the_last_steps_are_preserved(
     made = steps(
         len(marks), {n: Step(n=n, discards=d, compresses=c) for n, (d, c) in enumerate(marks, 1)}
     )
-    kept = project(made)
-    numbers = [step.n for step in kept if not isinstance(step, Steering)]
+    projected = project(made)
+    numbers = [step.n for step in projected if not isinstance(step, Steering)]
     assert numbers == sorted(set(numbers))
-    assert kept[-PROTECTED_STEPS:] == made[-PROTECTED_STEPS:]
-    chat = chat_messages("s", "p", kept)
+    assert projected[-PROTECTED_STEPS:] == made[-PROTECTED_STEPS:]
+    chat = chat_messages("s", "p", projected)
     called = [call["id"] for message in chat for call in message.get("tool_calls", [])]
     assert called == [message["tool_call_id"] for message in chat if "tool_call_id" in message]
 

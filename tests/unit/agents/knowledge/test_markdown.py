@@ -75,9 +75,9 @@ def test_headings_in_fenced_code_are_ignored() -> None:
 
 
 def test_a_front_matter_title_becomes_the_top_heading() -> None:
-    split = passages('---\ntitle: "The shop"\ntags: [a]\n---\n\nHello.\n\n# Hours\n\nNine.')
-    assert split == [Passage("The shop", 6, "Hello."), Passage("The shop > Hours", 10, "Nine.")]
-    assert title_of(split) == "The shop"
+    parts = passages('---\ntitle: "The shop"\ntags: [a]\n---\n\nHello.\n\n# Hours\n\nNine.')
+    assert parts == [Passage("The shop", 6, "Hello."), Passage("The shop > Hours", 10, "Nine.")]
+    assert title_of(parts) == "The shop"
     (rule,) = passages("---\ntext: without an end")
     assert rule.text == "---\ntext: without an end"
 
@@ -85,15 +85,15 @@ def test_a_front_matter_title_becomes_the_top_heading() -> None:
 def test_a_long_section_is_split_between_paragraphs_or_words() -> None:
     paragraph = "word " * 100
     text = "\n\n".join([f"{n} {paragraph}" for n in range(8)])
-    split = passages(f"# A\n\n{text}")
-    assert len(split) > 3
-    assert all(len(p.text) <= LONGEST and p.heading == "A" for p in split)
-    assert [p.text[0] for p in split] == [p.text.split()[0] for p in split]
-    assert [int(p.text.split()[0]) for p in split] == [0, 2, 4, 6]
-    assert [p.line for p in split] == [3, 7, 11, 15]
-    split = passages("word " * 1000)
-    assert all(len(p.text) <= LONGEST and p.line == 1 for p in split)
-    assert " ".join(p.text for p in split).split() == ["word"] * 1000
+    parts = passages(f"# A\n\n{text}")
+    assert len(parts) > 3
+    assert all(len(p.text) <= LONGEST and p.heading == "A" for p in parts)
+    assert [p.text[0] for p in parts] == [p.text.split()[0] for p in parts]
+    assert [int(p.text.split()[0]) for p in parts] == [0, 2, 4, 6]
+    assert [p.line for p in parts] == [3, 7, 11, 15]
+    parts = passages("word " * 1000)
+    assert all(len(p.text) <= LONGEST and p.line == 1 for p in parts)
+    assert " ".join(p.text for p in parts).split() == ["word"] * 1000
 
 
 LINES = [
@@ -107,11 +107,11 @@ MARKDOWN = st.lists(st.sampled_from(LINES), max_size=30)
 @given(MARKDOWN)
 def test_no_text_is_lost_and_no_passage_is_too_long(lines: list[str]) -> None:
     text = "\n".join(lines)
-    split = passages(text)
-    assert all(0 < len(p.text) <= LONGEST for p in split)
-    assert [p.line for p in split] == sorted(p.line for p in split)
-    assert all(1 <= p.line <= len(lines) for p in split)
-    everything = " ".join(f"{p.heading} {p.text}" for p in split)
+    parts = passages(text)
+    assert all(0 < len(p.text) <= LONGEST for p in parts)
+    assert [p.line for p in parts] == sorted(p.line for p in parts)
+    assert all(1 <= p.line <= len(lines) for p in parts)
+    everything = " ".join(f"{p.heading} {p.text}" for p in parts)
     front_matter = lines[:1] == ["---"]
     for word in ("A", "B", "text", "item"):
         if any(word in line for line in lines) and not front_matter:
