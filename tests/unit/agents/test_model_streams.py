@@ -1,4 +1,4 @@
-"""Answers while they are written, and notes on requests that were repeated."""
+"""Streamed answers, refusals of tools, and the choice of a dialect."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hubbub.agents.models.base import Completion, CompletionRequest, Delta, OnDelta, ToolSpec
+from hubbub.agents.models.base import Completion, CompletionRequest, Delta, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel, refuses_tools
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
 from hubbub.agents.prompt_client import DialectChoice, EndpointLimits, PromptClient
@@ -18,6 +18,7 @@ from hubbub.protocol.turns import Step
 from hubbub.testing import model_script as script
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Refusal, Script, ScriptedCall
+from tests.unit.agents.scripted_model import ScriptedModel
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
 QUESTION = CompletionRequest([{"role": "user", "content": "1 + 2?"}], (ADD,))
@@ -69,17 +70,7 @@ async def test_pieces_of_an_interrupted_answer_belong_to_an_attempt_of_their_own
     assert answer.notes == ("the answer was interrupted and requested again (1 times)",)
 
 
-each_way = pytest.mark.parametrize("stream", [False, True])
-
-
-@each_way
-async def test_a_repeated_request_is_noted(stream: bool) -> None:
-    refusal = Refusal(status=500, retry_after=0.01)
-    answer, _, _ = await asked(refusal, CALLING, stream=stream)
-    assert answer.notes == ("the request failed temporarily and was retried (1 times)",)
-
-
-@each_way
+@pytest.mark.parametrize("stream", [False, True])
 async def test_a_request_without_tools_has_no_tool_fields(stream: bool) -> None:
     question = CompletionRequest(QUESTION.messages)
     _, _, server = await asked(script.ScriptedAnswer(text="3"), question=question, stream=stream)
@@ -126,30 +117,6 @@ async def test_refusals_of_tools_are_distinguished_from_other_errors() -> None:
         assert not isinstance(caught.value, ToolsRefused)
 
 
-class Endpoint:
-    """A model that gives these answers, or raises them if they are errors."""
-
-    name = "m"
-
-    def __init__(self, *answers: Completion | ModelError):
-        self.answers = list(answers)
-        self.questions: list[CompletionRequest] = []
-
-    async def answer(
-        self, question: CompletionRequest, on_delta: OnDelta | None = None
-    ) -> Completion:
-        self.questions.append(question)
-        if on_delta is not None:
-            on_delta(Delta("a"))
-            on_delta(Delta("b", attempt=2))
-        answer = self.answers.pop(0)
-        if isinstance(answer, ModelError):
-            raise answer
-        return answer
-
-    async def close(self) -> None: ...
-
-
 UNLIMITED = ContextBudget(ContextRules(), FixedMessage("prompt"))
 
 
@@ -159,36 +126,38 @@ class TestAsking:
     LINE = 'TOOL_CALL {"tool_name": "finish"}'
 
     def client(
-        self, endpoint: Endpoint, limits: EndpointLimits | None = None, **config: object
+        self, endpoint: ScriptedModel, limits: EndpointLimits | None = None, **config: object
     ) -> PromptClient:
         settings = ModelConfig.model_validate({"model": "m", **config})
         choice = DialectChoice(settings, limits or EndpointLimits())
         return PromptClient(endpoint, Toolbox([]).described, "system", UNLIMITED, choice)
 
     async def test_attempts_are_numbered_on_and_wasted_answers_are_charged(self) -> None:
-        endpoint = Endpoint(ToolsRefused("no tools"), Completion(text=self.LINE))
+        pieces = [Delta("a"), Delta("b", attempt=2)]
+        refusal = ToolsRefused("no tools")
+        model = ScriptedModel(refusal, Completion(text=self.LINE), deltas=pieces)
         deltas: list[Delta] = []
-        answer = await self.client(endpoint).ask([], deltas.append)
+        answer = await self.client(model).ask([], deltas.append)
         assert [c.name for c in answer.calls] == ["finish"]
         assert [d.attempt for d in deltas] == [1, 2, 3, 4]
         calling = Completion(text=self.LINE, tokens_in=20, tokens_out=3, cost_usd=0.25)
-        endpoint = Endpoint(self.TALK, calling)
-        answer = await self.client(endpoint).ask([Step(n=1, text="Hello")])
+        model = ScriptedModel(self.TALK, calling)
+        answer = await self.client(model).ask([Step(n=1, text="Hello")])
         assert (answer.tokens_in, answer.tokens_out, answer.cost_usd) == (30, 5, 0.75)
 
     async def test_a_configured_dialect_or_a_missing_choice_is_not_changed(self) -> None:
-        endpoint = Endpoint(self.TALK)
-        client = self.client(endpoint, dialect="final_output")
+        model = ScriptedModel(self.TALK)
+        client = self.client(model, dialect="final_output")
         assert (await client.ask([Step(n=1, text="Hello")])).calls == ()
-        assert len(endpoint.questions) == 1
-        endpoint = Endpoint(ToolsRefused("no tools"))
-        client = PromptClient(endpoint, Toolbox([]).described, "s", UNLIMITED)
+        assert len(model.questions) == 1
+        model = ScriptedModel(ToolsRefused("no tools"))
+        client = PromptClient(model, Toolbox([]).described, "s", UNLIMITED)
         with pytest.raises(ToolsRefused):
             await client.ask([])
 
     async def test_the_limits_of_an_endpoint_are_shared_by_all_clients_of_its_model(self) -> None:
         limits = EndpointLimits()
-        endpoint = Endpoint(ToolsRefused("no tools"), *[Completion(text=self.LINE)] * 3)
+        endpoint = ScriptedModel(ToolsRefused("no tools"), Completion(text=self.LINE))
         await self.client(endpoint, limits).ask([])
         answer = await self.client(endpoint, limits).ask([])
         assert answer.notes == ("tool_call: the endpoint refuses tools: no tools",)

@@ -122,12 +122,15 @@ class TestBothWays:
         assert body.tools[0].function.parameters == ADD.parameters
 
     @pytest.mark.behaviour("A-7")
-    async def test_a_rate_limited_request_is_retried_after_the_requested_time(
+    async def test_a_temporarily_refused_request_is_retried_and_noted(
         self, connect: Connect, stream: bool
     ) -> None:
-        refusal = Refusal(status=429, retry_after=0.01)
-        model = await connect(refusal, CALLING, stream=stream, retries=1)
-        assert len((await model.answer()).calls) == 2
+        for status in (429, 500):
+            refusal = Refusal(status=status, retry_after=0.01)
+            model = await connect(refusal, CALLING, stream=stream, retries=1)
+            answer = await model.answer()
+            assert len(answer.calls) == 2
+            assert answer.notes == ("the request failed temporarily and was retried (1 times)",)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue, TypeAdapter
 
-from hubbub.agents.models.base import Completion, CompletionRequest, OnDelta
+from hubbub.agents.models.base import Completion, CompletionRequest
 from hubbub.agents.turn.chat import ChatMessage
 from hubbub.agents.turn.reservations import BudgetedModel, CostModel, Reservations
 from hubbub.client import Client, MemoryTransport
@@ -31,6 +31,7 @@ from hubbub.protocol.spending import RemainingBudget, Reservation
 from hubbub.protocol.wire import Outlet
 from tests.interaction.peers import soon
 from tests.unit.agents.builders import ME, ready
+from tests.unit.agents.scripted_model import ScriptedModel
 
 LIMITS = LimitsInfo(
     frame_bytes=10**6, json_depth=100, text_bytes=10**6, calls_per_second=1e6, burst=10**6,
@@ -91,32 +92,12 @@ class Bank:
         self._write(ErrorFrame(ref=call.ref, code=code, message=message, temporary=temporary))
 
 
-class Scripted:
-    """A model that answers at once, or fails."""
-
-    name = "scripted"
-
-    def __init__(self, failure: ModelError | None = None):
-        self.questions: list[CompletionRequest] = []
-        self._failure = failure
-
-    async def answer(
-        self, question: CompletionRequest, on_delta: OnDelta | None = None
-    ) -> Completion:
-        self.questions.append(question)
-        if self._failure is not None:
-            raise self._failure
-        return Completion(text="yes", notes=("noted",))
-
-    async def close(self) -> None: ...
-
-
 class BudgetedTurn:
     """A turn with reservations, and its stops and flushes."""
 
     def __init__(self, client: Client, bank: Bank):
         self.client, self.bank = client, bank
-        self.inner = Scripted()
+        self.inner = ScriptedModel(Completion(text="yes", notes=("noted",)))
         self.stopped: asyncio.Queue[str] = asyncio.Queue()
         self.flushes = 0
         quick = Backoff(first_s=0.0, most_s=0.0)
@@ -131,7 +112,7 @@ class BudgetedTurn:
         step: int = 1,
         what: CompletionRequest | None = None,
         *,
-        inner: Scripted | None = None,
+        inner: ScriptedModel | None = None,
         tells: bool = True,
     ) -> asyncio.Task[Completion]:
         """Ask a model for this step once the bank grants the reservation."""
@@ -218,7 +199,7 @@ async def test_several_questions_for_one_step_have_keys_of_their_own(turn: Budge
 async def test_the_reservation_of_a_failed_question_is_returned_with_the_next_step(
     turn: BudgetedTurn,
 ) -> None:
-    asking = turn.ask(10_001, inner=Scripted(ModelError("down")))
+    asking = turn.ask(10_001, inner=ScriptedModel(ModelError("down")))
     await turn.bank.give()
     with pytest.raises(ModelError, match="down"):
         await asking

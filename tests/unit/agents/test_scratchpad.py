@@ -9,9 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, Delta, OnDelta
+from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, Delta
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.turn.steps import step_of
+from tests.unit.agents.scripted_model import ScriptedModel
 
 SECRET = "SECRET"
 
@@ -146,29 +147,16 @@ def test_tags_inside_a_tag_cannot_hide_a_scratchpad() -> None:
         assert SECRET in thoughts
 
 
-class _Scripted:
-    """A model with one answer, which it streams in two pieces."""
-
-    name = "m"
-    closed = False
-
-    async def answer(
-        self, question: CompletionRequest, on_delta: OnDelta | None = None
-    ) -> Completion:
-        if on_delta is not None:
-            on_delta(Delta(text="<scratchpad>SECRET"))
-            on_delta(Delta(text='{"text": "SECRET', call=0, name="reply"))
-        return Completion("<scratchpad>SECRET</scratchpad>", (call({"text": "hello"}),))
-
-    async def close(self) -> None:
-        self.closed = True
-
-
 async def test_the_deltas_of_a_model_with_a_scratchpad_have_no_text() -> None:
-    inner = _Scripted()
+    streamed = [
+        Delta(text="<scratchpad>SECRET"),
+        Delta(text='{"text": "SECRET', call=0, name="reply"),
+    ]
+    thinking = Completion("<scratchpad>SECRET</scratchpad>", (call({"text": "hello"}),))
+    inner = ScriptedModel(thinking, deltas=streamed)
     model, deltas = ThinkingModel(inner), list[Delta]()
     answer = await model.answer(CompletionRequest([]), deltas.append)
-    assert (model.name, answer.text, answer.reasoning) == ("m", None, SECRET)
+    assert (model.name, answer.text, answer.reasoning) == (inner.name, None, SECRET)
     assert [(delta.text, delta.name) for delta in deltas] == [("", ""), ("", "reply")]
     assert (await model.answer(CompletionRequest([]))).reasoning == SECRET
     await model.close()

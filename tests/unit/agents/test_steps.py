@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.agents.dialects.base import with_step_marks
-from hubbub.agents.dialects.tool_call import ToolCallLines
 from hubbub.agents.models.base import CallRequest, Completion
 from hubbub.agents.turn.steps import CallResult, step_of, with_result
 from hubbub.protocol.turns import ToolCallRecord
@@ -52,10 +51,6 @@ def test_arguments_with_duplicate_keys_or_other_than_an_object_are_refused() -> 
         error = json.loads(call.result)
         assert "the key 'text' is given twice" in error["message"]
         assert error["retry"] is True
-    line = 'TOOL_CALL {"tool_name": "add", "parameters": {"a": 1, "a": 2}}'
-    answer = ToolCallLines().read(Completion(text=line))
-    assert answer.calls == ()
-    assert "the key 'a' is given twice" in answer.notes[0]
     for arguments, reason in [
         ("[1]", "not a JSON object"),
         ('"text"', "not a JSON object"),

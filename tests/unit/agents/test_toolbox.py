@@ -21,7 +21,7 @@ from hubbub.ids import write_id
 from hubbub.mods.files.schemas import WriteFile
 from hubbub.protocol.messages import OperationInfo
 from hubbub.protocol.turns import ToolCallRecord
-from tests.unit.agents.builders import ManualClock
+from tests.unit.agents.builders import ManualClock, message
 from tests.unit.agents.calling import POST, READ, ScriptedHub, call, failed, operation, record, text
 
 SAY: dict[str, JsonValue] = {"channel": "desk", "text": "hi"}
@@ -228,44 +228,24 @@ async def test_a_call_that_may_have_run_is_repeated_only_if_idempotent() -> None
 
 
 def test_a_message_in_a_result_is_reduced_to_sender_time_and_content() -> None:
-    message: JsonValue = {
+    sent = message(3, "ann", {"a": None, "b": []}, thread="dm.ann.bot.t2")
+    wire = sent.model_copy(update={"mentions": ("bot",)}).model_dump(mode="json")
+    short = {
         "id": "m3",
-        "seq": 3,
-        "thread_id": "dm.ann.bot.t2",
-        "tseq": 1,
-        "sender_id": "ann",
-        "sender_kind": "human",
-        "type": "direct",
-        "recipients": ["bot"],
+        "thread": "direct_ann.t2",
+        "sender": "ann",
+        "kind": "human",
+        "sent_at": "2025-03-01T12:00:03Z",
         "content": {"a": None, "b": []},
         "mentions": ["bot"],
-        "attachments": [],
-        "interaction_id": "i1",
-        "hop": 0,
-        "sent_at": "2025-01-01T00:00:00Z",
     }
-    assert compact_result(
-        {"thread_id": "dm.ann.bot", "messages": [message], "more": False}, "bot"
-    ) == {
-        "thread_id": "direct_ann",
-        "messages": [
-            {
-                "id": "m3",
-                "thread": "direct_ann.t2",
-                "sender": "ann",
-                "kind": "human",
-                "sent_at": "2025-01-01T00:00:00Z",
-                "content": {"a": None, "b": []},
-                "mentions": ["bot"],
-            }
-        ],
-        "more": False,
-    }
+    result = compact_result({"thread_id": "dm.ann.bot", "messages": [wire], "more": False}, "bot")
+    assert result == {"thread_id": "direct_ann", "messages": [short], "more": False}
 
 
 @pytest.mark.behaviour("H-87")
 def test_a_message_in_a_result_keeps_its_author_untrusted_and_request_marks() -> None:
-    message: JsonValue = {
+    wire: JsonValue = {
         "id": "m3",
         "sender_id": "clerk",
         "sender_kind": "agent",
@@ -274,7 +254,7 @@ def test_a_message_in_a_result_keeps_its_author_untrusted_and_request_marks() ->
         "untrusted": True,
         "request": {"id": "m2", "kind": "result", "outcome": "", "deadline": None},
     }
-    assert compact_result(message, "bot") == {
+    assert compact_result(wire, "bot") == {
         "id": "m3",
         "sender": "clerk",
         "kind": "agent",

@@ -97,6 +97,7 @@ def test_ambiguous_text_is_reported_and_calls_nothing(
         ('TOOL_CALL {"tool_name": ""}', "tool_name"),
         ('TOOL_CALL {"parameters": {}}', "tool_name"),
         ('TOOL_CALL {"tool_name": "a", "tool_name": "b"}', "given twice"),
+        ('TOOL_CALL {"tool_name": "a", "parameters": {"a": 1, "a": 2}}', "'a' is given twice"),
         ("TOOL_CALL [1]", "tool_name"), ("TOOL_CALL []", "empty"),
         ('{"answer": 42}', "without TOOL_CALL"), (f"{ADD}\n</think>\n{TWO}", "after a call"),
     ]:  # fmt: skip
