@@ -1,4 +1,4 @@
-"""Messages, events and the like as a hub would make them, with only what a test cares about."""
+"""Messages, events and plans as a hub would build them; a test names only what it cares about."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hubbub.protocol.messages import (
 )
 from hubbub.protocol.turns import Steering
 
-__all__ = ["ME", "Watch", "answered", "event", "message", "pending", "plan", "ready", "wake"]
+__all__ = ["ME", "ManualClock", "answered", "event", "message", "pending", "plan", "ready", "wake"]
 
 ME = "bot"
 
@@ -37,13 +37,13 @@ def answered(
     duration_ms: float | None = None,
     steered: Sequence[Steering] = (),
 ) -> list[Command]:
-    """What a loop does when the model has answered, to what people have said too."""
+    """The loop's commands after an answer of the model, with steering that arrived meanwhile."""
     query = QueryModel(0, steering=tuple(steered))
     return loop.answered([TimedCompletion(query, answer, at_ms, duration_ms)])
 
 
-class Watch:
-    """A monotonic clock, in seconds, that a test moves."""
+class ManualClock:
+    """A monotonic clock, in seconds, that a test sets."""
 
     def __init__(self) -> None:
         self.now = 12345.678
@@ -65,7 +65,7 @@ def message(
     quote: str | None = None,
     text_representation: str | None = None,
 ) -> Message:
-    """The message at `seq`, in the direct thread of its sender and `ME` unless `thread` says so."""
+    """The message at `seq`, by default in the direct thread of its sender and `ME`."""
     thread = thread or thread_ids.direct([sender, ME])
     return Message(
         id=f"m{seq}",
@@ -113,7 +113,7 @@ def ready(
     resumed: bool = False,
     operations: tuple[OperationInfo, ...] = (),
 ) -> Ready:
-    """A `ready` whose threads are those of `messages` (oldest first), 50 of each."""
+    """A `ready` with the threads of `messages` (oldest first), at most 50 messages each."""
     by_thread: dict[str, list[Message]] = {}
     for m in messages:
         by_thread.setdefault(m.thread_id, []).append(m)
@@ -140,7 +140,7 @@ def ready(
 
 
 def plan(*incoming: Message, resumed: bool = False, reply_required: bool = True) -> TurnPlan:
-    """A turn over these messages, which stand in one thread."""
+    """A turn over these messages, all of one thread."""
     return TurnPlan(
         id=f"{ME}-{incoming[0].id}",
         thread_id=incoming[0].thread_id,

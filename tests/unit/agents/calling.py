@@ -1,4 +1,4 @@
-"""Calling the tools of a toolbox as the loop does, and a hub for those that need one."""
+"""Calls tools of a toolbox as the loop does, with a hub for the tools that need one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hubbub.protocol.operations import PostToChannel, ReadThread
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 __all__ = [
-    *("POST", "READ", "SENT", "Pauses", "Telephone"),
+    *("POST", "READ", "SENT", "Pauses", "ScriptedHub"),
     *("call", "called", "failed", "operation", "record", "text"),
 ]
 
@@ -31,21 +31,21 @@ POST = operation("post_to_channel", "write", PostToChannel)
 READ = operation("read_thread", "read", ReadThread)
 
 
-class Telephone:
-    """A hub that notes what it is asked, and answers as told; a held call waits for `go`."""
+class ScriptedHub:
+    """A hub that records its calls and returns `answer`; calls wait while `go` is cleared."""
 
     def __init__(self, answer: JsonValue | Exception = SENT):
         self.answer = answer
-        self.asked: list[tuple[str, str | None, str | None, dict[str, JsonValue]]] = []
+        self.calls: list[tuple[str, str | None, str | None, dict[str, JsonValue]]] = []
         self.go = asyncio.Event()
         self.go.set()
-        self.rang = asyncio.Event()
+        self.was_called = asyncio.Event()
 
     async def call(
         self, name: str, /, *, cid: str | None = None, cause: str | None = None, **args: JsonValue
     ) -> JsonValue:
-        self.asked.append((name, cid, cause, args))
-        self.rang.set()
+        self.calls.append((name, cid, cause, args))
+        self.was_called.set()
         await self.go.wait()
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -57,7 +57,7 @@ def record(name: str, arguments: JsonValue = None, id: str = "c") -> ToolCallRec
 
 
 class Pauses:
-    """Waits nowhere, and notes how long it was asked to."""
+    """Returns at once, and records the requested pauses."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -83,12 +83,12 @@ async def text(box: Toolbox, name: str, /, **arguments: JsonValue) -> str:
 
 
 async def failed(box: Toolbox, name: str, /, **arguments: JsonValue) -> dict[str, JsonValue]:
-    """What a model is told of a call that fails."""
+    """The error that the model gets for a call that fails."""
     result = await call(box, name, arguments)
-    told: dict[str, JsonValue] = json.loads(result.result)
+    error: dict[str, JsonValue] = json.loads(result.result)
     assert result.error is not None
-    assert told["error"] == result.error
-    return told
+    assert error["error"] == result.error
+    return error
 
 
 def called(n: int, name: str, result: str | None = "ok", **arguments: JsonValue) -> Step:

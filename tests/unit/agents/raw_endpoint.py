@@ -1,4 +1,4 @@
-"""An endpoint that answers whatever a test wants, however wrong: bodies and streams as they are."""
+"""An endpoint that sends any body or stream, however wrong."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ QUESTION = CompletionRequest([{"role": "user", "content": "1 + 2?"}], (ADD,))
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the endpoint says to every request. A list is sent as a stream of events."""
+    """The endpoint's response to every request. A list is sent as a stream of events."""
 
     body: JsonValue | bytes
     status: int = 200
+    content_type: str = "application/json"
 
     @property
     def stream(self) -> bool:
@@ -58,7 +59,7 @@ def chunk(delta: JsonValue, finish_reason: JsonValue = None) -> dict[str, JsonVa
 
 
 def piece(index: JsonValue, id: JsonValue, name: JsonValue, arguments: JsonValue) -> JsonValue:
-    """A chunk's piece of a call; what is None is left out."""
+    """A piece of a call in a chunk, without the fields that are None."""
     function = {"name": name, "arguments": arguments}
     call: Mapping[str, JsonValue] = {
         "index": index,
@@ -70,16 +71,17 @@ def piece(index: JsonValue, id: JsonValue, name: JsonValue, arguments: JsonValue
 
 @asynccontextmanager
 async def endpoint(reply: Reply) -> AsyncIterator[str]:
-    """The base URL of an endpoint that answers so."""
+    """The base URL of an endpoint with this response."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        sizes = [x for x in head.decode().splitlines() if x.lower().startswith("content-length:")]
+        request = await reader.readuntil(b"\r\n\r\n")
+        lines = request.decode().splitlines()
+        sizes = [line for line in lines if line.lower().startswith("content-length:")]
         await reader.readexactly(int(sizes[0].partition(":")[2]))
-        kind = "text/event-stream" if reply.stream else "application/json"
+        kind = "text/event-stream" if reply.stream else reply.content_type
         body = reply.encoded()
-        told = f"HTTP/1.1 {reply.status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
-        writer.write(f"{told}\r\nConnection: close\r\n\r\n".encode() + body)
+        head = f"HTTP/1.1 {reply.status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
+        writer.write(f"{head}\r\nConnection: close\r\n\r\n".encode() + body)
         await writer.drain()
         writer.close()
 
@@ -91,17 +93,17 @@ async def endpoint(reply: Reply) -> AsyncIterator[str]:
 async def asked(
     body: JsonValue | bytes, status: int = 200, *, base_url: str = "http://{url}", **config: object
 ) -> tuple[Completion, Sequence[Delta]]:
-    """What a model answers whose endpoint says `body`, and what was heard of it meanwhile.
+    """A model's answer to the endpoint's `body`, and its deltas.
 
     `{url}` in `base_url` stands for the endpoint's host and path. Raises `ModelError`.
     """
-    heard: list[Delta] = []
+    deltas: list[Delta] = []
     async with endpoint(Reply(body, status)) as url:
         address = base_url.replace("{url}", url.removeprefix("http://"))
         stream = isinstance(body, list)
         given = {"model": "m", "base_url": address, "stream": stream, "retries": 0, **config}
         model = OpenAIModel(ModelConfig.model_validate(given))
         try:
-            return await model.answer(QUESTION, heard.append), heard
+            return await model.answer(QUESTION, deltas.append), deltas
         finally:
             await model.close()

@@ -1,4 +1,4 @@
-"""What is held until all that has accumulated is here."""
+"""Wakes that are held until the backlog has arrived."""
 
 from __future__ import annotations
 
@@ -13,73 +13,64 @@ from tests.unit.agents.builders import ME, message, pending, ready, wake
 ONE, TWO = WakingMessage(message(1), wake(1)), WakingMessage(message(2), wake(2))
 
 
-def nobody(outlet: Outlet) -> Inlet:
+def no_hub(outlet: Outlet) -> Inlet:
     raise OSError("no hub is needed")
 
 
-def nothing_to_run(work: Coroutine[object, object, None]) -> None:
-    work.close()
-    raise AssertionError("nothing is missing")
-
-
-class TestHeld:
+class TestCatchUp:
     def setup_method(self) -> None:
-        client = Client(MemoryTransport(nobody), ME, "agent", turns=True)
-        self.let_go: list[WakingMessage] = []
-        self.it = CatchUp(client, Inbox(ME), nothing_to_run, self.let_go.extend)
+        client = Client(MemoryTransport(no_hub), ME, "agent", turns=True)
+        self.released: list[WakingMessage] = []
+        self.gap_fills = 0
+        self.catch_up = CatchUp(client, Inbox(ME), self.fill_gaps, self.released.extend)
 
-    async def test_what_has_ended_at_the_hub_meanwhile_is_forgotten(self) -> None:
-        self.it.begin(ready(0))
-        self.it.hold(ONE)
-        self.it.hold(TWO)
-        back = ready(2, pending=(pending(TWO.message),), resumed=True)
-        self.it.begin(back)
-        self.it.expect_events(back)
-        assert self.let_go == [TWO]
-
-    async def test_what_the_hub_ends_while_it_is_held_is_dropped(self) -> None:
-        self.it.begin(ready(2))
-        self.it.hold(ONE)
-        self.it.hold(TWO)
-        self.it.drop({TWO.wake.turn})
-        self.it.expect_events(ready(2))
-        assert self.let_go == [ONE]
-
-    async def test_another_log_has_nothing_of_it(self) -> None:
-        self.it.begin(ready(2))
-        self.it.hold(ONE)
-        other = ready(0)
-        self.it.begin(other)
-        self.it.expect_events(other)
-        assert self.let_go == []
-
-
-async def test_it_is_over_with_the_event_at_the_head_or_when_the_hub_says_so_once() -> None:
-    begun: list[str] = []
-
-    def run(work: Coroutine[object, object, None]) -> None:
+    def fill_gaps(self, work: Coroutine[object, object, None]) -> None:
         work.close()
-        begun.append("gaps")
+        self.gap_fills += 1
 
-    client = Client(MemoryTransport(nobody), ME, "agent", turns=True)
-    it = CatchUp(client, Inbox(ME), run, lambda held: None)
-    behind = ready(2).model_copy(update={"head": 5})
-    it.begin(behind)
-    it.end()
-    assert begun == [], "nothing is expected yet"
-    it.expect_events(behind)
-    it.note(4)
-    assert begun == []
-    it.note(5)
-    it.end()
-    it.note(9)
-    assert begun == ["gaps"]
-    it.begin(behind)
-    it.expect_events(behind)
-    it.end()
-    it.end()
-    assert begun == ["gaps"] * 2
-    it.expect_events(behind)
-    it.close()
-    it.note(5)
-    assert begun == ["gaps"] * 2
+    async def test_a_held_wake_that_ended_at_the_hub_is_dropped_after_a_reconnect(self) -> None:
+        self.catch_up.begin(ready(0))
+        self.catch_up.hold(ONE)
+        self.catch_up.hold(TWO)
+        back = ready(2, pending=(pending(TWO.message),), resumed=True)
+        self.catch_up.begin(back)
+        self.catch_up.expect_events(back)
+        assert (self.released, self.gap_fills) == ([TWO], 0)
+
+    async def test_a_held_wake_is_dropped_when_the_hub_ends_its_turn(self) -> None:
+        self.catch_up.begin(ready(2))
+        self.catch_up.hold(ONE)
+        self.catch_up.hold(TWO)
+        self.catch_up.drop({TWO.wake.turn})
+        self.catch_up.expect_events(ready(2))
+        assert (self.released, self.gap_fills) == ([ONE], 0)
+
+    async def test_held_wakes_are_dropped_when_the_log_is_another_one(self) -> None:
+        self.catch_up.begin(ready(2))
+        self.catch_up.hold(ONE)
+        other = ready(0)
+        self.catch_up.begin(other)
+        self.catch_up.expect_events(other)
+        assert (self.released, self.gap_fills) == ([], 0)
+
+    async def test_it_ends_once_with_the_event_at_the_head_or_the_hubs_signal(self) -> None:
+        behind = ready(2).model_copy(update={"head": 5})
+        self.catch_up.begin(behind)
+        self.catch_up.end()
+        assert self.gap_fills == 0, "nothing is expected yet"
+        self.catch_up.expect_events(behind)
+        self.catch_up.note(4)
+        assert self.gap_fills == 0
+        self.catch_up.note(5)
+        self.catch_up.end()
+        self.catch_up.note(9)
+        assert self.gap_fills == 1
+        self.catch_up.begin(behind)
+        self.catch_up.expect_events(behind)
+        self.catch_up.end()
+        self.catch_up.end()
+        assert self.gap_fills == 2
+        self.catch_up.expect_events(behind)
+        self.catch_up.close()
+        self.catch_up.note(5)
+        assert self.gap_fills == 2

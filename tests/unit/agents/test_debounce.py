@@ -1,28 +1,31 @@
-"""Threads in which an idle agent waits for more."""
+"""Threads in which an idle agent waits for further messages."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 
 from hubbub.agents.runner import Debounce
-from tests.interaction.peers import eventually
+from tests.interaction.peers import soon
 from tests.unit.agents.builders import message
 
 DESK = "channel.desk"
 
 
 @pytest.mark.behaviour("H-67")
-async def test_a_thread_is_held_from_its_first_wake_on_until_time_is_up() -> None:
-    over: list[str] = []
-    debounce = Debounce(0.01, lambda: over.append("over"))
+async def test_a_thread_is_held_from_its_first_wake_until_the_delay_ends() -> None:
+    elapsed = asyncio.Event()
+    debounce = Debounce(0.01, elapsed.set)
     debounce.on_wake(message(1, thread=DESK))
     debounce.on_wake(message(2, thread=DESK))
     assert set(debounce.held) == {DESK}
-    await eventually(lambda: over == ["over"])
+    async with soon():
+        await elapsed.wait()
     assert not debounce.held
 
 
-async def test_a_persons_direct_message_sets_its_thread_free() -> None:
+async def test_a_direct_message_from_a_person_or_closing_releases_threads() -> None:
     debounce = Debounce(60, lambda: None)
     debounce.on_wake(message(1, "zed", kind="agent", thread="dm.alice.bot.zed"))
     debounce.on_wake(message(2, thread=DESK))
@@ -30,6 +33,9 @@ async def test_a_persons_direct_message_sets_its_thread_free() -> None:
     assert set(debounce.held) == {DESK}
     debounce.close()
     assert not debounce.held
+
+
+async def test_a_delay_of_zero_holds_no_thread() -> None:
     debounce = Debounce(0, lambda: None)
     debounce.on_wake(message(1, thread=DESK))
     assert not debounce.held

@@ -1,4 +1,4 @@
-"""Who gets the end of a request that a handler waits for."""
+"""The end of a request that a handler waits for."""
 
 from __future__ import annotations
 
@@ -16,17 +16,13 @@ def end(seq: int, request: str) -> Message:
     return message(seq, "worker", kind="agent").model_copy(update={"request": mark})
 
 
-def test_only_what_ends_a_request_is_its_end() -> None:
+def test_only_a_result_with_its_id_ends_a_request() -> None:
     task = message(1).model_copy(update={"request": RequestMark(id="", kind="task")})
-    assert [ends_request(m, "m2") for m in (end(5, "m2"), end(5, "m3"), task, message(4))] == [
-        True,
-        False,
-        False,
-        False,
-    ]
+    assert ends_request(end(5, "m2"), "m2")
+    assert not any(ends_request(other, "m2") for other in (end(5, "m3"), task, message(4)))
 
 
-async def test_an_end_that_comes_is_handed_over_once() -> None:
+async def test_the_end_of_a_request_is_handed_over_once() -> None:
     delegations = Delegations()
     with delegations.begin() as waiting:
         delegations.set_id(waiting, "m2")
@@ -40,21 +36,19 @@ async def test_an_end_that_comes_is_handed_over_once() -> None:
     assert delegations.claim(end(8, "m2")) is None
 
 
-async def test_one_that_comes_before_its_name_waits_for_it() -> None:
+async def test_an_end_that_arrives_before_the_request_id_waits_for_it() -> None:
     delegations = Delegations()
     with delegations.begin() as first, delegations.begin() as second:
-        mine, theirs, nobodys = (delegations.claim(end(n, f"m{n}")) for n in (5, 6, 7))
-        assert mine is not None
-        assert theirs is not None
-        assert nobodys is not None
+        verdicts = [v for n in (5, 6, 7) if (v := delegations.claim(end(n, f"m{n}"))) is not None]
+        assert len(verdicts) == 3
         delegations.set_id(first, "m5")
-        assert (mine.done(), theirs.done(), nobodys.done()) == (True, False, False)
+        assert [v.done() for v in verdicts] == [True, False, False]
         delegations.set_id(second, "m6")
-        assert [v.result() for v in (mine, theirs, nobodys)] == [True, True, False]
+        assert [v.result() for v in verdicts] == [True, True, False]
         assert [(await w.end).seq for w in (first, second)] == [5, 6]
 
 
-async def test_who_gives_up_before_there_is_a_name_leaves_it_to_others() -> None:
+async def test_an_early_end_is_released_when_the_handler_gives_up() -> None:
     delegations = Delegations()
     with delegations.begin():
         verdict = delegations.claim(end(5, "m5"))

@@ -1,4 +1,4 @@
-"""Hooks: told what a turn does, able to refuse a call, unable to end a turn."""
+"""Hooks: they observe a turn and can refuse its calls, but cannot break it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def never() -> CallResult:
 
 
 class Diary(Hooks):
-    """Writes down what it is told."""
+    """Records its events."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -52,55 +52,48 @@ class Diary(Hooks):
 
 
 @pytest.mark.behaviour("Y-7", "H-82")
-async def test_a_hook_is_told_of_the_turn_and_its_calls_in_order() -> None:
-    async def waits() -> CallResult:
+async def test_a_hook_sees_the_turn_and_its_calls_in_order() -> None:
+    async def parks() -> CallResult:
         return CallResult("c1", "", parked=("a1",))
 
     diary = Diary()
     hooks = chain(diary)
     await hooks.turn_started()
     await hooks.step_taken(Step(n=1, calls=(CALL,)))
-    assert (await hooks.around(CALL, waits)).parked == ("a1",)
+    assert (await hooks.around(CALL, parks)).parked == ("a1",)
     assert (await hooks.around(CALL, paid)).result == "paid"
     assert await hooks.turn_ended(END) == ()
-    call = "call pay {'sum': [1, 2]}"
-    assert diary.lines == [
-        "start bot-m1 bot m1",
-        "step 1",
-        call,
-        call,
-        "result paid",
-        "end finished",
-    ]
+    calls = ["call pay {'sum': [1, 2]}"] * 2
+    assert diary.lines == ["start bot-m1 bot m1", "step 1", *calls, "result paid", "end finished"]
 
 
 def verdict_of(answer: object) -> Hooks:
-    """A hook whose verdict this is; an exception is raised."""
+    """A hook that returns this verdict, or raises it if it is an exception."""
 
     class Guard(Hooks):
         async def on_tool_start(self, turn: TurnInfo, call: ToolCall) -> Verdict:
             if isinstance(answer, BaseException):
                 raise answer
-            return answer  # type: ignore[return-value]  # what some tests are about
+            return answer  # type: ignore[return-value]  # invalid on purpose in some tests
 
     return Guard()
 
 
 @pytest.mark.behaviour("Y-7", "Y-8")
-async def test_a_call_that_is_refused_or_not_judged_does_not_run_and_the_model_is_told() -> None:
-    wrong = RuntimeError("password hunter2 is wrong")
-    for verdict, error, told in (
+async def test_a_refusing_or_failing_hook_stops_the_call_and_the_model_sees_why() -> None:
+    failure = RuntimeError("password hunter2 is wrong")
+    for verdict, error, reason in (
         (Refused("it is sunday"), "refused", "it is sunday"),
-        (wrong, "hook_failed", "has had no effect"),
+        (failure, "hook_failed", "has had no effect"),
     ):
         before, later = Diary(), Diary()
         hooks = chain(before, verdict_of(verdict), later)
         result = await hooks.around(CALL, never)
         assert (result.id, result.error) == ("c1", error)
-        assert told in result.result
+        assert reason in result.result
         assert "hunter2" not in result.result
         assert [line.split()[0] for line in before.lines] == ["call", "result"]
-        assert [line.split()[0] for line in later.lines] == ["result"], "not asked any more"
+        assert [line.split()[0] for line in later.lines] == ["result"], "not asked"
     (note,) = hooks.notes()
     assert note.endswith("Guard.on_tool_start raised RuntimeError: password hunter2 is wrong")
 
@@ -130,7 +123,7 @@ async def test_a_hook_cannot_change_a_call() -> None:
 
 
 @pytest.mark.behaviour("Y-8")
-async def test_a_hook_that_hangs_is_left_behind_and_lets_nothing_pass() -> None:
+async def test_a_hanging_hook_is_abandoned_and_its_call_does_not_run() -> None:
     release = threading.Event()
 
     class InTheLoop(Hooks):
@@ -167,14 +160,14 @@ async def test_a_hook_that_hangs_is_left_behind_and_lets_nothing_pass() -> None:
 @pytest.mark.parametrize(
     "exc", [asyncio.CancelledError(), SystemExit(2), KeyboardInterrupt(), GeneratorExit()]
 )
-async def test_what_would_end_the_turn_or_the_process_is_noted(exc: BaseException) -> None:
+async def test_a_base_exception_of_a_hook_stops_the_call_and_is_noted(exc: BaseException) -> None:
     hooks = chain(verdict_of(exc))
     assert (await hooks.around(CALL, never)).error == "hook_failed"
     (note,) = hooks.notes()
     assert f"raised {type(exc).__name__}" in note
 
 
-async def test_a_turn_that_is_cancelled_in_a_hook_is_cancelled() -> None:
+async def test_a_turn_cancelled_inside_a_hook_is_cancelled() -> None:
     reached = asyncio.Event()
 
     class Thinking(Hooks):

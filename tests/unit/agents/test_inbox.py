@@ -18,9 +18,9 @@ from hubbub.protocol.messages import Message, SenderKind
 from tests.unit.agents.builders import ME, event, message, pending, ready
 
 
-def texts(inbox: Inbox, thread: str) -> list[object]:
-    found = inbox.thread(thread)
-    return [m.content for m in found.messages] if found else []
+def texts(inbox: Inbox, thread_id: str) -> list[object]:
+    thread = inbox.thread(thread_id)
+    return [m.content for m in thread.messages] if thread else []
 
 
 def begun(*messages: Message, concurrency: int = 4, ignore: tuple[str, ...] = ()) -> Inbox:
@@ -33,29 +33,29 @@ def seqs(plan: TurnPlan) -> list[int]:
     return [m.seq for m in plan.incoming]
 
 
-def busy(**how: int) -> Inbox:
-    """An inbox whose turn in alice's thread runs."""
-    inbox = begun(**how)  # type: ignore[arg-type]  # only `concurrency`
+def busy() -> Inbox:
+    """An inbox with a running turn in alice's thread."""
+    inbox = begun()
     inbox.receive(event(message(1)))
     inbox.next_turns()
     return inbox
 
 
-def test_events_extend_threads_the_most_recent_first_and_repeated_ones_change_nothing() -> None:
+def test_events_extend_threads_in_order_of_activity_and_duplicates_change_nothing() -> None:
     inbox = begun(message(1, "alice"), message(2, "bob"))
     before = {t.id: t for t in inbox.threads}
     assert list(before) == ["dm.bob.bot", "dm.alice.bot"]
-    said = event(message(3, "alice", "more"))
-    assert [inbox.receive(said), inbox.receive(said)] == ["queued", "duplicate"]
+    sent = event(message(3, "alice", "more"))
+    assert [inbox.receive(sent), inbox.receive(sent)] == ["queued", "duplicate"]
     after = {t.id: t for t in inbox.threads}
     assert list(after) == ["dm.alice.bot", "dm.bob.bot"]
     assert texts(inbox, "dm.alice.bot") == ["hello", "more"]
-    assert after["dm.bob.bot"] is before["dm.bob.bot"], "what has not changed is the same"
+    assert after["dm.bob.bot"] is before["dm.bob.bot"], "an unchanged thread is the same object"
     assert len(before["dm.alice.bot"].messages) == 1
     assert seqs(inbox.next_turns()[0]) == [3]
 
 
-def test_only_so_many_messages_and_threads_are_kept() -> None:
+def test_only_the_latest_messages_and_threads_are_retained() -> None:
     inbox = begun()
     for seq in range(1, MAX_THREAD_MESSAGES + 6):
         inbox.receive(event(message(seq, content=str(seq)), wakes=False))
@@ -73,14 +73,14 @@ def test_no_more_turns_run_than_the_concurrency_allows() -> None:
     for seq, name in enumerate(["ann", "ben", "cat"], 1):
         inbox.receive(event(message(seq, name)))
     assert len(inbox.next_turns()) == 2
-    inbox.ended("dm.bot.nobody")
+    inbox.ended("dm.bot.unknown")
     assert inbox.next_turns() == []
     inbox.ended("dm.ann.bot")
     assert [p.thread_id for p in inbox.next_turns()] == ["dm.bot.cat"]
 
 
 @pytest.mark.behaviour("W-8")
-def test_a_person_goes_before_agents_and_otherwise_the_longest_waiting() -> None:
+def test_people_go_before_agents_and_otherwise_the_longest_waiting_goes_first() -> None:
     inbox = begun(concurrency=1)
     inbox.receive(event(message(1, "first", kind="agent")))
     inbox.receive(event(message(2, "second", kind="agent")))
@@ -93,7 +93,7 @@ def test_a_person_goes_before_agents_and_otherwise_the_longest_waiting() -> None
     assert order == ["ann", "first", "second"]
 
 
-def test_a_turn_is_named_by_the_lowest_hop_and_owes_a_reply_if_one_message_does() -> None:
+def test_a_turn_is_named_after_the_lowest_hop_and_owes_a_reply_if_any_message_does() -> None:
     inbox = begun()
     inbox.receive(event(message(1), reply="optional"))
     assert not inbox.next_turns()[0].reply_required
@@ -105,17 +105,17 @@ def test_a_turn_is_named_by_the_lowest_hop_and_owes_a_reply_if_one_message_does(
 
 
 @pytest.mark.behaviour("A-14")
-def test_ignored_senders_start_no_turn_but_stand_in_the_thread() -> None:
+def test_ignored_senders_start_no_turn_but_appear_in_the_thread() -> None:
     inbox = begun(ignore=("spam",))
     assert inbox.receive(event(message(1, "spam"))) == "ignored"
     assert inbox.next_turns() == []
     assert texts(inbox, "dm.bot.spam") == ["hello"]
     waiting = (pending(message(1, "spam")), pending(message(2)))
-    assert inbox.begin(ready(2, pending=waiting)) == [waiting[0]], "they are handed back"
+    assert inbox.begin(ready(2, pending=waiting)) == [waiting[0]], "ignored wakes are returned"
     assert [p.id for p in inbox.next_turns()] == ["bot-m2"]
 
 
-def test_a_claimed_wake_starts_nothing_until_it_is_put_back() -> None:
+def test_a_claimed_wake_starts_no_turn_until_it_is_requeued() -> None:
     inbox = begun()
     first = event(message(1))
     assert first.wake is not None
@@ -127,11 +127,11 @@ def test_a_claimed_wake_starts_nothing_until_it_is_put_back() -> None:
         inbox = Inbox(ME)
         waiting = (pending(message(1), started=started),)
         inbox.begin(ready(1, pending=waiting), lambda message, wake: True)
-        assert [p.id for p in inbox.next_turns()] == starts, "a turn that has begun goes on"
+        assert [p.id for p in inbox.next_turns()] == starts, "a started turn continues"
 
 
 @pytest.mark.behaviour("H-83")
-def test_a_turn_that_has_waited_goes_on_as_it_was_before_what_came_since() -> None:
+def test_a_parked_turn_resumes_unchanged_before_newer_messages() -> None:
     inbox = begun()
     inbox.receive(event(message(1)))
     (first,) = inbox.next_turns()
@@ -146,36 +146,36 @@ def test_a_turn_that_has_waited_goes_on_as_it_was_before_what_came_since() -> No
     assert (next_one.resumed, next_one.was_parked) == (False, False)
 
 
-def test_what_people_say_during_a_turn_may_steer_it_and_then_starts_none() -> None:
+def test_a_message_that_steers_a_running_turn_starts_none_of_its_own() -> None:
     inbox = busy()
     inbox.receive(event(message(2, kind="agent")))
     inbox.receive(event(message(3)))
     inbox.receive(event(message(4, "bob")))
-    said = inbox.steering("dm.alice.bot")
-    assert [woken.message.seq for woken in said] == [3]
-    assert inbox.steering("dm.alice.bot") == said, "only looked at"
-    inbox.accept_steering("dm.alice.bot", said)
+    steering = inbox.steering("dm.alice.bot")
+    assert [woken.message.seq for woken in steering] == [3]
+    assert inbox.steering("dm.alice.bot") == steering, "reading it changes nothing"
+    inbox.accept_steering("dm.alice.bot", steering)
     assert inbox.steering("dm.alice.bot") == []
-    assert inbox.steering("dm.bob.bot") == [], "where no turn runs nothing steers"
-    assert inbox.steering("dm.bot.nobody") == []
-    inbox.accept_steering("dm.bot.nobody", [])
+    assert inbox.steering("dm.bob.bot") == [], "no turn runs there"
+    assert inbox.steering("dm.bot.unknown") == []
+    inbox.accept_steering("dm.bot.unknown", [])
     inbox.ended("dm.alice.bot")
     plans = {plan.thread_id: plan for plan in inbox.next_turns()}
     assert seqs(plans["dm.alice.bot"]) == [2]
 
 
-def test_what_had_steered_a_turn_before_is_not_what_began_it() -> None:
+def test_a_plan_can_leave_out_the_messages_that_steered_it() -> None:
     both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
     inbox = Inbox(ME)
     inbox.begin(ready(2, pending=both))
     (plan,) = inbox.next_turns()
     assert seqs(plan.without({"m2"})) == [1]
     assert plan.without({"m2"}).reasons == ("direct",)
-    assert plan.without({"m1", "m2"}) == plan, "a turn is about something"
+    assert plan.without({"m1", "m2"}) == plan, "a turn has at least one message"
 
 
 @pytest.mark.behaviour("W-8")
-def test_of_many_messages_the_newest_twenty_are_shown_and_those_of_people() -> None:
+def test_at_most_twenty_messages_are_shown_preferring_people_and_the_newest() -> None:
     cases: list[tuple[list[SenderKind], list[int]]] = [
         (["agent"] * MAX_INCOMING, [*range(2, MAX_INCOMING + 2)]),
         (["agent"] * 25, [*range(7, 27)]),
@@ -192,7 +192,7 @@ def test_of_many_messages_the_newest_twenty_are_shown_and_those_of_people() -> N
 
 
 @pytest.mark.behaviour("W-7", "T-2")
-def test_a_turn_that_had_begun_is_formed_again_exactly_and_the_rest_is_one_turn() -> None:
+def test_a_started_turn_is_restored_exactly_and_the_rest_forms_one_turn() -> None:
     inbox = Inbox(ME)
     waiting = (
         pending(message(1, hop=2), started="bot-m1"), pending(message(2, hop=0), started="bot-m1"),
@@ -207,7 +207,7 @@ def test_a_turn_that_had_begun_is_formed_again_exactly_and_the_rest_is_one_turn(
     assert (rest.id, rest.resumed, seqs(rest)) == ("bot-m3", False, [3, 4, 6])
 
 
-def test_what_waited_for_them_never_begins_nor_goes_on() -> None:
+def test_dropped_turns_neither_begin_nor_resume() -> None:
     inbox = begun()
     inbox.receive(event(message(1)))
     inbox.receive(event(message(2, "bob")))
@@ -221,7 +221,7 @@ def test_what_waited_for_them_never_begins_nor_goes_on() -> None:
     assert (seqs(plan), plan.resumed) == ([2], False)
 
 
-def test_after_a_return_only_what_is_pending_is_kept_and_what_is_newer() -> None:
+def test_after_a_reconnect_only_pending_and_newer_wakes_are_retained() -> None:
     inbox = begun()
     for seq, sender in ((1, "alice"), (2, "bob"), (3, "carol")):
         inbox.receive(event(message(seq, sender)))
@@ -231,4 +231,4 @@ def test_after_a_return_only_what_is_pending_is_kept_and_what_is_newer() -> None
     both = (pending(message(1), "bot-m1"), pending(message(2), "bot-m1"))
     inbox.begin(ready(2, pending=both))
     inbox.retain(StillOpenWakes({"m2"}, 2))
-    assert [p.id for p in inbox.next_turns()] == ["bot-m1"], "one of its messages is pending"
+    assert [p.id for p in inbox.next_turns()] == ["bot-m1"], "one of its messages is still pending"

@@ -1,4 +1,4 @@
-"""What an agent has in front of it when messages are edited and deleted."""
+"""Edited and deleted messages in an agent's inbox."""
 
 from __future__ import annotations
 
@@ -37,19 +37,24 @@ def shown(inbox: Inbox) -> list[tuple[object, str | None]]:
     return [(m.content, m.amended) for m in thread.messages] if thread else []
 
 
+def incoming(inbox: Inbox) -> list[str]:
+    """The texts that the only next turn begins with."""
+    [turn] = inbox.next_turns()
+    return [m.text for m in turn.incoming]
+
+
 @pytest.mark.behaviour("M-90")
-def test_a_thread_has_the_latest_text_and_no_place_for_edits() -> None:
+def test_a_thread_has_the_latest_text_and_edits_take_no_place() -> None:
     inbox = begun(message(1, content="one"), message(2, content="two"))
     inbox.receive(event(edit(3, 1, "ONE"), wakes=False))
     inbox.receive(event(edit(4, 1, "One"), wakes=False))
     inbox.receive(event(deletion(5, 2), wakes=False))
     assert shown(inbox) == [("One", "edited"), ("", "deleted")]
-    inbox = begun(*(message(n, content=str(n)) for n in range(1, MAX_THREAD_MESSAGES + 1)))
-    for n in range(1, MAX_THREAD_MESSAGES + 1):
+    positions = range(1, MAX_THREAD_MESSAGES + 1)
+    inbox = begun(*(message(n, content=str(n)) for n in positions))
+    for n in positions:
         inbox.receive(event(edit(MAX_THREAD_MESSAGES + n, n, f"new {n}"), wakes=False))
-    assert [text for text, _ in shown(inbox)] == [
-        f"new {n}" for n in range(1, MAX_THREAD_MESSAGES + 1)
-    ]
+    assert [text for text, _ in shown(inbox)] == [f"new {n}" for n in positions]
     inbox = begun(message(1, "alice"), message(2, "bob"))
     inbox.receive(event(edit(3, 1), wakes=False))
     assert [thread.id for thread in inbox.threads] == ["dm.bob.bot", THREAD]
@@ -65,26 +70,26 @@ def test_a_thread_has_the_latest_text_and_no_place_for_edits() -> None:
 
 
 @pytest.mark.behaviour("M-91")
-def test_a_message_that_is_edited_before_its_turn_begins_comes_in_as_it_is_then() -> None:
+def test_a_message_edited_before_its_turn_begins_arrives_edited() -> None:
     inbox = begun()
     inbox.receive(event(message(1, content="what is 1 + 1?")))
     inbox.receive(event(edit(2, 1, "what is 2 + 2?"), wakes=False))
-    [turn] = inbox.next_turns()
-    assert [m.text for m in turn.incoming] == ["what is 2 + 2?"]
+    assert incoming(inbox) == ["what is 2 + 2?"]
     inbox = begun()
     held = event(message(1, content="old"))
     inbox.receive(held, claimed=True)
     inbox.receive(event(edit(2, 1, "new"), wakes=False))
     assert held.wake is not None
     inbox.requeue(held.message, held.wake)
-    [turn] = inbox.next_turns()
-    assert [m.text for m in turn.incoming] == ["new"]
+    assert incoming(inbox) == ["new"]
     inbox = Inbox(ME)
     waiting = message(1, content="old")
-    begin = ready(2, waiting, edit(2, 1, "new"), pending=(pending(waiting),))
-    inbox.begin(begin)
-    [turn] = inbox.next_turns()
-    assert [m.text for m in turn.incoming] == ["new"]
+    inbox.begin(ready(2, waiting, edit(2, 1, "new"), pending=(pending(waiting),)))
+    assert incoming(inbox) == ["new"]
+
+
+@pytest.mark.behaviour("M-91")
+def test_steering_that_is_edited_before_it_is_read_arrives_edited() -> None:
     inbox = begun()
     inbox.receive(event(message(1)))
     inbox.next_turns()
@@ -94,7 +99,7 @@ def test_a_message_that_is_edited_before_its_turn_begins_comes_in_as_it_is_then(
 
 
 @pytest.mark.behaviour("M-92")
-def test_a_prompt_marks_what_was_edited_and_deleted() -> None:
+def test_a_prompt_marks_edited_and_deleted_messages() -> None:
     inbox = begun(
         message(1, content="one"),
         message(2, content="two"),
@@ -113,17 +118,17 @@ def test_a_prompt_marks_what_was_edited_and_deleted() -> None:
 
 
 @given(st.data())
-def test_the_order_in_which_it_is_told_does_not_matter(data: st.DataObject) -> None:
+def test_messages_and_edits_can_arrive_in_any_order(data: st.DataObject) -> None:
     log = [message(1, content="1"), message(2, content="2")]
     for seq in range(3, data.draw(st.integers(3, 10))):
         of = data.draw(st.integers(1, 2))
         made = edit(seq, of, str(seq)) if data.draw(st.integers(0, 4)) else deletion(seq, of)
         log.append(made)
-    told, heard = begun(*log), begun()
+    in_order, shuffled = begun(*log), begun()
     for each in data.draw(st.permutations(log)):
-        heard.note(each)
-    assert shown(heard) == shown(told)
-    for inbox in (told, heard):
+        shuffled.note(each)
+    assert shown(shuffled) == shown(in_order)
+    for inbox in (in_order, shuffled):
         thread = inbox.thread(THREAD)
         assert thread is not None
         assert thread.is_complete(log[-1].tseq, 0)

@@ -1,4 +1,4 @@
-"""An inbox that has followed events is the inbox that a fresh `ready` would have made."""
+"""An inbox that followed events equals one built from a fresh `ready`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ THREADS = ["dm.alice.bot", "dm.bob.bot", "channel.desk", "broadcast"]
 
 @dataclass
 class Hub:
-    """What a hub knows of one agent."""
+    """A hub's state for one agent."""
 
     log: list[Message] = field(default_factory=list)
     unsettled: dict[int, Message] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Hub:
 
 
 class InboxMachine(RuleBasedStateMachine):
-    """Events, turns, lost connections; after each, the inbox equals one that was just built."""
+    """Events, turns, lost connections. After each, the inbox equals a fresh one."""
 
     @initialize(concurrency=st.integers(1, 3))
     def start(self, concurrency: int) -> None:
@@ -47,23 +47,23 @@ class InboxMachine(RuleBasedStateMachine):
         twice=st.booleans(),
         hop=st.integers(0, 3),
     )
-    def something_is_said(
+    def someone_sends_a_message(
         self, thread: str, human: bool, wakes: bool, twice: bool, hop: int
     ) -> None:
         kind: SenderKind = "human" if human else "agent"
-        said = message(len(self.hub.log) + 1, "alice", thread=thread, kind=kind, hop=hop)
-        self.hub.log.append(said)
+        sent = message(len(self.hub.log) + 1, "alice", thread=thread, kind=kind, hop=hop)
+        self.hub.log.append(sent)
         if wakes:
-            self.hub.unsettled[said.seq] = said
-        assert self.inbox.receive(event(said, wakes=wakes)) != "duplicate"
+            self.hub.unsettled[sent.seq] = sent
+        assert self.inbox.receive(event(sent, wakes=wakes)) != "duplicate"
         if twice:
-            assert self.inbox.receive(event(said, wakes=wakes)) == "duplicate"
+            assert self.inbox.receive(event(sent, wakes=wakes)) == "duplicate"
 
     @rule(thread=st.sampled_from(THREADS))
-    def the_agent_speaks(self, thread: str) -> None:
-        said = message(len(self.hub.log) + 1, ME, thread=thread, kind="agent")
-        self.hub.log.append(said)
-        self.inbox.note(said)
+    def the_agent_sends_a_message(self, thread: str) -> None:
+        sent = message(len(self.hub.log) + 1, ME, thread=thread, kind="agent")
+        self.hub.log.append(sent)
+        self.inbox.note(sent)
 
     @rule()
     def turns_start(self) -> None:

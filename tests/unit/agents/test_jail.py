@@ -1,4 +1,4 @@
-"""The audit hook of the sandbox: what Python itself refuses."""
+"""The audit hook of the sandbox, with which Python itself refuses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hubbub.agents.tools.sandbox.jail import _refuse
 
 
-def test_what_is_forbidden_is_refused_in_words_and_everything_else_passes() -> None:
+def test_forbidden_actions_are_refused_by_name_and_others_pass() -> None:
     cases: list[tuple[str, tuple[object, ...], str]] = [
         ("socket.connect", (), "use the network"),
         ("socket.getaddrinfo", ("example.org", 80), "use the network"),
@@ -23,15 +23,15 @@ def test_what_is_forbidden_is_refused_in_words_and_everything_else_passes() -> N
         ("resource.prlimit", (1, 4, (0, 0)), "limit other processes"),
         ("socket.sendmsg", (), "use the network"),
     ]  # fmt: skip
-    for event, arguments, what in cases:
-        with pytest.raises(PermissionError, match=f"a sandboxed tool may not {what}"):
+    for event, arguments, action in cases:
+        with pytest.raises(PermissionError, match=f"a sandboxed tool may not {action}"):
             _refuse(event, arguments)
-    more: list[tuple[str, tuple[object, ...]]] = [
+    allowed: list[tuple[str, tuple[object, ...]]] = [
         ("open", ("/tmp/x", "w", 0)),
         ("import", ("json",)),
         ("fcntl.fcntl", (3, fcntl.F_SETFL, 0)),
         ("resource.prlimit", (os.getpid(), 4, (0, 0))),
         ("socket.__new__", (None, socket.AF_UNIX, 1, 0)),  # how asyncio wakes itself
     ]
-    for event, arguments in more:
+    for event, arguments in allowed:
         _refuse(event, arguments)

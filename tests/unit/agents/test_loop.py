@@ -50,12 +50,11 @@ def finish(reason: str = "done") -> CallRequest:
 
 
 def loop_of(steps: tuple[Step, ...] = (), **rules: object) -> Loop:
-    made = LoopRules(speaking=SPEAKING, **rules)  # type: ignore[arg-type]  # as the test gives them
-    return Loop(made, TOOLS, steps)
+    return Loop(LoopRules(speaking=SPEAKING, **rules), TOOLS, steps)  # type: ignore[arg-type]  # by name
 
 
 def run(loop: Loop, answer: Completion) -> list[Command]:
-    """Answer, and let every tool that is asked for succeed."""
+    """Answer, and let every call succeed."""
     commands = answered(loop, answer)
     while isinstance(commands[-1], RunTools):
         commands = loop.ran([CallResult(c.id, "ok") for c in commands[-1].calls])
@@ -87,14 +86,14 @@ def test_a_step_is_recorded_before_its_tools_run_and_again_with_their_results() 
     assert (done.result, done.at_ms, done.duration_ms) == ("2", 20.5, 3.5)
 
 
-def test_what_costs_nothing_is_not_what_has_no_price() -> None:
+def test_a_cost_of_zero_differs_from_an_unknown_cost() -> None:
     for cost in (None, 0.0):
         loop = loop_of()
         answered(loop, replace(calls(call("add")), cost_usd=cost))
         assert loop.steps[0].cost_usd == cost
 
 
-def test_results_belong_to_their_calls_whatever_their_order() -> None:
+def test_results_are_matched_to_their_calls_in_any_order() -> None:
     loop = loop_of()
     answered(loop, calls(call("add", {"n": 1}, "a"), call("add", {"n": 2}, "b")))
     loop.ran([CallResult("b", "two"), CallResult("a", "one")])
@@ -102,7 +101,7 @@ def test_results_belong_to_their_calls_whatever_their_order() -> None:
 
 
 @pytest.mark.behaviour("A-6")
-def test_equal_calls_of_one_step_all_run() -> None:
+def test_identical_calls_of_one_step_all_run() -> None:
     run_tools = last(answered(loop_of(), calls(*(call("add", {"a": 6}, "dice"),) * 3)))
     assert isinstance(run_tools, RunTools)
     assert len({c.id for c in run_tools.calls}) == 3
@@ -117,7 +116,7 @@ def test_finish_ends_the_turn_with_its_reason_on_record() -> None:
     assert last(answered(loop_of(), calls(call(FINISH, "")))) == End("finished")
 
 
-def test_other_calls_of_the_step_run_before_it_finishes() -> None:
+def test_other_calls_of_the_step_run_before_finish() -> None:
     loop = loop_of()
     commands = answered(loop, calls(finish("sent"), call("send_text_message", {"to": "a"})))
     assert isinstance(commands[-1], RunTools)
@@ -126,16 +125,16 @@ def test_other_calls_of_the_step_run_before_it_finishes() -> None:
     assert after == [Record(loop.steps[0]), End("finished", "sent")]
 
 
-def test_a_finish_that_does_not_parse_is_no_finish() -> None:
+def test_a_finish_with_invalid_arguments_does_not_end_the_turn() -> None:
     loop = loop_of()
     assert last(answered(loop, calls(call(FINISH, '{"reason": ')))) == QueryModel(2)
     assert loop.steps[0].calls[0].error == "invalid_arguments"
-    both = loop_of()
-    assert last(answered(both, calls(call(FINISH, "{", "a"), finish()))) == End("finished", "done")
-    assert both.steps[0].calls[0].error == "invalid_arguments"
+    loop = loop_of()
+    assert last(answered(loop, calls(call(FINISH, "{", "a"), finish()))) == End("finished", "done")
+    assert loop.steps[0].calls[0].error == "invalid_arguments"
 
 
-def test_until_the_first_call_has_run_no_other_does(snapshot: SnapshotAssertion) -> None:
+def test_no_other_call_runs_before_the_required_first_one(snapshot: SnapshotAssertion) -> None:
     loop = loop_of(begin_with="read_thread")
     for n in (0, 1):
         assert last(answered(loop, calls(call("add")))) == QueryModel(n + 2)
@@ -149,27 +148,27 @@ def test_until_the_first_call_has_run_no_other_does(snapshot: SnapshotAssertion)
 def test_a_silent_finish_is_refused_once_and_then_accepted() -> None:
     loop = loop_of(reply_required=True)
     assert last(answered(loop, calls(finish()))) == QueryModel(2)
-    told = loop.steps[0].calls[0]
-    assert told.error == "reply_required"
-    assert (told.result or "").startswith("REPLY_REQUIRED")
+    refused = loop.steps[0].calls[0]
+    assert refused.error == "reply_required"
+    assert (refused.result or "").startswith("REPLY_REQUIRED")
     assert last(answered(loop, calls(finish("silent")))) == End("finished", "silent")
     assert last(answered(loop_of(), calls(finish()))) == End("finished", "done"), "optional"
 
 
 def test_only_a_message_that_was_sent_counts_as_a_reply() -> None:
     sends = call("send_text_message", {"to": "a"})
-    sent = loop_of(reply_required=True)
-    run(sent, calls(sends))
-    assert last(answered(sent, calls(finish()))) == End("finished", "done")
-    same_step = loop_of(reply_required=True)
-    assert last(run(same_step, calls(finish(), sends))) == End("finished", "done")
-    refused = loop_of(reply_required=True)
-    answered(refused, calls(sends))
-    refused.ran([CallResult("id_send_text_message", "no such participant", "unknown")])
-    assert last(answered(refused, calls(finish()))) == QueryModel(3)
-    only_read = loop_of(reply_required=True)
-    run(only_read, calls(call("read_thread", {"thread": "x"})))
-    assert last(answered(only_read, calls(finish()))) == QueryModel(3)
+    loop = loop_of(reply_required=True)
+    run(loop, calls(sends))
+    assert last(answered(loop, calls(finish()))) == End("finished", "done")
+    loop = loop_of(reply_required=True)
+    assert last(run(loop, calls(finish(), sends))) == End("finished", "done")
+    loop = loop_of(reply_required=True)
+    answered(loop, calls(sends))
+    loop.ran([CallResult("id_send_text_message", "no such participant", "unknown")])
+    assert last(answered(loop, calls(finish()))) == QueryModel(3)
+    loop = loop_of(reply_required=True)
+    run(loop, calls(call("read_thread", {"thread": "x"})))
+    assert last(answered(loop, calls(finish()))) == QueryModel(3)
 
 
 def steered(reply: ReplyNeed = "required") -> Steering:
@@ -177,15 +176,15 @@ def steered(reply: ReplyNeed = "required") -> Steering:
 
 
 class TestSteered:
-    def said(self, *, reply_required: bool = False) -> Loop:
-        """A loop that has sent something."""
+    def replied(self, *, reply_required: bool = False) -> Loop:
+        """A loop that has sent a message."""
         loop = loop_of(reply_required=reply_required)
         run(loop, calls(call("send_text_message", {"to": "ann"})))
         return loop
 
     @pytest.mark.behaviour("Y-5")
-    def test_it_is_recorded_and_what_was_said_before_it_is_no_reply_to_it(self) -> None:
-        loop = self.said(reply_required=True)
+    def test_steering_is_recorded_and_an_earlier_message_does_not_answer_it(self) -> None:
+        loop = self.replied(reply_required=True)
         record, *_, ask = answered(loop, calls(finish()), steered=[steered()])
         assert isinstance(record, Record)
         assert record.step.steered == (steered(),)
@@ -193,22 +192,22 @@ class TestSteered:
         assert loop.steps[-1].calls[0].error == "reply_required"
         assert last(answered(loop, calls(finish("no")))) == End("finished", "no")
 
-    def test_what_is_said_after_it_is_a_reply_and_an_optional_one_is_not_asked_for(self) -> None:
-        loop = self.said()
+    def test_a_later_message_answers_it_and_an_optional_reply_is_not_demanded(self) -> None:
+        loop = self.replied()
         commands = answered(loop, calls(call("send_text_message")), steered=[steered()])
         assert isinstance(last(commands), RunTools)
         loop.ran([CallResult("id_send_text_message", "ok")])
         assert last(answered(loop, calls(finish()))) == End("finished", "done")
-        commands = answered(self.said(), calls(finish()), steered=[steered("optional")])
+        commands = answered(self.replied(), calls(finish()), steered=[steered("optional")])
         assert last(commands) == End("finished", "done")
 
-    def test_the_reminder_comes_once_for_each(self) -> None:
+    def test_a_reply_is_demanded_once_per_steering(self) -> None:
         loop = loop_of(reply_required=True)
         assert last(answered(loop, calls(finish("a")))) == QueryModel(2)
         assert last(answered(loop, calls(finish("b")), steered=[steered()])) == QueryModel(3)
         assert last(answered(loop, calls(finish("c")))) == End("finished", "c")
 
-    def test_a_call_that_a_person_asks_for_again_is_no_repetition(self) -> None:
+    def test_a_call_repeated_after_steering_is_not_a_loop(self) -> None:
         add = calls(call("add", {"a": 1}))
         loop = loop_of()
         run(loop, add)
@@ -218,8 +217,8 @@ class TestSteered:
         run(loop, add)
         assert isinstance(last(run(loop, add)), End)
 
-    def test_a_loop_that_is_taken_up_again_knows_of_it(self) -> None:
-        first = self.said()
+    def test_a_resumed_loop_remembers_the_steering(self) -> None:
+        first = self.replied()
         answered(first, calls(call("read_thread")), steered=[steered()])
         first.ran([CallResult("id_read_thread", "ok")])
         again = loop_of(tuple(first.steps))
@@ -227,10 +226,10 @@ class TestSteered:
         assert last(answered(again, calls(finish()))) == QueryModel(4)
 
 
-def test_a_finish_with_a_message_runs_after_the_other_calls_and_is_an_answer() -> None:
+def test_a_finish_with_a_message_runs_after_other_calls_and_counts_as_a_reply() -> None:
     loop = loop_of(reply_required=True)
-    said = call(FINISH, {"message": "Paris", "reason": "known"})
-    first = last(answered(loop, calls(said, call("add"))))
+    answer = call(FINISH, {"message": "Paris", "reason": "known"})
+    first = last(answered(loop, calls(answer, call("add"))))
     assert isinstance(first, RunTools)
     assert [c.name for c in first.calls] == ["add"]
     second = last(loop.ran([CallResult("id_add", "2")]))
@@ -238,40 +237,37 @@ def test_a_finish_with_a_message_runs_after_the_other_calls_and_is_an_answer() -
     assert [c.name for c in second.calls] == [FINISH]
     assert last(loop.ran([CallResult("id_finish", "finished")])) == End("finished", "known")
     refused = loop_of(reply_required=True)
-    assert isinstance(last(answered(refused, calls(said))), RunTools)
+    assert isinstance(last(answered(refused, calls(answer))), RunTools)
     assert last(refused.ran([CallResult("id_finish", "no", "hop_limit")])) == QueryModel(2)
-    assert last(answered(refused, calls(finish()))) == QueryModel(3), "nothing was said"
+    assert last(answered(refused, calls(finish()))) == QueryModel(3), "nothing was sent"
     silent = loop_of(reply_required=True)
     assert last(answered(silent, calls(call(FINISH, {"message": " "})))) == QueryModel(2)
     helper = loop_of(answers=False)
     assert last(answered(helper, calls(call(FINISH, {"message": "4"})))) == End("finished", "4")
 
 
-def test_text_without_a_call_is_sent_where_the_config_says_so() -> None:
+def test_text_without_a_call_is_sent_if_so_configured() -> None:
     loop = loop_of(final_text="send", reply_required=True)
     run_tools = last(answered(loop, Completion(text=" Paris. ")))
     assert isinstance(run_tools, RunTools)
-    assert (run_tools.calls[0].name, run_tools.calls[0].arguments) == (
-        FINISH,
-        {"message": "Paris."},
-    )
+    (made,) = run_tools.calls
+    assert (made.name, made.arguments) == (FINISH, {"message": "Paris."})
     assert loop.steps[0].text is None
-    done = last(loop.ran([CallResult(run_tools.calls[0].id, "finished")]))
-    assert done == End("finished", "Paris.")
-    for doubtful in (
+    assert last(loop.ran([CallResult(made.id, "finished")])) == End("finished", "Paris.")
+    for not_sent in (
         Completion(text="TOOL_CALL {", understood=False),
         Completion(text="Par", finish_reason="length"),
         Completion(text=" "),
         Completion(),
     ):
-        assert last(answered(loop_of(final_text="send"), doubtful)) == QueryModel(2)
-    both = last(answered(loop_of(final_text="send"), calls(call("add"), text="let me see")))
-    assert isinstance(both, RunTools)
-    assert both.calls[0].name == "add"
+        assert last(answered(loop_of(final_text="send"), not_sent)) == QueryModel(2)
+    run_tools = last(answered(loop_of(final_text="send"), calls(call("add"), text="let me see")))
+    assert isinstance(run_tools, RunTools)
+    assert run_tools.calls[0].name == "add"
 
 
 @pytest.mark.behaviour("A-4")
-def test_an_answer_without_a_call_is_corrected_once_in_a_turn() -> None:
+def test_an_answer_without_a_call_is_corrected_once_per_turn() -> None:
     loop = loop_of()
     assert last(answered(loop, Completion(text="Hello!"))) == QueryModel(2)
     run(loop, calls(call("add")))
@@ -280,56 +276,43 @@ def test_an_answer_without_a_call_is_corrected_once_in_a_turn() -> None:
     assert end == End("no_action", reason, "Hello again!")
     empty = loop_of()
     assert last(answered(empty, Completion())) == QueryModel(2)
-    end = last(answered(empty, Completion()))
-    assert isinstance(end, End)
-    assert end.outcome == "no_action"
-    again = loop_of((Step(n=1, text="Hello!"),))
-    assert again.start() == [QueryModel(2)]
-    end = last(answered(again, Completion(text="Hello again!")))
-    assert isinstance(end, End)
-    assert end.outcome == "no_action"
+    resumed = loop_of((Step(n=1, text="Hello!"),))
+    assert resumed.start() == [QueryModel(2)]
+    for loop in (empty, resumed):
+        end = last(answered(loop, Completion()))
+        assert isinstance(end, End)
+        assert end.outcome == "no_action"
 
 
-class TestWrongCalls:
-    def failed(self, request: CallRequest, finish_reason: str = "tool_calls") -> dict[str, object]:
-        loop = loop_of()
-        assert last(answered(loop, calls(request, finish_reason=finish_reason))) == QueryModel(2)
-        told: dict[str, object] = json.loads(loop.steps[0].calls[0].result or "")
-        assert told["error"] == loop.steps[0].calls[0].error
-        return told
+@pytest.mark.behaviour("A-5")
+def test_invalid_calls_are_recorded_unchanged_and_valid_ones_run() -> None:
+    loop = loop_of()
+    commands = answered(loop, calls(call("nope"), call("add", '{"a": "b', "x"), call("add")))
+    assert isinstance(commands[-1], RunTools)
+    assert [c.id for c in commands[-1].calls] == ["id_add"]
+    unknown, broken, _ = loop.steps[0].calls
+    assert (unknown.error, broken.error) == ("unknown_tool", "invalid_arguments")
+    assert json.loads(unknown.result or "")["valid_names"] == sorted(TOOLS)
+    assert broken.arguments == '{"a": "b'
 
-    @pytest.mark.behaviour("A-5")
-    def test_an_unknown_tool_is_answered_with_names_like_it_or_the_agents_own(self) -> None:
-        told = self.failed(call("send_message_text", {"to": "a"}))
-        assert (told["error"], told["retry"]) == ("unknown_tool", False)
-        assert told["valid_names"] == ["send_text_message"]
-        assert self.failed(call("zzz"))["valid_names"] == sorted(set(TOOLS) - {FINISH})
 
-    def test_arguments_that_are_no_object_are_answered_with_what_is_wrong(self) -> None:
-        texts = ["{", '{"a": 1', "[1]", '"text"', "null", '{"a": NaN}', "[" * 10**5, '{"a":' * 30]
-        for arguments in texts:
-            told = self.failed(call("add", arguments))
-            assert (told["error"], told["retry"]) == ("invalid_arguments", True), arguments[:20]
-        told = self.failed(call("add", '{"text": "very lo'), finish_reason="length")
-        assert "cut off" in str(told["message"])
+def test_truncated_arguments_are_reported_as_cut_off() -> None:
+    loop = loop_of()
+    truncated = calls(call("add", '{"text": "very lo'), finish_reason="length")
+    assert last(answered(loop, truncated)) == QueryModel(2)
+    assert "cut off" in (loop.steps[0].calls[0].result or "")
 
-    def test_they_are_recorded_as_they_came_and_the_right_calls_run_all_the_same(self) -> None:
-        loop = loop_of()
-        commands = answered(loop, calls(call("nope"), call("add", '{"a": "b', "x"), call("add")))
-        assert isinstance(commands[-1], RunTools)
-        assert [c.id for c in commands[-1].calls] == ["id_add"]
-        assert loop.steps[0].calls[1].arguments == '{"a": "b'
 
-    def test_what_the_wire_cannot_carry_is_made_visible(self) -> None:
-        loop = loop_of()
-        answer = calls(call("add", '{"a": "\\u0000", "\\ud800": ["\\u0007"]}'), text="x\0\ud800")
-        answered(loop, answer)
-        loop.ran([CallResult("id_add", "result\0")])
-        step = loop.steps[0]
-        assert step.text == "x⟦U+0000⟧⟦U+D800⟧"
-        assert step.calls[0].arguments == {"a": "⟦U+0000⟧", "⟦U+D800⟧": ["⟦U+0007⟧"]}
-        assert step.calls[0].result == "result⟦U+0000⟧"
-        step.model_dump_json().encode()
+def test_characters_that_the_wire_cannot_carry_are_made_visible() -> None:
+    loop = loop_of()
+    answer = calls(call("add", '{"a": "\\u0000", "\\ud800": ["\\u0007"]}'), text="x\0\ud800")
+    answered(loop, answer)
+    loop.ran([CallResult("id_add", "result\0")])
+    step = loop.steps[0]
+    assert step.text == "x⟦U+0000⟧⟦U+D800⟧"
+    assert step.calls[0].arguments == {"a": "⟦U+0000⟧", "⟦U+D800⟧": ["⟦U+0007⟧"]}
+    assert step.calls[0].result == "result⟦U+0000⟧"
+    step.model_dump_json().encode()
 
 
 @pytest.mark.behaviour("A-6")
@@ -342,16 +325,15 @@ def test_steps_and_tokens_are_bounded_and_the_last_step_runs() -> None:
         assert (end.outcome, end.text) == ("max_steps", None)
         assert bound in end.reason
         assert loop.steps[1].calls[0].result == "ok"
-    words = Completion(text="Hm", tokens_in=1)
     for loop in (loop_of(max_steps=1), loop_of(max_tokens=1)):
-        end = last(answered(loop, words))
+        end = last(answered(loop, Completion(text="Hm", tokens_in=1)))
         assert isinstance(end, End)
         assert (end.outcome, end.text) == ("max_steps", "Hm")
     finishing = loop_of(max_steps=1)
     assert last(answered(finishing, calls(finish()))) == End("finished", "done")
 
 
-def test_an_interactive_turn_asks_whether_to_go_on_after_what_did_something(
+def test_an_interactive_turn_asks_whether_to_continue_after_calls_with_effects(
     snapshot: SnapshotAssertion,
 ) -> None:
     loop = loop_of(quiet=frozenset({"send_text_message", "ask_human", FINISH}))
@@ -373,7 +355,7 @@ def test_an_interactive_turn_asks_whether_to_go_on_after_what_did_something(
     assert again.start() == [end]
 
 
-def test_what_a_helper_uses_counts_in_the_turn_that_it_helps() -> None:
+def test_the_tokens_of_a_helper_count_in_its_parents_turn() -> None:
     loop = loop_of(max_tokens=40)
     run(loop, calls(call("add")))
     helper = Loop(LoopRules(), TOOLS, parent=loop)
@@ -394,20 +376,20 @@ def step(n: int, *made: tuple[str, JsonValue], result: str | None = "ok") -> Ste
 
 
 @pytest.mark.behaviour("A-6")
-def test_the_same_call_three_times_in_four_steps_or_two_in_turns() -> None:
+def test_a_repetition_is_a_call_three_times_in_four_steps_or_two_alternating() -> None:
     cases: list[tuple[str, str | None]] = [
         *[("A A", None), ("A A A", "A"), ("A B A A", "A"), ("A A B A", "A")],
         *[("A B C A", None), ("A B A C A", None), ("A B A", None), ("A B A B", "B")],
         *[("B A B A B", "B"), ("A B B A", None), ("AB AB", None), ("AB AC AD", "A")],
         *[("AAA", None), ("AAA AAA", None), ("AAA A A", "A")],
     ]
-    for steps, found in cases:
+    for steps, repeated in cases:
         made = [step(n, *((x, 1) for x in names)) for n, names in enumerate(steps.split(), 1)]
-        assert repetition(made) == found, steps
+        assert repetition(made) == repeated, steps
     assert repetition([step(n, ("A", n)) for n in range(1, 6)]) is None, "other arguments"
 
 
-def test_the_call_that_closes_the_circle_does_not_run_however_it_is_written() -> None:
+def test_the_call_that_completes_a_loop_does_not_run_in_any_spelling() -> None:
     loop = loop_of()
     run(loop, calls(call("add", '{"a": 1, "b": 2}')))
     run(loop, calls(call("add", '{"b": 2, "a": 1}')))
@@ -421,7 +403,7 @@ def test_the_call_that_closes_the_circle_does_not_run_however_it_is_written() ->
 
 
 @pytest.mark.behaviour("T-2")
-def test_calls_without_results_run_again_and_say_so() -> None:
+def test_calls_without_results_run_again_marked_as_repeated() -> None:
     loop = loop_of((step(1, ("add", 1), result=None),))
     (command,) = loop.start()
     assert isinstance(command, RunTools)
@@ -429,7 +411,7 @@ def test_calls_without_results_run_again_and_say_so() -> None:
     assert loop.ran([CallResult("1_0", "2")])[-1] == QueryModel(2)
 
 
-def test_a_finished_step_goes_on_to_the_next_and_a_finished_turn_ends() -> None:
+def test_a_resumed_loop_continues_after_a_finished_step_or_ends_a_finished_turn() -> None:
     assert loop_of((step(1, ("add", 1)),)).start() == [QueryModel(2)]
     done = loop_of()
     answered(done, calls(finish("all done")))
@@ -439,11 +421,11 @@ def test_a_finished_step_goes_on_to_the_next_and_a_finished_turn_ends() -> None:
 
 
 @pytest.mark.behaviour("H-80", "H-82", "H-84")
-def test_a_step_with_a_call_that_waits_is_recorded_and_goes_on_with_that_call() -> None:
+def test_a_step_with_a_parked_call_is_recorded_and_resumes_with_that_call() -> None:
     loop = loop_of()
     answered(loop, calls(call("add"), call("read_thread"), finish()))
-    waits = CallResult("id_add", "", parked=("a1",))
-    record, park = loop.ran([waits, CallResult("id_read_thread", "ok")])
+    parked = CallResult("id_add", "", parked=("a1",))
+    record, park = loop.ran([parked, CallResult("id_read_thread", "ok")])
     assert park == Park(1, ("a1",))
     assert isinstance(record, Record)
     assert [c.result for c in record.step.calls] == [None, "ok", None]

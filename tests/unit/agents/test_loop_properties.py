@@ -1,4 +1,4 @@
-"""What holds for the loop whatever a model does."""
+"""Properties of the loop for any answers of a model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RULES = st.builds(
 
 
 class World:
-    """Carries out commands with scripted answers; what fails and what works is drawn, too."""
+    """Carries out commands with drawn answers and drawn failures of calls."""
 
     def __init__(self, rules: LoopRules, answers: Sequence[Completion], failing: Sequence[bool]):
         self.rules, self.answers, self.failing = rules, list(answers), list(failing)
@@ -59,7 +59,7 @@ class World:
         self.ran: list[str] = []
 
     def run(self, loop: Loop, die_after: int | None = None) -> None:
-        """Until the end of the turn, or until the process dies after so many commands."""
+        """Run until the turn ends, or until the process dies after `die_after` commands."""
         todo = loop.start()
         done = 0
         while todo and self.end is None:
@@ -96,7 +96,7 @@ WORLDS = st.builds(
 
 @pytest.mark.behaviour("A-6")
 @given(WORLDS)
-def test_every_turn_ends_in_order_and_its_record_is_what_happened(world: World) -> None:
+def test_every_turn_ends_in_order_with_a_true_record(world: World) -> None:
     loop = Loop(world.rules, TOOLS)
     world.run(loop)
     assert world.end is not None
@@ -104,22 +104,22 @@ def test_every_turn_ends_in_order_and_its_record_is_what_happened(world: World) 
     assert len(world.asked) <= world.rules.max_steps
     assert [world.recorded[n] for n in sorted(world.recorded)] == loop.steps
     everything = [(s.n, c) for s in loop.steps for c in s.calls]
-    wrong = {
+    invalid = {
         f"{n}/{c.id}" for n, c in everything if c.name not in TOOLS or isinstance(c.arguments, str)
     }
     assert len(world.ran) == len(set(world.ran)), "no call runs twice"
-    assert not wrong & set(world.ran), "nor a wrong one at all"
-    reminded = [c.error for _, c in everything].count("reply_required")
+    assert not invalid & set(world.ran), "no invalid call runs"
+    reminders = [c.error for _, c in everything].count("reply_required")
     sent = any(c.name == "send" and c.result == "ok" for _, c in everything)
     if not world.rules.reply_required:
-        assert not reminded
+        assert not reminders
     elif world.end.outcome == "finished" and not sent:
-        assert reminded >= 1, "only after a second silent finish a reply is missing"
+        assert reminders >= 1, "a turn ends without a reply only after a reminder"
 
 
 @pytest.mark.behaviour("T-2")
 @given(WORLDS, st.integers(0, 20))
-def test_a_turn_that_is_taken_up_ends_as_it_would_have(world: World, died: int) -> None:
+def test_a_resumed_turn_ends_like_an_uninterrupted_one(world: World, died: int) -> None:
     whole = World(world.rules, world.answers, world.failing)
     whole.run(Loop(whole.rules, TOOLS))
     world.run(Loop(world.rules, TOOLS), die_after=died)
@@ -129,8 +129,8 @@ def test_a_turn_that_is_taken_up_ends_as_it_would_have(world: World, died: int) 
     assert world.recorded == whole.recorded
 
 
-def answered_ids(chat: Sequence[ChatMessage]) -> None:
-    """Every call is followed by one tool message each, in order."""
+def assert_calls_are_answered(chat: Sequence[ChatMessage]) -> None:
+    """Each call is followed by one tool message, in order."""
     at = 0
     while at < len(chat):
         made = chat[at].get("tool_calls", [])
@@ -151,12 +151,12 @@ def test_the_chat_answers_every_call_in_order(world: World) -> None:
         if isinstance(command, QueryModel):
             chat = chat_messages("system", "prompt", loop.steps)
             assert [m["role"] for m in chat[:2]] == ["system", "user"]
-            answered_ids(chat)
+            assert_calls_are_answered(chat)
             assert chat[-1]["role"] != "assistant"
         todo += world.carry_out(loop, command)
 
 
-def test_a_chat_is_corrected_and_its_names_are_those_that_endpoints_take() -> None:
+def test_a_chat_has_corrections_and_only_names_that_endpoints_accept() -> None:
     chat = chat_messages("s", "p", [Step(n=1, text="Hi")])
     assert chat[2:] == [
         {"role": "assistant", "content": "Hi"},
@@ -164,10 +164,8 @@ def test_a_chat_is_corrected_and_its_names_are_those_that_endpoints_take() -> No
     ]
     assert chat_messages("s", "p", [Step(n=1)])[2:] == [{"role": "user", "content": CORRECTION}]
     loop = Loop(LoopRules(), TOOLS)
-    answered(
-        loop,
-        Completion(calls=(CallRequest("a", "functions.send now", "{"), CallRequest("b", "", ""))),
-    )
-    told = chat_messages("s", "p", loop.steps)[2]["tool_calls"]
-    assert [c["function"]["name"] for c in told] == ["functions_send_now", "_"]
-    assert json.loads(told[0]["function"]["arguments"]) == {"not_json": "{"}
+    odd_calls = (CallRequest("a", "functions.send now", "{"), CallRequest("b", "", ""))
+    answered(loop, Completion(calls=odd_calls))
+    shown = chat_messages("s", "p", loop.steps)[2]["tool_calls"]
+    assert [c["function"]["name"] for c in shown] == ["functions_send_now", "_"]
+    assert json.loads(shown[0]["function"]["arguments"]) == {"not_json": "{"}

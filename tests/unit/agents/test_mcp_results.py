@@ -22,15 +22,15 @@ from hubbub.agents.tools.mcp.servers import McpServers, spec_of, text_of, tool_n
 from hubbub.config.tooling import McpServerConfig
 from hubbub.errors import ConfigError
 
-pytestmark = pytest.mark.slow  # the SDK alone takes a tenth of the time of reading all tests
+pytestmark = pytest.mark.slow  # importing the SDK takes a tenth of the time of collecting all tests
 
 
 @given(st.text(min_size=1, max_size=20), st.text(max_size=200))
-def test_a_name_is_one_that_every_endpoint_takes(server: str, tool: str) -> None:
+def test_a_tool_name_is_valid_for_every_endpoint(server: str, tool: str) -> None:
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool_name(server, tool))
 
 
-def test_long_names_stay_apart_and_the_rest_is_as_it_was() -> None:
+def test_long_names_stay_distinct_and_valid_ones_unchanged() -> None:
     names = {tool_name("files", "x" * 100 + str(n)) for n in range(10)}
     assert len(names) == 10
     assert all(name.startswith("files_xxx") for name in names)
@@ -38,7 +38,7 @@ def test_long_names_stay_apart_and_the_rest_is_as_it_was() -> None:
     assert tool_name("files", "read/all.txt") == "files_read_all_txt"
 
 
-def test_a_spec_has_no_titles_and_a_shape() -> None:
+def test_a_spec_is_an_object_schema_without_titles() -> None:
     spec = spec_of("files", Tool(name="list", input_schema={}))
     assert spec.parameters == {"type": "object", "properties": {}}
     assert spec.description == "list"
@@ -48,21 +48,20 @@ def test_a_spec_has_no_titles_and_a_shape() -> None:
     assert spec.description == "Do x."
 
 
-def test_results_are_texts_structure_or_named() -> None:
+def test_a_result_becomes_text_json_or_the_type_of_its_content() -> None:
     parts = [TextContent(text="a"), TextContent(text="b")]
     assert text_of(CallToolResult(content=[*parts])) == "a\nb"
     assert text_of(CallToolResult(content=[], structured_content={"a": "ä"})) == '{"a": "ä"}'
     assert text_of(CallToolResult(content=[])) == "done"
     sound = AudioContent(data="AAAA", mime_type="audio/wav")
     blob = BlobResourceContents(uri="file:///x", blob="AAAA")
-    told = text_of(CallToolResult(content=[sound, EmbeddedResource(resource=blob)]))
-    assert told == (
+    assert text_of(CallToolResult(content=[sound, EmbeddedResource(resource=blob)])) == (
         "[audio, audio/wav, 3 bytes: cannot be shown here]\n"
         "[resource file:///x: cannot be shown here]"
     )
 
 
-def test_without_the_package_it_is_said_what_is_missing(
+def test_without_the_mcp_package_the_error_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

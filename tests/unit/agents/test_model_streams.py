@@ -1,13 +1,12 @@
-"""Hearing an answer while it is written, and what is told of requests that had to be repeated."""
+"""Streamed answers, refusals of tools, and the choice of a dialect."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from hubbub.agents.models.base import Completion, CompletionRequest, Delta, OnDelta, ToolSpec
+from hubbub.agents.models.base import Completion, CompletionRequest, Delta, ToolSpec
 from hubbub.agents.models.openai import OpenAIModel, refuses_tools
 from hubbub.agents.prompt.budget import ContextBudget, ContextRules, FixedMessage
 from hubbub.agents.prompt_client import DialectChoice, EndpointLimits, PromptClient
@@ -19,6 +18,7 @@ from hubbub.protocol.turns import Step
 from hubbub.testing import model_script as script
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Refusal, Script, ScriptedCall
+from tests.unit.agents.scripted_model import ScriptedModel
 
 ADD = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
 QUESTION = CompletionRequest([{"role": "user", "content": "1 + 2?"}], (ADD,))
@@ -34,56 +34,50 @@ CALLING = script.ScriptedAnswer(
 async def asked(
     *answers: AnyAnswer, question: CompletionRequest = QUESTION, **config: object
 ) -> tuple[Completion, list[Delta], ModelServer]:
-    """What a model answers through its endpoint, and what was heard meanwhile."""
-    heard: list[Delta] = []
+    """A model's answer through its endpoint, and its deltas."""
+    deltas: list[Delta] = []
     async with ModelServer(Script(answers=list(answers))) as server:
         settings = {"model": "m", "base_url": server.base_url, "retries": 1, **config}
         model = OpenAIModel(ModelConfig.model_validate(settings), backoff=Backoff(first_s=0))
         try:
-            return await model.answer(question, heard.append), heard, server
+            return await model.answer(question, deltas.append), deltas, server
         finally:
             await model.close()
 
 
-def text(heard: Sequence[Delta], attempt: int = 1) -> str:
-    return "".join(d.text for d in heard if d.call is None and d.attempt == attempt)
+def text(deltas: Sequence[Delta], attempt: int = 1) -> str:
+    return "".join(d.text for d in deltas if d.call is None and d.attempt == attempt)
 
 
-async def test_a_streamed_answer_is_heard_piece_by_piece() -> None:
-    answer, heard, _ = await asked(CALLING, stream=True)
-    assert text(heard) == answer.text == "Let me see, please."
-    assert len([d for d in heard if d.call is None]) > 1
+async def test_a_streamed_answer_arrives_piece_by_piece() -> None:
+    answer, deltas, _ = await asked(CALLING, stream=True)
+    assert text(deltas) == answer.text == "Let me see, please."
+    assert len([d for d in deltas if d.call is None]) > 1
     for index, call in enumerate(answer.calls):
-        pieces = [d for d in heard if d.call == index]
+        pieces = [d for d in deltas if d.call == index]
         assert "".join(d.text for d in pieces) == call.arguments
         assert {d.name for d in pieces} == {call.name}
 
 
-async def test_pieces_of_an_answer_that_broke_off_belong_to_another_attempt() -> None:
+async def test_pieces_of_an_interrupted_answer_belong_to_an_attempt_of_their_own() -> None:
     cut = CALLING.model_copy(update={"cut_after": 3})
-    answer, heard, _ = await asked(cut, CALLING, stream=True)
+    answer, deltas, _ = await asked(cut, CALLING, stream=True)
     assert CALLING.text is not None
-    assert CALLING.text.startswith(text(heard, 1))
-    assert text(heard, 1) not in ("", CALLING.text)
-    assert text(heard, 2) == CALLING.text
-    assert [d.attempt for d in heard] == sorted(d.attempt for d in heard)
+    assert CALLING.text.startswith(text(deltas, 1))
+    assert text(deltas, 1) not in ("", CALLING.text)
+    assert text(deltas, 2) == CALLING.text
+    assert [d.attempt for d in deltas] == sorted(d.attempt for d in deltas)
     assert answer.notes == ("the answer was interrupted and requested again (1 times)",)
 
 
-async def test_a_request_that_was_repeated_is_noted_and_without_tools_nothing_is_said_of_them() -> (
-    None
-):
-    for stream in [False, True]:
-        refusal = Refusal(status=500, retry_after=0.01)
-        answer, _, _ = await asked(refusal, CALLING, stream=stream)
-        assert answer.notes == ("the request failed temporarily and was retried (1 times)",)
-    for stream in [False, True]:
-        words = CompletionRequest(QUESTION.messages)
-        _, _, server = await asked(script.ScriptedAnswer(text="3"), question=words, stream=stream)
-        assert not {"tools", "tool_choice"} & server.requests[0].raw.keys()
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_without_tools_has_no_tool_fields(stream: bool) -> None:
+    question = CompletionRequest(QUESTION.messages)
+    _, _, server = await asked(script.ScriptedAnswer(text="3"), question=question, stream=stream)
+    assert not {"tools", "tool_choice"} & server.requests[0].raw.keys()
 
 
-async def test_a_refusal_of_tools_is_one_and_another_is_not() -> None:
+async def test_refusals_of_tools_are_distinguished_from_other_errors() -> None:
     extra = "'msg': 'Extra inputs are not permitted', 'input': [{'role': 'messages'}]}]"
     for message in [
         "registry.example/gemma:2b does not support tools",
@@ -116,35 +110,11 @@ async def test_a_refusal_of_tools_is_one_and_another_is_not() -> None:
     with pytest.raises(ToolsRefused):
         await asked(refusal)
     forbidden = Refusal(status=401, message="tools are not allowed with this key")
-    for made in (asked(refusal, question=CompletionRequest(QUESTION.messages)), asked(forbidden)):
+    without_tools = CompletionRequest(QUESTION.messages)
+    for answer in (asked(refusal, question=without_tools), asked(forbidden)):
         with pytest.raises(ModelError) as caught:
-            await made
+            await answer
         assert not isinstance(caught.value, ToolsRefused)
-
-
-class Endpoint:
-    """A model that says what it was given to say; an error is raised."""
-
-    name = "m"
-
-    def __init__(self, *answers: Completion | ModelError):
-        self.answers = list(answers)
-        self.questions: list[CompletionRequest] = []
-
-    async def answer(
-        self, question: CompletionRequest, on_delta: OnDelta | None = None
-    ) -> Completion:
-        self.questions.append(question)
-        if on_delta is not None:
-            on_delta(Delta("a"))
-            on_delta(Delta("b", attempt=2))
-        given = self.answers.pop(0)
-        if isinstance(given, ModelError):
-            raise given
-        return given
-
-    async def close(self) -> None:
-        await asyncio.sleep(0)
 
 
 UNLIMITED = ContextBudget(ContextRules(), FixedMessage("prompt"))
@@ -155,39 +125,43 @@ class TestAsking:
     TALK = Completion(text="Hello", tokens_in=10, tokens_out=2, cost_usd=0.5)
     LINE = 'TOOL_CALL {"tool_name": "finish"}'
 
-    def asker(
-        self, endpoint: Endpoint, lessons: EndpointLimits | None = None, **config: object
+    def client(
+        self, endpoint: ScriptedModel, limits: EndpointLimits | None = None, **config: object
     ) -> PromptClient:
         settings = ModelConfig.model_validate({"model": "m", **config})
-        choice = DialectChoice(settings, lessons or EndpointLimits())
+        choice = DialectChoice(settings, limits or EndpointLimits())
         return PromptClient(endpoint, Toolbox([]).described, "system", UNLIMITED, choice)
 
-    async def test_attempts_count_on_and_a_wasted_answer_is_paid_for(self) -> None:
-        endpoint = Endpoint(ToolsRefused("no tools"), Completion(text=self.LINE))
-        heard: list[Delta] = []
-        answer = await self.asker(endpoint).ask([], heard.append)
+    async def test_attempts_are_numbered_on_and_wasted_answers_are_charged(self) -> None:
+        pieces = [Delta("a"), Delta("b", attempt=2)]
+        refusal = ToolsRefused("no tools")
+        model = ScriptedModel(refusal, Completion(text=self.LINE), deltas=pieces)
+        deltas: list[Delta] = []
+        answer = await self.client(model).ask([], deltas.append)
         assert [c.name for c in answer.calls] == ["finish"]
-        assert [d.attempt for d in heard] == [1, 2, 3, 4]
-        right = Completion(text=self.LINE, tokens_in=20, tokens_out=3, cost_usd=0.25)
-        endpoint = Endpoint(self.TALK, right)
-        answer = await self.asker(endpoint).ask([Step(n=1, text="Hello")])
+        assert [d.attempt for d in deltas] == [1, 2, 3, 4]
+        calling = Completion(text=self.LINE, tokens_in=20, tokens_out=3, cost_usd=0.25)
+        model = ScriptedModel(self.TALK, calling)
+        answer = await self.client(model).ask([Step(n=1, text="Hello")])
         assert (answer.tokens_in, answer.tokens_out, answer.cost_usd) == (30, 5, 0.75)
-        endpoint = Endpoint(self.TALK)
-        asker = self.asker(endpoint, dialect="final_output")
-        assert (await asker.ask([Step(n=1, text="Hello")])).calls == ()
-        assert len(endpoint.questions) == 1
-        with pytest.raises(ToolsRefused):  # without a choice it asks natively
-            await PromptClient(
-                Endpoint(ToolsRefused("no tools")), Toolbox([]).described, "s", UNLIMITED
-            ).ask([])
 
-    async def test_what_is_learned_of_a_model_is_known_to_all_that_ask_it(self) -> None:
-        lessons = EndpointLimits()
-        endpoint = Endpoint(ToolsRefused("no tools"), *[Completion(text=self.LINE)] * 3)
-        await self.asker(endpoint, lessons).ask([])
-        answer = await self.asker(endpoint, lessons).ask([])
+    async def test_a_configured_dialect_or_a_missing_choice_is_not_changed(self) -> None:
+        model = ScriptedModel(self.TALK)
+        client = self.client(model, dialect="final_output")
+        assert (await client.ask([Step(n=1, text="Hello")])).calls == ()
+        assert len(model.questions) == 1
+        model = ScriptedModel(ToolsRefused("no tools"))
+        client = PromptClient(model, Toolbox([]).described, "s", UNLIMITED)
+        with pytest.raises(ToolsRefused):
+            await client.ask([])
+
+    async def test_the_limits_of_an_endpoint_are_shared_by_all_clients_of_its_model(self) -> None:
+        limits = EndpointLimits()
+        endpoint = ScriptedModel(ToolsRefused("no tools"), Completion(text=self.LINE))
+        await self.client(endpoint, limits).ask([])
+        answer = await self.client(endpoint, limits).ask([])
         assert answer.notes == ("tool_call: the endpoint refuses tools: no tools",)
         assert endpoint.questions[-1].tools == ()
-        await self.asker(endpoint, lessons).ask([Step(n=1, text="x")])
+        await self.client(endpoint, limits).ask([Step(n=1, text="x")])
         for other in ({"model": "other"}, {"base_url": "http://127.0.0.1:1/v1"}):
-            assert self.asker(endpoint, lessons, **other).choice.current.name == "native"
+            assert self.client(endpoint, limits, **other).choice.current.name == "native"

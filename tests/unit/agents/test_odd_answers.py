@@ -1,4 +1,4 @@
-"""Endpoints that answer in odd ways: what can be read is read, the rest is a `ModelError`."""
+"""Odd responses of endpoints: readable ones are read, the rest is a `ModelError`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def error(
     return str(caught.value)
 
 
-async def test_content_calls_and_finish_reasons_may_be_odd() -> None:
+async def test_odd_contents_calls_and_finish_reasons_are_read() -> None:
     contents: list[tuple[JsonValue, str | None]] = [
         ("hi", "hi"), ([{"type": "text", "text": "hi"}, {"type": "text", "text": "!"}], "hi!"),
         (["hi", None, {"type": "image"}], "hi"), ({"type": "text", "text": "hi"}, "hi"), ([], None),
@@ -50,7 +50,7 @@ async def test_content_calls_and_finish_reasons_may_be_odd() -> None:
     for content, text in contents:
         answer = read_answer(completion(calling(CALL, content=content)))
         assert (answer.text, seen(answer)) == (text, [("c1", "add", "{}")])
-    made: list[tuple[JsonValue, tuple[str, str, str]]] = [
+    calls: list[tuple[JsonValue, tuple[str, str, str]]] = [
         (function(name="add", arguments={"a": 1}), ("c1", "add", '{"a": 1}')),
         (function(name="add", arguments=None), ("c1", "add", "")),
         (function(name="add", arguments=[1]), ("c1", "add", "[1]")),
@@ -59,31 +59,31 @@ async def test_content_calls_and_finish_reasons_may_be_odd() -> None:
         ({"function": {"name": "add"}}, ("", "add", "")),
         ({"id": [], "type": None, "function": {"name": None}}, ("", "", "")),
     ]
-    for call, expected in made:
+    for call, expected in calls:
         answer = read_answer(completion(calling(call)))
         assert seen(answer) == [expected]
         assert step_of(answer, 1, ["add"]).calls
     reasons: list[tuple[JsonValue, str | None]] = [(3, "3"), (None, None), ({}, None)]
-    for reason, told in (*reasons, (True, None)):
-        assert read_answer(completion(calling(CALL), None, reason)).finish_reason == told
+    for reason, read in (*reasons, (True, None)):
+        assert read_answer(completion(calling(CALL), None, reason)).finish_reason == read
     long = read_answer(completion(calling(CALL), None, "y" * 10**5 + "\ud800"))
     assert len(long.finish_reason or "") < 200
 
 
-async def test_usage_is_read_in_odd_numbers_and_estimated_where_it_tells_nothing() -> None:
-    nothing: list[JsonValue] = [
+async def test_odd_token_counts_are_read_and_missing_ones_estimated() -> None:
+    unusable: list[JsonValue] = [
         None, "12", [1], {}, {"prompt_tokens": "many"},
         {"prompt_tokens": -5, "completion_tokens": -1},
         {"prompt_tokens": 10**30, "completion_tokens": True},
     ]  # fmt: skip
-    for usage in nothing:
+    for usage in unusable:
         answer, _ = await asked(completion(calling(CALL), usage), price={"input": 1, "output": 1})
         assert 5 < answer.tokens_in < 200
         assert 2 < answer.tokens_out < 50
         assert answer.cost_usd is None
         (note,) = answer.notes
-        counted = r"the endpoint does not count tokens; estimated \d+ in, \d+ out"
-        assert re.fullmatch(counted, note)
+        estimated = r"the endpoint does not count tokens; estimated \d+ in, \d+ out"
+        assert re.fullmatch(estimated, note)
         step_of(answer, 1, ["add"])
     odd: list[JsonValue] = [
         {"prompt_tokens": 12.5, "completion_tokens": 3.0},
@@ -98,7 +98,7 @@ async def test_usage_is_read_in_odd_numbers_and_estimated_where_it_tells_nothing
     assert "estimated" in half.notes[0]
 
 
-async def test_what_cannot_be_read_is_told_in_one_sentence() -> None:
+async def test_an_unreadable_response_is_reported_in_one_sentence() -> None:
     cases: list[tuple[JsonValue, str]] = [
         (completion(None), "without a message"),
         ({"choices": [{"index": 0, "finish_reason": "stop"}]}, "without a message"),
@@ -114,20 +114,20 @@ async def test_what_cannot_be_read_is_told_in_one_sentence() -> None:
         ({"error": {"message": "overloaded"}}, "an error instead of an answer: overloaded"),
         ({"error": "overloaded"}, "an error instead of an answer: overloaded"),
     ]  # fmt: skip
-    for body, says in cases:
-        with pytest.raises(UnreadableResponse, match=says):
+    for body, reason in cases:
+        with pytest.raises(UnreadableResponse, match=reason):
             read_answer(body)
-    for data, says in (
+    for data, reason in (
         (b"[1, 2]", "a chat completion"),
         (b"[" * 200_000, "other than JSON"),
     ):
-        told = await error(data)
-        assert told.startswith("the model endpoint http://127.0.0.1:")
-        assert says in told
-        assert "\n" not in told
+        text = await error(data)
+        assert text.startswith("the model endpoint http://127.0.0.1:")
+        assert reason in text
+        assert "\n" not in text
 
 
-async def test_a_chunk_that_says_nothing_does_no_harm() -> None:
+async def test_empty_and_odd_chunks_are_ignored() -> None:
     last = chunk({"tool_calls": [piece(0, "a", "add", "{}")]}, "tool_calls")
     choices: list[JsonValue] = [[{"index": 0, "finish_reason": None}], None, [], [None]]
     odds: list[JsonValue] = [
@@ -139,9 +139,9 @@ async def test_a_chunk_that_says_nothing_does_no_harm() -> None:
     assert seen(answer) == [("a", "add", "{}")]
 
 
-async def test_calls_with_different_ids_stay_apart() -> None:
+async def test_streamed_calls_with_different_ids_stay_separate() -> None:
     for index in (0, None, "0"):
-        answer, heard = await asked(
+        answer, deltas = await asked(
             [
                 chunk({"tool_calls": [piece(index, "a", "add", '{"a":')]}),
                 chunk({"tool_calls": [piece(index, None, None, "1}")]}),
@@ -149,10 +149,10 @@ async def test_calls_with_different_ids_stay_apart() -> None:
             ]
         )
         assert seen(answer) == [("a", "add", '{"a":1}'), ("b", "add", '{"a":2}')]
-        assert [(d.call, d.text) for d in heard] == [(0, '{"a":'), (0, "1}"), (1, '{"a":2}')]
+        assert [(d.call, d.text) for d in deltas] == [(0, '{"a":'), (0, "1}"), (1, '{"a":2}')]
 
 
-def test_calls_are_told_apart_by_what_there_is() -> None:
+def test_streamed_calls_are_separated_by_whatever_identifies_them() -> None:
     two = [("", "add", '{"a":1}'), ("", "add", '{"a":2}')]
     cases: list[tuple[str, list[list[JsonValue]], list[tuple[str, str, str]]]] = [
         ("no ids", [[piece(0, "", "add", '{"a":1}'), piece(0, "", "add", '{"a":2}')]], two),
@@ -165,7 +165,7 @@ def test_calls_are_told_apart_by_what_there_is() -> None:
             [("a", "add", "{}"), ("b", "add", '{"b":1}')],
         ),
         (
-            "in turns",
+            "alternating",
             [
                 *([piece(0, "a", "add", "{")], [piece(1, "b", "add", "{")]),
                 *([piece(0, None, None, "}")], [piece(1, None, None, "}")]),
@@ -196,27 +196,27 @@ def test_calls_are_told_apart_by_what_there_is() -> None:
         assert seen(assembly.answer()) == calls, case
 
 
-async def test_arguments_may_be_an_object_and_usage_missing() -> None:
+async def test_streamed_arguments_can_be_an_object_and_usage_missing() -> None:
     parts: JsonValue = [{"type": "text", "text": "hi"}]
     call = piece(0, "a", "add", {"a": 1})
-    answer, heard = await asked([chunk({"content": parts, "tool_calls": [call]}, 3)])
+    answer, deltas = await asked([chunk({"content": parts, "tool_calls": [call]}, 3)])
     assert (answer.text, seen(answer)) == ("hi", [("a", "add", '{"a": 1}')])
     assert answer.finish_reason == "3"
-    assert [d.text for d in heard] == ["hi", '{"a": 1}']
+    assert [d.text for d in deltas] == ["hi", '{"a": 1}']
     assert min(answer.tokens_in, answer.tokens_out) > 0
     assert "estimated" in answer.notes[0]
 
 
-async def test_what_cannot_be_read_is_told_too() -> None:
+async def test_an_unreadable_chunk_is_reported() -> None:
     cases: list[tuple[JsonValue, str]] = [
         (chunk({"tool_calls": {"a": 1}}, "stop"), "tool_calls are not a list"),
         (chunk({"tool_calls": ["x"]}, "stop"), "call without a function"),
         ({"choices": "x"}, "a chat completion"),
         (chunk({"content": 5}, "stop"), "content is not text"),
     ]
-    for event, says in cases:
+    for event, reason in cases:
         assembly = Assembly()
-        with pytest.raises(UnreadableResponse, match=says):
+        with pytest.raises(UnreadableResponse, match=reason):
             assembly.add(event)
     begun = chunk({"content": "a"})
     assert "overloaded" in await error([begun, {"error": {"message": "overloaded"}}])
@@ -238,7 +238,7 @@ JSON = st.recursive(
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, JSON)
-def test_whatever_comes_is_an_answer_or_unreadable(message: JsonValue, usage: JsonValue) -> None:
+def test_any_response_is_an_answer_or_unreadable(message: JsonValue, usage: JsonValue) -> None:
     bodies = [message, completion(message, usage), completion(calling(message), usage, message)]
     for body in bodies:
         with suppress(UnreadableResponse):
@@ -248,38 +248,42 @@ def test_whatever_comes_is_an_answer_or_unreadable(message: JsonValue, usage: Js
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(JSON, max_size=4), JSON)
-def test_so_is_whatever_is_streamed(deltas: list[JsonValue], usage: JsonValue) -> None:
+def test_any_stream_is_an_answer_or_unreadable(deltas: list[JsonValue], usage: JsonValue) -> None:
     assembly = Assembly()
     with suppress(UnreadableResponse):
         for delta in deltas:
-            for said in (delta, chunk(delta), chunk({"tool_calls": [delta]}, delta)):
-                assembly.add(said)
+            for event in (delta, chunk(delta), chunk({"tool_calls": [delta]}, delta)):
+                assembly.add(event)
         assembly.add({"usage": usage})
         answer = assembly.answer()
         json.dumps(step_of(answer, 1, ["add"]).model_dump(mode="json"), allow_nan=False)
 
 
-async def test_what_an_error_says_is_told_without_the_key_that_it_repeats() -> None:
+async def test_an_endpoints_error_is_reported_without_the_secrets_in_it() -> None:
     key = "SECRETKEY6"
 
-    def saying(text: str) -> JsonValue:
+    def body(text: str) -> JsonValue:
         return {"error": {"message": text}}
 
     for status in (400, 500):
-        told = await error(saying(f"Authorization: Bearer {key} is malformed"), status, api_key=key)
-        assert key not in told
-    told = await error(saying(f"{'x' * 250} Bearer {key} is malformed"), 400, api_key=key)
-    assert "Bearer ***" in told
-    assert "SECR" not in told
-    told = await error(saying("unexpected x in extra"), 400, api_key="x")
-    assert "unexpected *** in extra" in told, "a short key takes no words apart"
+        text = await error(body(f"Authorization: Bearer {key} is malformed"), status, api_key=key)
+        assert key not in text
+    text = await error(body(f"{'x' * 250} Bearer {key} is malformed"), 400, api_key=key)
+    assert "Bearer ***" in text
+    assert "SECR" not in text
+    text = await error(body("unexpected x in extra"), 400, api_key="x")
+    assert "unexpected *** in extra" in text, "a short key is replaced only as a whole word"
     with pytest.raises(ToolsRefused) as caught:
-        await asked(saying(f"{key}: this model does not support tools"), 400, api_key=key)
+        await asked(body(f"{key}: this model does not support tools"), 400, api_key=key)
     assert key not in str(caught.value)
-    encoded = saying("no bob:s3cr%20et, no s3cr et, no Ym9iOnMzY3IgZXQ=")
-    told = await error(encoded, 400, base_url="http://bob:s3cr%20et@{url}?token=t0psecret")
-    assert told.startswith("the model endpoint http://***@127.0.0.1:")
+    encoded = body("no bob:s3cr%20et, no s3cr et, no Ym9iOnMzY3IgZXQ=")
+    text = await error(encoded, 400, base_url="http://bob:s3cr%20et@{url}?token=t0psecret")
+    assert text.startswith("the model endpoint http://***@127.0.0.1:")
     for secret in ("s3cr", "Ym9iOnMzY3IgZXQ=", "t0psecret"):
-        assert secret not in told
-    assert "a⟦U+D800⟧b" in await error(saying("a\ud800b"), 400), "it can be recorded"
-    assert "a⟦U+D800⟧b" in await error([saying("a\ud800b")])
+        assert secret not in text
+
+
+async def test_an_error_with_half_a_character_can_be_recorded() -> None:
+    body: JsonValue = {"error": {"message": "a\ud800b"}}
+    assert "a⟦U+D800⟧b" in await error(body, 400)
+    assert "a⟦U+D800⟧b" in await error([body])

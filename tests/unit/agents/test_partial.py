@@ -1,4 +1,4 @@
-"""What is told of a message while its model writes it."""
+"""Signals about a message while its model writes it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ objects = st.dictionaries(st.text(max_size=8), json_values, max_size=4)
 
 
 @given(objects, st.booleans(), st.data())
-def test_every_beginning_of_json_tells_a_beginning_of_the_whole(
+def test_a_prefix_of_json_gives_prefixes_of_its_values(
     whole: dict[str, JsonValue], ascii_only: bool, data: st.DataObject
 ) -> None:
     text = json.dumps(whole, ensure_ascii=ascii_only)
@@ -51,9 +51,12 @@ def test_every_beginning_of_json_tells_a_beginning_of_the_whole(
 
 
 @given(st.text())
-def test_no_text_is_too_broken_and_half_a_character_waits(text: str) -> None:
+def test_any_text_can_be_read_as_partial_json(text: str) -> None:
     for beginning in ("", "{", '{"text": "'):
         partial_object(beginning + text)
+
+
+def test_broken_json_has_no_values_and_an_incomplete_character_is_held_back() -> None:
     assert partial_object("{1: 2}") == ({}, {})
     whole = json.dumps({"text": "a😀b"})
     for cut in range(len(whole)):
@@ -65,7 +68,7 @@ SPEAKING = ("send_text_message", "post_to_channel", "broadcast_text_message", "r
 
 
 class Stream:
-    """A turn whose model writes; what the thread is told of it."""
+    """A turn whose model writes, and the signals about it."""
 
     def __init__(
         self,
@@ -73,24 +76,24 @@ class Stream:
         pace: SignalRate | None = None,
         names: Collection[str] = SPEAKING,
     ) -> None:
-        self.told: list[tuple[str, JsonValue]] = []
-        self.slept: list[float] = []
+        self.signals: list[tuple[str, JsonValue]] = []
+        self.pauses: list[float] = []
         self.go_on = asyncio.Event()
         woken = message(3, "ann", thread=thread)
         inbox = Inbox(ME)
         inbox.note(woken)
-        self.partials = Partials(self._tell, plan(woken), inbox, names, pace, sleep=self._sleep)
+        self.partials = Partials(self._send, plan(woken), inbox, names, pace, sleep=self._sleep)
 
-    async def _tell(self, thread_id: str, data: JsonValue) -> None:
-        self.told.append((thread_id, data))
+    async def _send(self, thread_id: str, data: JsonValue) -> None:
+        self.signals.append((thread_id, data))
 
     async def _sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
+        self.pauses.append(seconds)
         await self.go_on.wait()
 
     @property
     def texts(self) -> list[JsonValue]:
-        return [data["text"] for _, data in self.told if isinstance(data, dict)]
+        return [data["text"] for _, data in self.signals if isinstance(data, dict)]
 
 
 async def settle() -> None:
@@ -103,7 +106,7 @@ def writes(hear: OnDelta, name: str, text: str, *, call: int = 0, attempt: int =
 
 
 async def whole(name: str, /, **arguments: JsonValue) -> Stream:
-    """What is told of a call, written letter by letter."""
+    """The stream of a call, written letter by letter."""
     return await written_in("dm.ann.bot", name, arguments)
 
 
@@ -117,16 +120,16 @@ async def written_in(thread: str, name: str, arguments: dict[str, JsonValue]) ->
     return stream
 
 
-async def test_a_text_grows_as_it_is_written() -> None:
+async def test_the_text_grows_as_it_is_written() -> None:
     stream = await whole("send_text_message", to="ann", text="hello")
     assert stream.texts == ["h", "he", "hel", "hell", "hello"]
     data = {"turn": "bot-m3", "step": 1, "text": "hello", "to": "ann"}
-    assert stream.told[-1] == ("dm.ann.bot", data)
+    assert stream.signals[-1] == ("dm.ann.bot", data)
     late = await whole("send_text_message", text="hello", to="direct_ann")
-    assert late.texts == ["hello"], "what comes before its recipient waits for it"
+    assert late.texts == ["hello"], "the text waits for its recipient"
 
 
-async def test_it_is_told_at_most_every_fifth_of_a_second_and_the_last_at_once() -> None:
+async def test_signals_come_at_most_every_fifth_of_a_second_and_the_last_at_once() -> None:
     stream = Stream()
     async with stream.partials.of(2) as hear:
         writes(hear, "send_text_message", '{"to": "ann", "text": "a')
@@ -134,11 +137,11 @@ async def test_it_is_told_at_most_every_fifth_of_a_second_and_the_last_at_once()
         for letter in "bcdefgh":
             writes(hear, "", letter)
             await settle()
-        assert (stream.texts, stream.slept) == (["a"], [0.2])
+        assert (stream.texts, stream.pauses) == (["a"], [0.2])
     assert stream.texts == ["a", "abcdefgh"]
 
 
-async def test_turns_that_write_at_once_take_a_fifth_of_the_agents_calls_at_most() -> None:
+async def test_concurrent_turns_use_at_most_a_fifth_of_the_agents_call_rate() -> None:
     for rate in (0.5, 2.0, 20.0, 1000.0):
         for writing in range(1, 65):
             pause_s = SignalRate(rate, writing).pause_s
@@ -149,15 +152,15 @@ async def test_turns_that_write_at_once_take_a_fifth_of_the_agents_calls_at_most
     async with contextlib.AsyncExitStack() as writers:
         for stream in streams:
             hear = await writers.enter_async_context(stream.partials.of(1))
-            hear(Delta(text="a word beside calls"))
-            assert pace.writing == streams.index(stream), "what is not told of does not count"
+            hear(Delta(text="text outside calls"))
+            assert pace.writing == streams.index(stream), "text outside calls does not count"
             writes(hear, "send_text_message", '{"to": "ann", "text": "a')
         await settle()
-        assert [stream.slept for stream in streams] == [[1.5], [1.5], [1.5]]
+        assert [stream.pauses for stream in streams] == [[1.5], [1.5], [1.5]]
     assert pace.writing == 0
 
 
-async def test_what_is_for_this_thread_is_told_there_and_nothing_else() -> None:
+async def test_only_messages_to_the_turns_thread_are_signalled() -> None:
     send = "send_text_message"
     here: list[tuple[str, str, dict[str, JsonValue]]] = [
         ("dm.ann.bot", send, {"to": ["ann"], "text": "x"}),
@@ -169,7 +172,7 @@ async def test_what_is_for_this_thread_is_told_there_and_nothing_else() -> None:
     ]
     for thread, name, arguments in here:
         stream = await written_in(thread, name, arguments)
-        assert [where for where, _ in stream.told] == [thread], arguments
+        assert [to for to, _ in stream.signals] == [thread], arguments
     elsewhere: list[tuple[str, dict[str, JsonValue]]] = [
         (send, {"to": "bob", "text": "about ann"}),
         (send, {"to": ["ann", "bob"], "text": "to both"}),
@@ -181,10 +184,10 @@ async def test_what_is_for_this_thread_is_told_there_and_nothing_else() -> None:
         ("remember", {"key": "ann", "text": "a note"}),
     ]  # fmt: skip
     for name, arguments in elsewhere:
-        assert (await whole(name, **arguments)).told == [], arguments
+        assert (await whole(name, **arguments)).signals == [], arguments
 
 
-async def test_what_may_yet_be_refused_and_words_outside_of_calls_stay_unsaid() -> None:
+async def test_refusable_calls_and_text_outside_calls_are_not_signalled() -> None:
     stream, before = Stream(names=["reply"]), asyncio.all_tasks()
     stream.go_on.set()
     async with stream.partials.of(1) as hear:
@@ -192,10 +195,10 @@ async def test_what_may_yet_be_refused_and_words_outside_of_calls_stay_unsaid() 
         hear(Delta(text='TOOL_CALL {"tool_name": "reply", "parameters": {"message_id": "m3"'))
         hear(Delta(text=', "text": "a secret draft"}}'))
         await settle()
-    assert stream.told == []
+    assert stream.signals == []
     async with Stream(names=[]).partials.of(1) as hear:
         writes(hear, "reply", '{"message_id": "m3", "text": "too early"}')
-        assert asyncio.all_tasks() == before, "nothing is watched that is not told of"
+        assert asyncio.all_tasks() == before, "no task runs for calls that are not shown"
 
 
 @dataclass
@@ -208,7 +211,7 @@ class _Tool:
 
 class _Listener(Hooks):
     def on_tool_end(self, turn: TurnInfo, call: ToolCall, result: CallResult) -> None:
-        """What has happened already is not kept back."""
+        """Too late to refuse a call."""
 
 
 class _Guard(Hooks):
@@ -216,18 +219,18 @@ class _Guard(Hooks):
         return Refused("no")
 
 
-def test_only_calls_that_nothing_can_refuse_are_told_of() -> None:
+def test_only_tools_that_nothing_can_refuse_are_shown() -> None:
     cases: list[tuple[PermissionMode, bool, list[Hooks], list[str]]] = [
         ("full", False, [], ["say"]), ("ask", False, [], ["say"]),
         ("read_only", False, [], ["say"]), ("full", True, [], []), ("ask", True, [], []),
         ("full", False, [_Listener()], ["say"]), ("full", False, [_Listener(), _Guard()], []),
     ]  # fmt: skip
-    for mode, confirm, hooks, told in cases:
+    for mode, confirm, hooks, names in cases:
         tools = [_Tool("say", confirm=confirm), _Tool("look", speaks=False)]
-        assert sorted(unrefusable_tools(tools, mode, hooks)) == told
+        assert sorted(unrefusable_tools(tools, mode, hooks)) == names
 
 
-async def test_each_message_of_each_attempt_is_told_of_a_very_long_one_the_end() -> None:
+async def test_each_message_of_each_attempt_is_signalled_and_a_long_one_by_its_end() -> None:
     stream = Stream()
     stream.go_on.set()
     async with stream.partials.of(1) as hear:
@@ -245,15 +248,15 @@ async def test_each_message_of_each_attempt_is_told_of_a_very_long_one_the_end()
     assert (len(last), last[-4:]) == (MOST_TEXT + 1, "aend")
 
 
-async def test_a_failed_answer_leaves_no_task_and_tells_no_more() -> None:
+async def test_a_failed_answer_leaves_no_task_and_sends_no_signal() -> None:
     stream, before = Stream(), asyncio.all_tasks()
 
-    async def breaks() -> None:
+    async def fail() -> None:
         async with stream.partials.of(1) as hear:
             writes(hear, "send_text_message", '{"to": "ann", "text": "a')
             raise RuntimeError("broken")
 
     with pytest.raises(RuntimeError, match="broken"):
-        await breaks()
-    assert stream.told == []
+        await fail()
+    assert stream.signals == []
     assert asyncio.all_tasks() == before

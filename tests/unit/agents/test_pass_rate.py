@@ -20,7 +20,7 @@ def test_the_interval_has_the_published_values() -> None:
         (15, 148, 0.0624, 0.1605),
         (0, 20, 0.0000, 0.1611),
         (1, 29, 0.0061, 0.1718),
-        # What is shown most often: five runs.
+        # Five runs, the most frequent case.
         (5, 5, 0.5655, 1.0000),
         (4, 5, 0.3755, 0.9638),
         (0, 5, 0.0000, 0.4345),
@@ -33,7 +33,7 @@ def test_the_interval_has_the_published_values() -> None:
 
 
 @given(COUNTS)
-def test_the_interval_lies_within_0_and_1_and_holds_the_rate(counts: tuple[int, int]) -> None:
+def test_the_interval_lies_within_0_and_1_and_contains_the_rate(counts: tuple[int, int]) -> None:
     passed, runs = counts
     low, high = wilson(passed, runs)
     assert 0.0 <= low <= passed / runs <= high <= 1.0

@@ -1,4 +1,4 @@
-"""What of a tool's JSON Schema models are offered."""
+"""The portable form of a tool's JSON Schema, which models are offered."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ KNOWN = {
 def argument(
     schema: JsonValue, *, required: bool = False, **beside: JsonValue
 ) -> Mapping[str, JsonValue]:
-    """What is offered of an argument with that schema."""
+    """The offered schema of an argument with this schema."""
     names: list[JsonValue] = ["a"] if required else []
     written = portable({"properties": {"a": schema}, "required": names, **beside})
     properties = written["properties"]
     assert isinstance(properties, dict)
-    found = properties["a"]
-    assert isinstance(found, dict)
-    return found
+    offered = properties["a"]
+    assert isinstance(offered, dict)
+    return offered
 
 
-def test_an_argument_is_offered_in_what_all_engines_accept() -> None:
+def test_an_argument_is_offered_in_a_form_that_all_engines_accept() -> None:
     cases: list[tuple[JsonValue, JsonValue]] = [
         ({"type": "string", "maxLength": 2048, "minLength": 3}, {**STRING, "minLength": 1}),
         ({"type": "string", "minLength": 0}, STRING),
@@ -85,28 +85,22 @@ def test_an_argument_is_offered_in_what_all_engines_accept() -> None:
     assert {kind["type"] for kind in kinds if isinstance(kind, dict)} == KINDS - {"integer", "null"}
 
 
-def test_the_top_is_an_object_whose_arguments_are_known_or_free() -> None:
+def test_the_top_level_is_an_object_that_merges_alternatives() -> None:
     assert portable({}) == {"type": "object", "properties": {}, "additionalProperties": True}
     closed = {"type": "object", "properties": {}}
     assert portable({"type": "object", "properties": {}, "additionalProperties": False}) == closed
-    either = portable(
-        {
-            "oneOf": [
-                {"properties": {"by": {"const": "id"}, "id": INTEGER}, "required": ["by", "id"]},
-                {"properties": {"by": {"const": "name"}, "name": STRING}, "required": ["by"]},
-            ]
-        }
-    )
-    assert "anyOf" not in either
-    assert either["required"] == ["by"]
-    assert either["properties"] == {
-        "by": {**STRING, "enum": ["name"]},
-        "id": INTEGER,
-        "name": STRING,
-    }
+    alternatives: list[JsonValue] = [
+        {"properties": {"by": {"const": "id"}, "id": INTEGER}, "required": ["by", "id"]},
+        {"properties": {"by": {"const": "name"}, "name": STRING}, "required": ["by"]},
+    ]
+    merged = portable({"oneOf": alternatives})
+    by: JsonValue = {**STRING, "enum": ["name"]}
+    assert "anyOf" not in merged
+    assert merged["required"] == ["by"]
+    assert merged["properties"] == {"by": by, "id": INTEGER, "name": STRING}
 
 
-def test_a_strict_schema_requires_everything_and_what_is_left_out_is_null() -> None:
+def test_a_strict_schema_requires_all_arguments_and_omitted_ones_are_null() -> None:
     inner: Any = {
         "properties": {"n": {**INTEGER, "default": 3}, "s": STRING},
         "required": ["s"],
@@ -158,7 +152,7 @@ class Tree(BaseModel):
     root: Node = Field(description="Where it begins.")
 
 
-def test_references_are_written_out_and_what_refers_to_itself_ends() -> None:
+def test_references_are_resolved_and_recursion_ends() -> None:
     written = portable(Tree.model_json_schema())
     assert "$" not in ToolSpec("tree", "", written).offered_text
     root = written["properties"]
@@ -170,7 +164,7 @@ def test_references_are_written_out_and_what_refers_to_itself_ends() -> None:
     assert "anyOf" in str(below["below"])
 
 
-def test_a_schema_that_grows_without_end_is_offered_in_a_bounded_size() -> None:
+def test_an_exponentially_growing_schema_is_offered_in_bounded_size() -> None:
     doubling: dict[str, JsonValue] = {
         f"D{n}": {"properties": {side: {"$ref": f"#/$defs/D{n + 1}"} for side in "ab"}}
         for n in range(60)
@@ -188,7 +182,7 @@ ODDS: tuple[JsonValue, ...] = (None, True, 0, "x", [], {}, ["x"], [1, None], {"a
 
 
 def _random_schema(dice: random.Random, depth: int) -> JsonValue:
-    """A schema, or what is none; the fewer of it the deeper."""
+    """A schema or something else; smaller at greater depth."""
     if depth > 3 or dice.random() < 0.15:
         return dice.choice(ODDS)
 
@@ -216,7 +210,7 @@ def _random_schema(dice: random.Random, depth: int) -> JsonValue:
 
 
 @given(st.randoms(use_true_random=True))
-def test_whatever_a_schema_is_what_is_offered_has_a_known_form(dice: random.Random) -> None:
+def test_any_schema_is_offered_in_a_known_form(dice: random.Random) -> None:
     schema = _random_schema(dice, 0)
     written = portable(schema if isinstance(schema, dict) else {})
     assert written["type"] == "object"
@@ -230,7 +224,7 @@ def test_whatever_a_schema_is_what_is_offered_has_a_known_form(dice: random.Rand
 
 
 def _schemas(schema: JsonValue) -> Iterator[dict[str, JsonValue]]:
-    """The schema and all within it."""
+    """The schema and all schemas in it."""
     if not isinstance(schema, dict):
         return
     yield schema

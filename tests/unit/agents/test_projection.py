@@ -1,4 +1,4 @@
-"""What a model is shown again of its steps: the marks that it makes, and what they cannot do."""
+"""The steps that a model is shown again, after its own discards and compressions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 
 
 def steps(count: int, marks: dict[int, Step] | None = None) -> list[Step]:
-    """So many steps; those in `marks` mark others."""
+    """`count` steps, some of which discard or compress others (`marks`)."""
     made = []
     for n in range(1, count + 1):
         call = ToolCallRecord(id=f"c{n}", name="look", arguments={"n": n}, result=f"saw {n}")
@@ -29,8 +29,8 @@ def steps(count: int, marks: dict[int, Step] | None = None) -> list[Step]:
     return made
 
 
-def shown(kept: Sequence[ShownStep]) -> list[int | str]:
-    return [_shown(step) for step in kept]
+def shown(projected: Sequence[ShownStep]) -> list[int | str]:
+    return [_shown(step) for step in projected]
 
 
 def _shown(step: ShownStep) -> int | str:
@@ -48,27 +48,27 @@ MARKS = st.builds(
 
 
 @given(st.lists(MARKS, max_size=12))
-def test_pairs_stay_together_order_stays_and_so_do_the_last_steps(
+def test_call_pairs_the_order_and_the_last_steps_are_preserved(
     marks: list[tuple[tuple[int, ...], tuple[Compressed, ...]]],
 ) -> None:
     made = steps(
         len(marks), {n: Step(n=n, discards=d, compresses=c) for n, (d, c) in enumerate(marks, 1)}
     )
-    kept = project(made)
-    numbers = [step.n for step in kept if not isinstance(step, Steering)]
+    projected = project(made)
+    numbers = [step.n for step in projected if not isinstance(step, Steering)]
     assert numbers == sorted(set(numbers))
-    assert kept[-PROTECTED_STEPS:] == made[-PROTECTED_STEPS:]
-    chat = chat_messages("s", "p", kept)
+    assert projected[-PROTECTED_STEPS:] == made[-PROTECTED_STEPS:]
+    chat = chat_messages("s", "p", projected)
     called = [call["id"] for message in chat for call in message.get("tool_calls", [])]
     assert called == [message["tool_call_id"] for message in chat if "tool_call_id" in message]
 
 
-def test_of_a_discarded_step_what_is_protected_stays() -> None:
+def test_the_protected_parts_of_a_discarded_step_stay() -> None:
     failed = ToolCallRecord(id="a", name="look", arguments={}, result="no", error="tool_failed")
     wrote = ToolCallRecord(id="b", name="send", arguments={"to": "ann"}, result="sent")
-    said = Steering(message="m7", reply="optional", text="make it two")
+    steering = Steering(message="m7", reply="optional", text="make it two")
     made = [
-        Step(n=1, calls=(failed,)), Step(n=2, calls=(wrote,), steered=(said,)), *steps(9)[2:8],
+        Step(n=1, calls=(failed,)), Step(n=2, calls=(wrote,), steered=(steering,)), *steps(9)[2:8],
         Step(n=9, calls=(wrote,), discards=(1, 2, 3, 8)),
     ]  # fmt: skip
     lines = ["look({}): failed (tool_failed)", "m7", 'send({"to": "ann"}): done']
@@ -80,14 +80,14 @@ def test_of_a_discarded_step_what_is_protected_stays() -> None:
     ]
     for protect, expected in table:
         assert shown(project(made, (), protect, {"send"})) == expected
-    summed_up = made[-1].model_copy(update={"compresses": (Compressed(n=4, text="all"),)})
-    assert shown(project([*made[:-1], summed_up], (), {"errors", "results"}, {"send"})) == [
+    summarised = made[-1].model_copy(update={"compresses": (Compressed(n=4, text="all"),)})
+    assert shown(project([*made[:-1], summarised], (), {"errors", "results"}, {"send"})) == [
         "all", 5, 6, 7, 9,
     ]  # fmt: skip
 
 
 @given(st.text(max_size=50), st.integers(1, 1000))
-def test_a_long_text_is_cut_in_its_middle(text: str, times: int) -> None:
+def test_a_long_text_is_cut_in_the_middle(text: str, times: int) -> None:
     cut = cut_answer(text * times)
     assert len(cut) < 8100
     assert cut == text * times or (cut[:4000] == (text * times)[:4000] and "characters" in cut)

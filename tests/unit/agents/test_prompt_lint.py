@@ -1,4 +1,4 @@
-"""The linter of prompts, rule by rule, and what it leaves alone."""
+"""The prompt linter, rule by rule, with text that it must not report."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def rules(*texts: str, **fields: object) -> list[str]:
 
 @pytest.mark.behaviour("Q-8")
 class TestTools:
-    def test_a_tool_that_does_not_exist_is_told_with_the_nearest_and_its_line(self) -> None:
+    def test_an_unknown_tool_is_reported_with_a_suggestion_and_its_line(self) -> None:
         for text in [
             "Call `send_mail` when asked.", "Then call the tool send_mail.",
             "Use send_mail to answer.", "First `send_mail(to, text)`.",
@@ -86,20 +86,17 @@ class TestTools:
             words = frozenset({"librarian", "order_id"})
             assert rules(text, words=words, prefixes=("my_server_",)) == []
 
-    def test_a_tool_that_the_agent_does_not_have(self) -> None:
+    def test_a_tool_that_the_agent_does_not_have_is_reported(self) -> None:
         for text in ["Use post_to_channel.", "`reply` under it.", "post_to_channel is for news"]:
             (finding,) = lint(subject(text))
             assert (finding.rule, finding.level) == ("disabled-tool", "error")
             assert "allow it in `tools`" in finding.message
         place = SourceLine("net.yaml", 20)
         called = [("read_thread", place), ("reply", place), ("red_thread", place)]
-        found = lint(subject(called=called))
-        assert [(f.rule, f.place) for f in found] == [
-            ("disabled-tool", place),
-            ("unknown-tool", place),
-        ]
+        findings = [(f.rule, f.place) for f in lint(subject(called=called))]
+        assert findings == [("disabled-tool", place), ("unknown-tool", place)]
 
-    def test_a_tool_that_is_forbidden_and_offered(self) -> None:
+    def test_a_forbidden_tool_that_is_offered_is_reported(self) -> None:
         for text in [
             "Never call `read_thread`.",
             "- do not use read_thread",
@@ -113,7 +110,7 @@ class TestTools:
         ]:  # fmt: skip
             assert rules(text) == []
 
-    def test_a_rule_that_the_tool_contradicts(self) -> None:
+    def test_a_statement_that_contradicts_the_tool_is_reported(self) -> None:
         for text, truth in [
             ("`read_thread` sends what you found.", "only reads"),
             ("Use `read_thread` to post the news.", "only reads"),
@@ -132,27 +129,25 @@ class TestTools:
             assert rules(text) == []
 
 
-class TestWayOut:
-    def no_way_out(self, text: str) -> bool:
-        alone = LintSubject("agents.bot", SourceLine("net.yaml", 3), [passage(text)])
-        return "no-way-out" in [finding.rule for finding in lint(alone)]
-
-    def test_a_prompt_leaves_a_way_out(self) -> None:
-        for text in [
-            "Answer every question.",
-            "Never finish.",
-            "Do not ask the person. Don't decline.",
-        ]:
-            assert self.no_way_out(text)
-        for text in [
-            "Call `finish` when done.", "If you cannot, decline.",
-            "When in doubt ask the customer.", "Ask back.", "If you do not know, say so.",
-            "Never finish early. Finish when all is said.",
-        ]:  # fmt: skip
-            assert not self.no_way_out(text)
+def has_no_way_out(text: str) -> bool:
+    alone = LintSubject("agents.bot", SourceLine("net.yaml", 3), [passage(text)])
+    return "no-way-out" in [finding.rule for finding in lint(alone)]
 
 
-def test_more_than_seven_own_rules_are_too_many() -> None:
+def test_a_prompt_without_a_way_out_is_reported() -> None:
+    for text in [
+        "Answer every question.", "Never finish.", "Do not ask the person. Don't decline.",
+    ]:  # fmt: skip
+        assert has_no_way_out(text)
+    for text in [
+        "Call `finish` when done.", "If you cannot, decline.",
+        "When in doubt ask the customer.", "Ask back.", "If you do not know, say so.",
+        "Never finish early. Finish when all is said.",
+    ]:  # fmt: skip
+        assert not has_no_way_out(text)
+
+
+def test_more_than_seven_rules_of_its_own_are_reported() -> None:
     lines = [f"- You must do {n}." for n in range(MOST_RULES)]
     assert rules("\n".join(lines)) == []
     lines += ["- Never do that.", "- ALWAYS smile."]
@@ -163,11 +158,10 @@ def test_more_than_seven_own_rules_are_too_many() -> None:
     part = "\n".join(f"- You must do {n}." for n in range(4))
     assert rules(part, part) == ["too-many-rules"]
     ours = passage("\n".join(f"- You must do {n}." for n in range(20)), own=False)
-    told = LintSubject("a", SourceLine("f"), [ours, passage(FINE)], tools=TOOLS)
-    assert lint(told) == []
+    assert lint(LintSubject("a", SourceLine("f"), [ours, passage(FINE)], tools=TOOLS)) == []
 
 
-def test_rules_only_in_the_middle_of_a_long_prompt() -> None:
+def test_rules_only_in_the_middle_of_a_long_prompt_are_reported() -> None:
     filler = "This is how it is here. " * (LONG // 40)
     middle = f"{filler}\nNever guess a price.\n{filler}"
     (finding,) = lint(subject(middle))
@@ -183,7 +177,7 @@ def untrusted(source: str) -> list[Finding]:
     return lint(LintSubject("mine.j2", SourceLine("mine.j2"), [passage(FINE)], [template]))
 
 
-def test_words_of_others_outside_of_elements() -> None:
+def test_untrusted_text_outside_of_elements_is_reported() -> None:
     for source, line in [
         ("a\n{{ incoming_message.text }}", 2),
         ("<x></x>{{ incoming_message.text }}", 1),
@@ -197,10 +191,9 @@ def test_words_of_others_outside_of_elements() -> None:
         ("{{ participants if x else 'nobody' }}", 1),
         ("{% macro m(t) %}{{ t.text }}{% endmacro %}<a>{{ m(incoming_message) }}</a>", 1),
     ]:
-        found = untrusted(source)
-        assert [(f.rule, f.level, f.place) for f in found] == [
-            ("untrusted-text", "error", SourceLine("mine.j2", line))
-        ]
+        (finding,) = untrusted(source)
+        assert (finding.rule, finding.level) == ("untrusted-text", "error")
+        assert finding.place == SourceLine("mine.j2", line)
     for source in [
         "<x>{{ incoming_message.text }}</x>", "<x a='1'>\n<y/>{{ incoming_message.text }}</x>",
         '<x sender="{{ incoming_message.text }}">',
@@ -219,15 +212,14 @@ def test_words_of_others_outside_of_elements() -> None:
     assert (finding.rule, finding.level) == ("untrusted-rule", "warning")
 
 
-def test_every_rule_has_a_name_of_its_own_and_says_what_it_looks_for() -> None:
+def test_every_rule_has_a_unique_id_and_a_description() -> None:
     assert len({rule.id for rule in RULES}) == len(RULES)
     assert all(rule.about for rule in RULES)
 
 
-def test_a_sentence_over_several_lines_is_one_and_items_of_a_list_are_several() -> None:
+def test_a_wrapped_sentence_is_one_statement_and_so_is_each_item_of_a_list() -> None:
     text = "You may\ncall it. Never\nagain!\n- one\n- two\n\n1. three"
-    found = [(s.text, s.place.line) for s in passage(text).statements()]
-    assert found == [
+    assert [(s.text, s.place.line) for s in passage(text).statements()] == [
         ("You may\ncall it.", 10),
         ("Never\nagain!", 11),
         ("- one", 13),
@@ -237,6 +229,6 @@ def test_a_sentence_over_several_lines_is_one_and_items_of_a_list_are_several() 
 
 
 @given(st.text(max_size=300), st.text("<>/{}%`ab_ incoming_message.text|safe()\n", max_size=80))
-def test_no_text_breaks_the_linter(text: str, template: str) -> None:
+def test_no_text_crashes_the_linter(text: str, template: str) -> None:
     for finding in lint(subject(text)) + untrusted(template):
         assert finding.place.line is None or finding.place.line >= 1

@@ -1,4 +1,4 @@
-"""Versioned prompts: their order, their variables, their fingerprints, their mistakes; rollouts."""
+"""Versioned prompts: order, variables, fingerprints, errors and rollouts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ORDERED = [
 
 @pytest.mark.behaviour("Q-5")
 class TestOrder:
-    def test_versions_are_ordered_as_versions(self) -> None:
+    def test_versions_are_ordered_by_their_parts(self) -> None:
         versions = [PromptVersion(text) for text in ORDERED]
-        mixed = versions[::-1]
-        assert [v.text for v in sorted(mixed)] == ORDERED
+        backwards = versions[::-1]
+        assert [v.text for v in sorted(backwards)] == ORDERED
         for lower, higher in pairwise(versions):
             assert lower < higher
             assert lower != higher
@@ -41,15 +41,15 @@ class TestOrder:
         assert latest(["1.0.0", "1.0"]) == latest(["1.0", "1.0.0"])
 
     @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=4), min_size=1))
-    def test_plain_numbers_are_compared_one_by_one(self, numbers: list[list[int]]) -> None:
-        found = latest(".".join(map(str, parts)) for parts in numbers)
-        assert found is not None
+    def test_numeric_parts_are_compared_one_by_one(self, numbers: list[list[int]]) -> None:
+        version = latest(".".join(map(str, parts)) for parts in numbers)
+        assert version is not None
 
         def trimmed(parts: list[int]) -> list[int]:
             return trimmed(parts[:-1]) if parts and parts[-1] == 0 else parts
 
         highest = max(trimmed(parts) for parts in numbers)
-        assert trimmed([int(part) for part in found.split(".")]) == highest
+        assert trimmed([int(part) for part in version.split(".")]) == highest
 
 
 def write(folder: Path, name: str, version: str, text: str) -> Path:
@@ -59,7 +59,7 @@ def write(folder: Path, name: str, version: str, text: str) -> Path:
     return path
 
 
-def test_it_knows_names_and_versions_in_order_and_tells_unknown_ones(tmp_path: Path) -> None:
+def test_a_library_lists_names_and_versions_and_reports_unknown_ones(tmp_path: Path) -> None:
     for version in ("2.10", "2.9", "3.0-rc.1"):
         write(tmp_path, "triage", version, "x")
     write(tmp_path, "answer", "1", "x")
@@ -83,7 +83,9 @@ def test_it_knows_names_and_versions_in_order_and_tells_unknown_ones(tmp_path: P
 
 @pytest.mark.behaviour("Q-4")
 class TestTemplate:
-    def test_variables_are_filled_in_or_named_when_they_are_missing(self, tmp_path: Path) -> None:
+    def test_variables_are_filled_in_and_missing_ones_reported_by_name(
+        self, tmp_path: Path
+    ) -> None:
         list_ = "{{ shop }}{% for x in list %} {{ x }}{% endfor %}"
         template = compile_prompt(write(tmp_path, "a", "1", list_))
         assert template.required == {"shop", "list"}
@@ -100,7 +102,7 @@ class TestTemplate:
         assert template.render({}) == "x1"
         assert template.render({"a": "y", "b": "z"}) == "yz1"
 
-    def test_the_fingerprint_names_prompt_version_and_text(self, tmp_path: Path) -> None:
+    def test_a_fingerprint_identifies_prompt_version_and_text(self, tmp_path: Path) -> None:
         path = write(tmp_path, "triage", "1.2", "one")
         first = compile_prompt(path).fingerprint
         assert first.startswith("triage@1.2#")
@@ -108,8 +110,8 @@ class TestTemplate:
         path.write_text("two", encoding="utf-8")
         assert compile_prompt(path).fingerprint != first
 
-    def test_a_mistake_is_told_with_file_and_line(self, tmp_path: Path) -> None:
-        for text, line, says in [
+    def test_an_error_is_reported_with_file_and_line(self, tmp_path: Path) -> None:
+        for text, line, reason in [
             ("fine\n{% if %}", 2, "does not parse"),
             ("fine\n{% include 'other' %}", 2, "stands alone"),
             ("{% extends 'other' %}", 1, "stands alone"),
@@ -120,7 +122,7 @@ class TestTemplate:
             ("{{ many.append(1) }}", 1, "unsafe"), ("{{ 'x' * (10 ** 9) ** 9 }}", 1, "fails"),
         ]:  # fmt: skip
             path = write(tmp_path, "a", "1", text)
-            with pytest.raises(ConfigError, match=says) as caught:
+            with pytest.raises(ConfigError, match=reason) as caught:
                 compile_prompt(path).render({"thing": "x", "many": []})
             assert (str(caught.value.path), caught.value.line) == (str(path), line)
         path.write_bytes(b"\xff\xfe")
@@ -136,7 +138,7 @@ def versions(rollout: RolloutConfig | None) -> list[str]:
 
 
 @pytest.mark.behaviour("Q-5")
-def test_the_share_is_about_that_of_the_threads() -> None:
+def test_a_rollout_reaches_about_its_share_of_the_threads() -> None:
     assert set(versions(None)) == set(versions(RolloutConfig(version="2", share=0.0))) == {"1"}
     assert set(versions(RolloutConfig(version="2", share=1.0))) == {"2"}
     assert 150 < versions(RolloutConfig(version="2", share=0.1)).count("2") < 250

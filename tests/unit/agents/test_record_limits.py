@@ -1,4 +1,4 @@
-"""Records of turns that always fit what the hub accepts."""
+"""Records of turns are cut to what the hub accepts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def limits(frame: int, levels: int = 32) -> LimitsInfo:
 
 
 def recorded(arguments: JsonValue, frame: int = 256 * 1024, levels: int = 32) -> Any:
-    """What is recorded of a call's arguments. Any: the JSON is looked into."""
+    """The recorded arguments of a call. Any: tests read parts of the JSON."""
     step = Step(n=1, calls=(ToolCallRecord(id="c", name="work", arguments=arguments),))
     cut = cut_record(step.model_dump(mode="json"), frame - ROOM, levels - 2)
     encode_call(
@@ -105,7 +105,7 @@ def recorded(arguments: JsonValue, frame: int = 256 * 1024, levels: int = 32) ->
 
 @settings(max_examples=examples(30), deadline=None)
 @given(RECORDS, st.integers(LEAST_RECORD + ROOM, 40_000), st.integers(8, 40))
-def test_every_record_is_one_that_the_hub_accepts(
+def test_every_record_is_cut_to_what_the_hub_accepts(
     record: Step | TurnStart | TurnEnd, frame: int, levels: int
 ) -> None:
     cut = cut_record(record.model_dump(mode="json"), frame - ROOM, levels - 2)
@@ -128,12 +128,12 @@ def test_long_texts_are_cut_in_the_middle_until_the_record_fits() -> None:
         assert "(300000 characters)" in prompt
 
 
-def test_of_many_items_or_members_the_first_are_recorded_and_how_many_follow() -> None:
+def test_the_first_of_many_items_or_members_are_recorded_and_the_rest_counted() -> None:
     items = recorded({"items": [0] * 150_000})["items"]
     assert len(items) > 10_000
-    *first, told = items
+    *first, note = items
     assert set(first) == {0}
-    assert told == f"… {150_000 - len(first)} more"
+    assert note == f"… {150_000 - len(first)} more"
     members = recorded({str(n): n for n in range(30_000)})
     assert members["7"] == 7
     assert members["…"] == f"{30_000 - len(members) + 1} more"
@@ -142,47 +142,51 @@ def test_of_many_items_or_members_the_first_are_recorded_and_how_many_follow() -
     assert value == 1
 
 
-def test_what_is_nested_too_deep_is_a_note_and_the_last_resort_says_how_much_was_left_out() -> None:
+def test_values_nested_too_deeply_or_still_too_large_become_a_note() -> None:
     cut = recorded({"deep": nested(15), "flat": [1]}, levels=8)
     assert cut == {"deep": [["(nested too deep, left out)"]], "flat": [1]}
     assert excerpt(10**400, 64, 3) == "(401 bytes of JSON, left out)"
     assert excerpt([["x"] * 9] * 9, 64, 0) == "(nested too deep, left out)"
-    for flaw, shown in [("\0", "⟦U+0000⟧"), ("\ud800", "⟦U+D800⟧")]:
-        whole: JsonValue = {"notes": [f"a{flaw}"], flaw: "⟦U+0000⟧"}
+
+
+def test_characters_that_the_hub_refuses_are_made_visible() -> None:
+    for character, shown in [("\0", "⟦U+0000⟧"), ("\ud800", "⟦U+D800⟧")]:
+        whole: JsonValue = {"notes": [f"a{character}"], character: "⟦U+0000⟧"}
         assert cut_record(whole, 1000) == {"notes": [f"a{shown}"], shown: "⟦U+0000⟧"}
 
 
-def test_of_too_many_calls_the_first_are_recorded_and_a_note_says_so() -> None:
+def cut_step(step: Step, limit: int = LEAST_RECORD) -> Step:
+    return Step.model_validate(cut_record(step.model_dump(mode="json"), limit, 30))
+
+
+def test_the_first_of_too_many_calls_are_recorded_with_a_note() -> None:
     calls = tuple(ToolCallRecord(id=f"c{n}", name="work", arguments={"n": n}) for n in range(2500))
-    step = Step(n=1, calls=calls, notes=("first",))
-    cut = Step.model_validate(cut_record(step.model_dump(mode="json"), 100_000, 30))
+    cut = cut_step(Step(n=1, calls=calls, notes=("first",)), 100_000)
     assert 100 <= len(cut.calls) < 2500
     assert cut.calls == calls[: len(cut.calls)]
     assert cut.notes[0] == "first"
     assert "at most" in cut.notes[-1]
 
 
-def test_a_call_with_arguments_that_were_cut_does_not_run_again_but_others_do() -> None:
+def test_calls_of_a_step_with_cut_arguments_do_not_run_again() -> None:
     given = [{"text": "x" * 9000}, {"text": "short"}]
     made = [ToolCallRecord(id=str(n), name="work", arguments=g) for n, g in enumerate(given)]
     made.append(made[0].model_copy(update={"id": "2", "result": "done"}))
-    step = Step(n=1, calls=tuple(made), notes=("first",))
-    cut = Step.model_validate(cut_record(step.model_dump(mode="json"), LEAST_RECORD, 30))
+    cut = cut_step(Step(n=1, calls=tuple(made), notes=("first",)))
     assert cut.notes[0] == "first"
-    taken_up = without_cut_calls(cut)
-    assert [call.error for call in taken_up.calls] == ["interrupted", "interrupted", None]
-    assert "may or may not have taken effect" in (taken_up.calls[0].result or "")
-    assert taken_up.calls[2].result == "done"
+    resumed = without_cut_calls(cut)
+    assert [call.error for call in resumed.calls] == ["interrupted", "interrupted", None]
+    assert "may or may not have taken effect" in (resumed.calls[0].result or "")
+    assert resumed.calls[2].result == "done"
     call = ToolCallRecord(id="c", name="work", arguments={"text": "short"})
-    step = Step(n=1, calls=(call,), text="x" * 9000)
-    cut = Step.model_validate(cut_record(step.model_dump(mode="json"), LEAST_RECORD, 30))
-    assert cut.calls == step.calls
+    cut = cut_step(Step(n=1, calls=(call,), text="x" * 9000))
+    assert cut.calls == (call,)
     assert without_cut_calls(cut) is cut
 
 
 @settings(max_examples=examples(50), deadline=None)
 @given(JSON, st.integers(64, 50_000), st.integers(0, 12))
-def test_any_json_fits_any_limit(value: JsonValue, limit: int, levels: int) -> None:
+def test_any_json_is_cut_to_any_limit(value: JsonValue, limit: int, levels: int) -> None:
     cut = excerpt(value, limit, levels)
     assert len(to_json(cut)) <= limit
     assert depth(cut) <= levels

@@ -1,4 +1,4 @@
-"""Thoughts of a model: kept for its operator, sent to nobody."""
+"""Thoughts of a model in a scratchpad: recorded for the operator, never sent."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, Delta, OnDelta
+from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, Delta
 from hubbub.agents.prompt.scratchpad import ThinkingModel, without_thoughts
 from hubbub.agents.turn.steps import step_of
+from tests.unit.agents.scripted_model import ScriptedModel
 
 SECRET = "SECRET"
 
 
 def split(text: str) -> tuple[str, str]:
-    """What an answer of this text says, and what it thinks."""
+    """The text and the thoughts of an answer."""
     quiet = without_thoughts(Completion(text))
     return quiet.text or "", quiet.reasoning or ""
 
 
-def test_thoughts_are_told_apart() -> None:
-    for text, said, thought in [
+def test_thoughts_are_separated_from_the_text() -> None:
+    for text, rest, thought in [
         ("hello", "hello", ""), ("  as it was ", "  as it was ", ""),
         ("<scratchpad>hm</scratchpad>hello", "hello", "hm"),
         ("a <scratchpad>x</scratchpad> b <scratchpad>y</scratchpad>", "a  b", "x\ny"),
@@ -37,7 +38,7 @@ def test_thoughts_are_told_apart() -> None:
         ("<<scratchpad></scratchpad>scratchpad>a", "", "a"),
         ("the scratchpad of x < y", "the scratchpad of x < y", ""),
     ]:  # fmt: skip
-        assert split(text) == (said, thought)
+        assert split(text) == (rest, thought)
 
 
 def call(arguments: JsonValue | str, id: str = "c1") -> CallRequest:
@@ -45,9 +46,16 @@ def call(arguments: JsonValue | str, id: str = "c1") -> CallRequest:
     return CallRequest(id, "send_text_message", text)
 
 
+def cleaned(arguments: JsonValue | str) -> JsonValue:
+    """The arguments of a call, without thoughts."""
+    quiet = without_thoughts(Completion(None, (call(arguments),)))
+    result: JsonValue = json.loads(quiet.calls[0].arguments)
+    return result
+
+
 @pytest.mark.behaviour("Q-6")
 class TestAnswers:
-    def test_thoughts_leave_the_text_and_become_reasoning(self) -> None:
+    def test_thoughts_move_from_the_text_to_the_reasoning(self) -> None:
         answer = Completion("<scratchpad>is it?</scratchpad>Yes", (call({"text": "x"}),), 5, 6)
         quiet = without_thoughts(answer)
         assert (quiet.text, quiet.reasoning) == ("Yes", "is it?")
@@ -57,7 +65,7 @@ class TestAnswers:
         answer = Completion(" hi ", (call({"text": " hi ", "n": [1, None, True, 1.5]}),))
         assert without_thoughts(answer) is answer
 
-    def test_thoughts_leave_the_arguments_however_they_are_written(self) -> None:
+    def test_thoughts_are_removed_from_arguments_in_any_spelling(self) -> None:
         given: JsonValue = {
             "to": "ann",
             "text": f"<scratchpad>{SECRET}</scratchpad>hello",
@@ -72,13 +80,10 @@ class TestAnswers:
         assert quiet.reasoning == f"{SECRET}\n{SECRET}"
         assert quiet.notes == ("thoughts were taken out of the arguments of send_text_message",)
         text = '{"text": "\\u003cscratchpad\\u003eSECRET\\u003c/scratchpad\\u003ehello"}'
-        quiet = without_thoughts(Completion(None, (call(text),)))
-        assert json.loads(quiet.calls[0].arguments) == {"text": "hello"}
-        quiet = without_thoughts(Completion(None, (call({"a<scratchpad>SECRET</scratchpad>": 1}),)))
-        assert json.loads(quiet.calls[0].arguments) == {"a": 1}
-        given = {"content": ["<scratchpad>", SECRET, "</scratchpad>", "hello"]}
-        quiet = without_thoughts(Completion(None, (call(given),)))
-        assert json.loads(quiet.calls[0].arguments) == {"content": ["", "", "", "hello"]}
+        assert cleaned(text) == {"text": "hello"}
+        assert cleaned({"a<scratchpad>SECRET</scratchpad>": 1}) == {"a": 1}
+        pieces: list[JsonValue] = ["<scratchpad>", SECRET, "</scratchpad>", "hello"]
+        assert cleaned({"content": pieces}) == {"content": ["", "", "", "hello"]}
         calls = (call({"text": "<scratchpad>SECRET"}), call({"text": "hello"}, "c2"))
         quiet = without_thoughts(Completion("<scratchpad>x", calls))
         assert json.loads(quiet.calls[0].arguments) == {"text": ""}
@@ -87,7 +92,7 @@ class TestAnswers:
             quiet = without_thoughts(Completion(None, (call(text),)))
             assert SECRET not in quiet.calls[0].arguments
 
-    def test_a_field_given_twice_is_still_refused(self) -> None:
+    def test_a_duplicate_key_is_still_refused(self) -> None:
         for text in [
             '{"to": "ann", "to": "bob", "text": "<scratchpad>SECRET</scratchpad>hello"}',
             '{"to": "ann", "<scratchpad>SECRET</scratchpad>to": "bob"}',
@@ -114,55 +119,45 @@ ARGUMENTS = st.recursive(
 
 @given(PIECES, PIECES, PIECES)
 @example("", "</scratchpad>", "")
-def test_whatever_is_inside_is_never_said(before: str, inside: str, after: str) -> None:
-    said, _ = split(f"{before}<scratchpad>{SECRET}")
-    assert SECRET not in said
-    said, _ = split(f"{before}<scratchpad>{SECRET}</scratchpad>{after}")
-    assert SECRET not in said
-    said, _ = split(f"{inside}{SECRET}</scratchpad>{after}")
-    assert SECRET not in said
+def test_nothing_inside_a_scratchpad_stays_in_the_text(
+    before: str, inside: str, after: str
+) -> None:
+    for text in (
+        f"{before}<scratchpad>{SECRET}",
+        f"{before}<scratchpad>{SECRET}</scratchpad>{after}",
+        f"{inside}{SECRET}</scratchpad>{after}",
+    ):
+        rest, _ = split(text)
+        assert SECRET not in rest
 
 
 @given(PIECES, ARGUMENTS)
-def test_cleaning_twice_changes_nothing_more(text: str, arguments: JsonValue) -> None:
+def test_removing_thoughts_again_changes_nothing(text: str, arguments: JsonValue) -> None:
     once = without_thoughts(Completion(text, (call(arguments),)))
     twice = without_thoughts(once)
     assert twice == once
     assert split(once.text or "") == (once.text or "", "")
 
 
-def test_tags_that_hold_a_tag_apart_hide_nothing() -> None:
+def test_tags_inside_a_tag_cannot_hide_a_scratchpad() -> None:
     for levels in [1, 2, 3, 2000]:
         apart = "<" * levels + "<scratchpad/>" + "scratchpad/>" * (levels - 1)
-        said, thoughts = split(f"{apart}scratchpad>{SECRET}")
-        assert SECRET not in said
+        rest, thoughts = split(f"{apart}scratchpad>{SECRET}")
+        assert SECRET not in rest
         assert SECRET in thoughts
 
 
-class _Scripted:
-    """A model that says one thing, and tells pieces of it while it does."""
-
-    name = "m"
-    closed = False
-
-    async def answer(
-        self, question: CompletionRequest, on_delta: OnDelta | None = None
-    ) -> Completion:
-        if on_delta is not None:
-            on_delta(Delta(text="<scratchpad>SECRET"))
-            on_delta(Delta(text='{"text": "SECRET', call=0, name="reply"))
-        return Completion("<scratchpad>SECRET</scratchpad>", (call({"text": "hello"}),))
-
-    async def close(self) -> None:
-        self.closed = True
-
-
-async def test_a_model_with_a_scratchpad_lets_nobody_hear_its_words_as_it_writes() -> None:
-    inner = _Scripted()
-    model, heard = ThinkingModel(inner), list[Delta]()
-    answer = await model.answer(CompletionRequest([]), heard.append)
-    assert (model.name, answer.text, answer.reasoning) == ("m", None, SECRET)
-    assert [(delta.text, delta.name) for delta in heard] == [("", ""), ("", "reply")]
+async def test_the_deltas_of_a_model_with_a_scratchpad_have_no_text() -> None:
+    streamed = [
+        Delta(text="<scratchpad>SECRET"),
+        Delta(text='{"text": "SECRET', call=0, name="reply"),
+    ]
+    thinking = Completion("<scratchpad>SECRET</scratchpad>", (call({"text": "hello"}),))
+    inner = ScriptedModel(thinking, deltas=streamed)
+    model, deltas = ThinkingModel(inner), list[Delta]()
+    answer = await model.answer(CompletionRequest([]), deltas.append)
+    assert (model.name, answer.text, answer.reasoning) == (inner.name, None, SECRET)
+    assert [(delta.text, delta.name) for delta in deltas] == [("", ""), ("", "reply")]
     assert (await model.answer(CompletionRequest([]))).reasoning == SECRET
     await model.close()
     assert inner.closed

@@ -1,4 +1,4 @@
-"""The filter for system calls, run by a small machine as the kernel would."""
+"""The filter for system calls, run by a small BPF interpreter."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PID = 4711
 
 
 def verdict(number: int, *arguments: int, arch: int = ARCH, code: bytes = CODE) -> int:
-    """What the filter returns for a call: classic BPF over `struct seccomp_data`."""
+    """The filter's result for a call: classic BPF over `struct seccomp_data`."""
     given = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
     number = number if number < 2**31 else number - 2**32
     data = struct.pack("=iIQ6Q", number, arch, 0, *given)
@@ -59,47 +59,49 @@ def refused(code: int) -> int:
 
 
 @given(st.integers(0, NEWEST - 1))
-def test_what_is_known_is_allowed_unless_it_is_refused(number: int) -> None:
-    for refused_one in REFUSED:
-        assert verdict(refused_one) == refused(errno.EPERM)
+def test_known_calls_are_allowed_unless_listed_as_refused(number: int) -> None:
+    for each in REFUSED:
+        assert verdict(each) == refused(errno.EPERM)
     if number not in (*REFUSED, CLONE, SEND, CONTROL, 435):
         assert verdict(number) == ALLOWED
 
 
 @given(st.integers(NEWEST, 0x3FFFFFFF))
-def test_calls_younger_than_the_tables_seem_not_to_exist(number: int) -> None:
+def test_calls_newer_than_the_tables_do_not_exist(number: int) -> None:
     assert verdict(number) == refused(errno.ENOSYS)
-    assert verdict(435) == refused(errno.ENOSYS), "nor does the newer clone"
+    assert verdict(435) == refused(errno.ENOSYS), "nor does clone3"
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_a_thread_may_be_made_and_a_process_not(flags: int) -> None:
+def test_threads_can_be_created_and_processes_cannot(flags: int) -> None:
     assert verdict(CLONE, flags | THREAD) == ALLOWED
     assert verdict(CLONE, flags & ~THREAD) == refused(errno.EPERM)
 
 
 @given(st.integers(0, 2**64 - 1) | st.sampled_from([0, 7, 0x8901, 0x8902, 2**32 + 0x8901]))
-def test_a_call_is_allowed_or_refused_with_some_values_of_an_argument(value: int) -> None:
-    meant = value & 0xFFFFFFFF in (0, 7)
-    assert verdict(SEND, 1, 1, 1, 1, 1, value) == (ALLOWED if meant else refused(errno.EPERM))
-    meant = value & 0xFFFFFFFF in (0x8901, 0x8902)
-    assert verdict(CONTROL, 1, value) == (refused(errno.EPERM) if meant else ALLOWED)
+def test_a_rule_allows_or_refuses_a_call_by_an_argument(value: int) -> None:
+    listed = value & 0xFFFFFFFF in (0, 7)
+    assert verdict(SEND, 1, 1, 1, 1, 1, value) == (ALLOWED if listed else refused(errno.EPERM))
+    listed = value & 0xFFFFFFFF in (0x8901, 0x8902)
+    assert verdict(CONTROL, 1, value) == (refused(errno.EPERM) if listed else ALLOWED)
 
 
 @given(st.integers(0, 500), st.integers(0, 2**32 - 1), st.integers(0x40000000, 2**32 - 1))
-def test_calls_of_another_architecture_or_kind_fail(number: int, arch: int, kind: int) -> None:
+def test_calls_of_another_architecture_or_calling_convention_are_refused(
+    number: int, arch: int, kind: int
+) -> None:
     if arch != ARCH:
         assert verdict(number, arch=arch) == refused(errno.EPERM)
     assert verdict(kind) == refused(errno.EPERM)
 
 
 def known(name: str) -> Architecture:
-    known = architecture(name, PID)
-    assert known is not None
-    return known
+    found = architecture(name, PID)
+    assert found is not None
+    return found
 
 
-def test_no_call_stands_in_a_table_twice_and_some_processors_have_none() -> None:
+def test_each_table_lists_a_call_once_and_unknown_processors_have_none() -> None:
     assert architecture("riscv64", PID) is None
     for name in MACHINES:
         numbers = [*known(name).refused, *(rule.number for rule in known(name).rules)]
@@ -107,7 +109,7 @@ def test_no_call_stands_in_a_table_twice_and_some_processors_have_none() -> None
         assert all(number < NEWEST for number in numbers)
 
 
-def test_a_process_signals_and_limits_itself_alone_and_names_nobody_else_for_signals() -> None:
+def test_a_process_can_signal_and_limit_only_itself() -> None:
     for name, tgkill, prlimit, fcntl in (("x86_64", 234, 302, 72), ("aarch64", 131, 261, 25)):
         arch, code = known(name).arch, program(known(name))
         for number in (tgkill, prlimit):

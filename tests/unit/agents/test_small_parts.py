@@ -1,4 +1,4 @@
-"""The small parts: acknowledgements, questions, scopes, the package itself."""
+"""Acknowledgements, questions between agents, and the package's exports and imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.agents.builders import message
 
 
 @given(st.permutations(range(1, 9)))
-def test_nothing_open_is_ever_acknowledged(order: list[int]) -> None:
+def test_an_open_event_is_never_acknowledged(order: list[int]) -> None:
     window = AckWindow()
     open_ = set(order)
     for seq in sorted(order):
@@ -31,13 +31,12 @@ def test_nothing_open_is_ever_acknowledged(order: list[int]) -> None:
 DM = "dm.bot.calc"
 
 
-def test_a_message_answers_what_caused_it_what_it_stands_under_or_quotes() -> None:
-    for cause, yes in [
+def test_a_message_answers_its_cause_its_parent_or_its_quote() -> None:
+    for cause, expected in [
         ("m5", True), ("calc-m5", True), ("calc-m6", False), ("other-m5", False), (None, False),
     ]:  # fmt: skip
-        assert is_answer(message(9, "calc", cause=cause, kind="agent"), 5, DM) is yes
-    said = message(9, "calc", cause="calc-m4", reply_to="m5", kind="agent")
-    assert is_answer(said, 5, DM)
+        assert is_answer(message(9, "calc", cause=cause, kind="agent"), 5, DM) is expected
+    assert is_answer(message(9, "calc", cause="calc-m4", reply_to="m5", kind="agent"), 5, DM)
     assert is_answer(message(9, "calc", cause="calc-m4", quote="m5"), 5, DM)
     assert not is_answer(message(9, "calc", cause="calc-m5", quote="m4"), 5, DM)
     assert is_answer(message(9, "ann", thread="dm.ann.bot"), 5, "dm.ann.bot")
@@ -45,15 +44,15 @@ def test_a_message_answers_what_caused_it_what_it_stands_under_or_quotes() -> No
     assert not is_answer(message(9, "ann", cause="m4"), 5, "dm.ann.bot")
 
 
-async def test_the_answer_goes_to_the_one_who_asked_and_no_other_message() -> None:
+async def test_a_question_claims_its_answer_once_and_no_other_message() -> None:
     asks = PendingQuestions()
     ask = asks.begin("calc")
     ask.set_position(5, DM)
-    said = message(9, "calc", cause="calc-m5")
-    verdict = asks.claim(said)
+    answer = message(9, "calc", cause="calc-m5")
+    verdict = asks.claim(answer)
     assert verdict is not None
     assert await verdict
-    assert await ask.answer is said
+    assert await ask.answer is answer
     assert asks.claim(message(10, "calc", cause="calc-m5")) is None
     asks = PendingQuestions()
     ask = asks.begin("calc")
@@ -65,14 +64,14 @@ async def test_the_answer_goes_to_the_one_who_asked_and_no_other_message() -> No
     assert asks.claim(message(9, "calc", cause="calc-m5")) is None
 
 
-async def test_what_comes_before_the_question_has_a_place_is_judged_later() -> None:
+async def test_messages_before_the_questions_position_is_known_are_judged_later() -> None:
     asks = PendingQuestions()
     ask = asks.begin("calc")
-    other, right = message(8, "calc", cause="calc-m1"), message(9, "calc", cause="calc-m5")
-    verdicts = [asks.claim(other), asks.claim(right)]
+    other, answer = message(8, "calc", cause="calc-m1"), message(9, "calc", cause="calc-m5")
+    verdicts = [asks.claim(other), asks.claim(answer)]
     ask.set_position(5, DM)
     assert [v is not None and v.result() for v in verdicts] == [False, True]
-    assert await ask.answer is right
+    assert await ask.answer is answer
     asks = PendingQuestions()
     ask = asks.begin("calc")
     verdict = asks.claim(message(9, "calc", cause="calc-m5"))
@@ -81,14 +80,14 @@ async def test_what_comes_before_the_question_has_a_place_is_judged_later() -> N
     assert not await verdict
 
 
-def test_what_agents_are_made_of_is_importable_from_the_top() -> None:
+def test_every_export_can_be_imported_from_the_package() -> None:
     for name in hubbub.__all__:
         assert getattr(hubbub, name) is not None
         assert name in dir(hubbub)
 
 
 @pytest.mark.slow
-def test_importing_a_part_loads_nothing_heavy_that_it_does_not_need() -> None:
+def test_importing_a_part_loads_no_heavy_module_that_it_does_not_need() -> None:
     for module, unwanted in (
         ("hubbub.client", "jinja2 openai hubbub.agents yaml"),
         ("hubbub.agents.launch", "openai jsonschema"),

@@ -1,4 +1,4 @@
-"""What an agent can always do, and what it can leave out of what it is shown."""
+"""The tools of every agent: ways out of a turn, and tidying its steps."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.errors import OperationError
 from hubbub.ids import write_id
 from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
-from tests.unit.agents.calling import Telephone
+from tests.unit.agents.calling import ScriptedHub
 
 
-def box(phone: Telephone | None = None, tool_policy: ToolPolicy | None = None) -> Toolbox:
-    return Toolbox([], tool_policy, always=(*standard_tools(phone or Telephone()), TidySteps()))
+def box(hub: ScriptedHub | None = None, tool_policy: ToolPolicy | None = None) -> Toolbox:
+    return Toolbox([], tool_policy, always=(*standard_tools(hub or ScriptedHub()), TidySteps()))
 
 
 async def run(
     tools: Toolbox, name: str, arguments: Mapping[str, JsonValue], n: int = 1
 ) -> tuple[str, str | None]:
-    """The result of a call in step `n`, and the kind of its failure."""
+    """The result of a call in step `n`, and its error code."""
     made = [ToolCallRecord(id="c", name=name, arguments=dict(arguments))]
     (result,) = await tools.run("bot-m1", n, made, made, thread_id="dm.ann.bot")
     return result.result, result.error
@@ -42,7 +42,7 @@ def steps(count: int) -> list[Step]:
 
 @pytest.mark.behaviour("A-19")
 class TestWaysOut:
-    async def test_they_speak_once_in_the_thread_that_woke_the_agent_in_every_mode(self) -> None:
+    async def test_they_send_one_message_to_the_waking_thread_in_every_mode(self) -> None:
         cases: list[tuple[str, dict[str, JsonValue], str]] = [
             (
                 "ask_human",
@@ -54,34 +54,31 @@ class TestWaysOut:
             ("show_plan", {"plan": "First look."}, "First look."),
         ]
         for name, arguments, text in cases:
-            phone = Telephone()
-            told, error = await run(box(phone), name, arguments)
+            hub = ScriptedHub()
+            result, error = await run(box(hub), name, arguments)
             assert error is None
-            assert "sent" in told
-            said: dict[str, JsonValue] = {"to": "dm.ann.bot", "text": text}
-            assert phone.asked == [("send_text_message", write_id("bot-m1", 1, 0), "bot-m1", said)]
-        tools = box()
-        assert tools.speaking == {"ask_human", "decline", "show_plan"}
+            assert "sent" in result
+            sent: dict[str, JsonValue] = {"to": "dm.ann.bot", "text": text}
+            assert hub.calls == [("send_text_message", write_id("bot-m1", 1, 0), "bot-m1", sent)]
+        assert box().speaking == {"ask_human", "decline", "show_plan"}
         tools = box(tool_policy=ToolPolicy(mode="read_only"))
         assert {"ask_human", "decline", "finish"} <= {spec.name for spec in tools.specs}
 
-    async def test_wrong_arguments_and_a_refusal_of_the_hub_are_told(self) -> None:
+    async def test_invalid_arguments_and_a_refusal_of_the_hub_are_errors(self) -> None:
+        hub = ScriptedHub()
         cases: list[dict[str, JsonValue]] = [
-            {},
-            {"question": ""},
-            {"question": "?", "options": "a"},
-        ]
-        for wrong in cases:
-            phone = Telephone()
-            _, error = await run(box(phone), "ask_human", wrong)
+            {}, {"question": ""}, {"question": "?", "options": "a"},
+        ]  # fmt: skip
+        for invalid in cases:
+            _, error = await run(box(hub), "ask_human", invalid)
             assert error == "invalid_arguments"
-            assert phone.asked == []
-        phone = Telephone(OperationError("hop_limit", "too far"))
-        told, error = await run(box(phone), "decline", {"reason": "x"})
-        assert (error, json.loads(told)["message"]) == ("hop_limit", "too far")
+        assert hub.calls == []
+        hub = ScriptedHub(OperationError("hop_limit", "too far"))
+        result, error = await run(box(hub), "decline", {"reason": "x"})
+        assert (error, json.loads(result)["message"]) == ("hop_limit", "too far")
 
     @pytest.mark.behaviour("K-3")
-    async def test_those_that_are_disabled_are_nowhere(self) -> None:
+    async def test_disabled_ones_are_neither_offered_nor_named_nor_callable(self) -> None:
         for name in ["ask_human", "decline", "show_plan", "tidy_steps"]:
             tools = box(tool_policy=ToolPolicy(disabled=frozenset({name})))
             assert name not in tools.names
@@ -95,7 +92,7 @@ class TestWaysOut:
         tools = box(tool_policy=ToolPolicy(disabled=frozenset({"ask_human"})))
         assert "AskUser" not in dialect.instructions(described_tools(tools.described, dialect, ()))
 
-    def test_a_dialect_leaves_out_what_it_has_other_means_for(self) -> None:
+    def test_a_dialect_omits_the_tools_that_it_replaces(self) -> None:
         for name, hidden in [
             ("native", "show_plan"),
             ("tool_call", "show_plan"),
@@ -114,17 +111,15 @@ class TestWaysOut:
 
 @pytest.mark.behaviour("A-20")
 class TestTidying:
-    def test_it_is_offered_when_there_are_more_than_five_steps(self) -> None:
-        native = DIALECTS["native"]
-        assert "tidy_steps" not in {
-            s.name for s in described_tools(box().described, native, steps(5))
-        }
-        (spec,) = (
-            s for s in described_tools(box().described, native, steps(7)) if s.name == "tidy_steps"
+    def test_it_is_offered_after_more_than_five_steps(self) -> None:
+        five, seven = (
+            {s.name: s for s in described_tools(box().described, DIALECTS["native"], steps(count))}
+            for count in (5, 7)
         )
-        assert spec.description.endswith("Steps so far: 1 look; 2 look.")
+        assert "tidy_steps" not in five
+        assert seven["tidy_steps"].description.endswith("Steps so far: 1 look; 2 look.")
 
-    async def test_it_says_what_was_marked_and_refuses_what_is_not_there(self) -> None:
+    async def test_it_counts_the_marked_steps_and_refuses_unknown_ones(self) -> None:
         shorter: JsonValue = [{"step": 2, "text": "nothing"}]
         assert await run(box(), "tidy_steps", {"discard": [1], "compress": shorter}, 7) == (
             "2 steps marked",
@@ -133,11 +128,11 @@ class TestTidying:
         cases: list[dict[str, JsonValue]] = [
             {"discard": [7]}, {"discard": ["x"]}, {"discard": [0]}, {"compress": [{"step": 1}]},
         ]  # fmt: skip
-        for wrong in cases:
-            _, error = await run(box(), "tidy_steps", wrong, 7)
+        for invalid in cases:
+            _, error = await run(box(), "tidy_steps", invalid, 7)
             assert error == "invalid_arguments"
 
-    def test_its_arguments_become_the_marks_of_the_step_if_they_validate(self) -> None:
+    def test_its_valid_arguments_become_the_marks_of_the_step(self) -> None:
         given = {"discard": [1], "compress": [{"step": 2, "text": "two"}]}
         answer = Completion(calls=(CallRequest("c", "tidy_steps", json.dumps(given)),))
         for dialect in (DIALECTS["native"], DIALECTS["tool_call"]):

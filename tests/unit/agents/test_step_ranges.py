@@ -1,4 +1,4 @@
-"""How the steps of a turn and of its sub-agents are numbered, and what people call them."""
+"""The numbers of the steps of a turn and its helpers, and their names for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def step(n: int, *calls: str, error: str | None = None) -> Step:
     return Step(n=n, calls=tuple(made))
 
 
-def test_the_steps_of_helpers_say_whose_they_are() -> None:
+def test_a_helpers_steps_are_named_after_the_step_that_called_it() -> None:
     assert step_names([step(1, "look"), step(2), step(3, "finish")]) == {1: "1", 2: "2", 3: "3"}
     steps = [
         step(1, "look"), step(2, "fork", "look", "fork"), step(3, "fork"),
@@ -37,9 +37,8 @@ def test_the_steps_of_helpers_say_whose_they_are() -> None:
         assert step_names(steps)[10_001] == "1 of helper 1 of step 2"
 
 
-def test_places_keep_apart() -> None:
+def test_the_ranges_of_helpers_do_not_overlap() -> None:
     first, second = StepRange().child(1), StepRange().child(2)
-    assert [place.holds(10_001) for place in (StepRange(), first, first.child(1), second)] == [
-        False, True, False, False,
-    ]  # fmt: skip
+    assert first.holds(10_001)
     assert second.holds(27_001)
+    assert not any(other.holds(10_001) for other in (StepRange(), first.child(1), second))

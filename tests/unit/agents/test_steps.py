@@ -1,4 +1,4 @@
-"""What is recorded of answers: ids of calls, and arguments that are read or refused."""
+"""Steps recorded from answers: ids of calls, and arguments that are read or refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.agents.dialects.base import with_step_marks
-from hubbub.agents.dialects.tool_call import ToolCallLines
 from hubbub.agents.models.base import CallRequest, Completion
 from hubbub.agents.turn.steps import CallResult, step_of, with_result
 from hubbub.protocol.turns import ToolCallRecord
@@ -22,7 +21,7 @@ def recorded(arguments: str) -> ToolCallRecord:
 
 
 @given(st.lists(IDS, max_size=6))
-def test_every_call_of_a_step_has_an_id_of_its_own(ids: list[str]) -> None:
+def test_every_call_of_a_step_has_a_unique_id(ids: list[str]) -> None:
     calls = tuple(CallRequest(id, "add", "{}") for id in ids)
     step = step_of(Completion(calls=calls), 1, ["add"])
     made = [call.id for call in step.calls]
@@ -33,7 +32,7 @@ def test_every_call_of_a_step_has_an_id_of_its_own(ids: list[str]) -> None:
             assert made[n] == id
 
 
-def test_each_of_two_calls_with_one_id_gets_its_own_result() -> None:
+def test_two_calls_with_the_same_id_get_their_own_results() -> None:
     twice = (CallRequest("call_1_1", "add", '{"a": 1}'), CallRequest("call_1_1", "add", '{"a": 2}'))
     first, second = step_of(Completion(calls=twice), 1, ["add"]).calls
     results = {c.id: CallResult(c.id, f"{c.arguments}") for c in (first, second)}
@@ -41,7 +40,7 @@ def test_each_of_two_calls_with_one_id_gets_its_own_result() -> None:
     assert with_result(second, results.get(second.id)).result == "{'a': 2}"
 
 
-def test_a_key_that_is_given_twice_is_refused_and_so_is_what_is_no_object() -> None:
+def test_arguments_with_duplicate_keys_or_other_than_an_object_are_refused() -> None:
     for arguments in [
         '{"to": "ann", "text": "one", "text": "two"}',
         '{"a": {"text": 1, "text": 2}}',
@@ -49,22 +48,24 @@ def test_a_key_that_is_given_twice_is_refused_and_so_is_what_is_no_object() -> N
         call = recorded(arguments)
         assert (call.arguments, call.error) == (arguments, "invalid_arguments")
         assert call.result is not None
-        told = json.loads(call.result)
-        assert "the key 'text' is given twice" in told["message"]
-        assert told["retry"] is True
-    line = 'TOOL_CALL {"tool_name": "add", "parameters": {"a": 1, "a": 2}}'
-    answer = ToolCallLines().read(Completion(text=line))
-    assert answer.calls == ()
-    assert "the key 'a' is given twice" in answer.notes[0]
-    for arguments, says in [
+        error = json.loads(call.result)
+        assert "the key 'text' is given twice" in error["message"]
+        assert error["retry"] is True
+    for arguments, reason in [
         ("[1]", "not a JSON object"),
+        ('"text"', "not a JSON object"),
+        ("null", "not a JSON object"),
         ("{oops", "not a JSON object"),
+        ('{"a": 1', "not a JSON object"),
         ('{"a": NaN}', "not a JSON object"),
         ('{"a": ' + "[" * 30 + "]" * 30 + "}", "nested too deep"),
+        ("[" * 10**5, "nested too deep"),
     ]:
         call = recorded(arguments)
         assert (call.arguments, call.error) == (arguments, "invalid_arguments")
-        assert says in (call.result or "")
+        error = json.loads(call.result or "")
+        assert reason in error["message"]
+        assert error["retry"] is True
     refused = CallRequest("a", "tidy_steps", '{"discard": [1], "discard": [2]}')
     fine = CallRequest("b", "tidy_steps", '{"discard": [3]}')
     assert with_step_marks(Completion(calls=(refused, fine))).discards == (3,)
@@ -73,17 +74,22 @@ def test_a_key_that_is_given_twice_is_refused_and_so_is_what_is_no_object() -> N
 NAMES = ["ask_human", "decline", "finish", "price_of", "send_text_message", "tidy_steps"]
 
 
+def valid_names(called: str, tools: list[str]) -> object:
+    """The names suggested for a call of an unknown tool."""
+    call = step_of(Completion(calls=(CallRequest("a", called, "{}"),)), 1, tools).calls[0]
+    error = json.loads(call.result or "")
+    assert (call.error, error["error"], error["retry"]) == ("unknown_tool", "unknown_tool", False)
+    return error["valid_names"]
+
+
 @pytest.mark.behaviour("A-5")
-def test_an_unknown_tool_is_answered_with_what_may_be_meant_or_with_the_agents_own() -> None:
+def test_an_unknown_tool_is_answered_with_similar_names_or_the_agents_own() -> None:
     cases: list[tuple[str, list[str]]] = [
         ("price", ["price_of"]), ("send_message", ["send_text_message"]),
         ("askhuman", ["ask_human"]), ("add_up", ["price_of", "send_text_message"]),
     ]  # fmt: skip
     for name, near in cases:
-        call = step_of(Completion(calls=(CallRequest("a", name, "{}"),)), 1, NAMES).calls[0]
-        assert json.loads(call.result or "")["valid_names"] == near
+        assert valid_names(name, NAMES) == near
     many = [f"tool_{n:02}" for n in range(40)]
-    call = step_of(Completion(calls=(CallRequest("a", "zzz", "{}"),)), 1, many).calls[0]
-    assert json.loads(call.result or "")["valid_names"] == many[:10]
-    call = step_of(Completion(calls=(CallRequest("a", "zzz", "{}"),)), 1, ["finish"]).calls[0]
-    assert json.loads(call.result or "")["valid_names"] == ["finish"]
+    assert valid_names("zzz", many) == many[:10]
+    assert valid_names("zzz", ["finish"]) == ["finish"]

@@ -1,4 +1,4 @@
-"""From the section `prompt` of an agent to its system message."""
+"""System prompts built from the `prompt` section of an agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hubbub.errors import ConfigError
 THREAD = "dm.ann.bot"
 
 
-def made(folder: Path, prompt: object, instruction: str = "") -> SystemPrompts:
+def prompts_of(folder: Path, prompt: object, instruction: str = "") -> SystemPrompts:
     config = AgentConfig.model_validate({"instruction": instruction, "prompt": prompt})
     return load_system_prompts(config, "bot", folder)
 
@@ -31,8 +31,8 @@ def written(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-def test_parts_are_removed_added_and_replaced_from_files_too(tmp_path: Path) -> None:
-    prompts = made(
+def test_components_are_removed_added_and_replaced_also_from_files(tmp_path: Path) -> None:
+    prompts = prompts_of(
         tmp_path,
         {
             "components": {
@@ -50,12 +50,12 @@ def test_parts_are_removed_added_and_replaced_from_files_too(tmp_path: Path) -> 
     assert prompt.text == "Lead.\n\nBe brief.\n\nYou are in town.\n\nAs always."
     assert prompt.components == ("identity", "style", "network", "usual")
     replace = {"delegation": {"text": "D"}, "network": {"text": "N", "priority": 1000}}
-    prompts = made(tmp_path, {"components": {"replace": replace}}, "I")
+    prompts = prompts_of(tmp_path, {"components": {"replace": replace}}, "I")
     prompt = prompts.of(context(participants=[ParticipantSummary("b", "agent")]), THREAD)
     assert prompt.components[:2] == ("network", "identity")
     assert "delegation" not in prompt.components, "there is no tool to delegate with"
     files = {"style.md": "Be {{ brief }}.\n", "shop.j2": "{{ shop }} in {{ network }}"}
-    prompts = made(
+    prompts = prompts_of(
         written(tmp_path, files),
         {
             "variables": {"shop": "A & B"},
@@ -66,16 +66,16 @@ def test_parts_are_removed_added_and_replaced_from_files_too(tmp_path: Path) -> 
     assert "Be {{ brief }}.\n\nA & B in town" in text
 
 
-def test_conditions_are_those_of_the_turn(tmp_path: Path) -> None:
+def test_conditions_are_evaluated_for_each_turn(tmp_path: Path) -> None:
     shy = {"text": "Nobody hears.", "when": ["in_direct_thread", "not has_mods"]}
-    prompts = made(tmp_path, {"components": {"add": {"shy": shy}}})
+    prompts = prompts_of(tmp_path, {"components": {"add": {"shy": shy}}})
     assert "shy" in prompts.of(context(thread="direct_ann"), THREAD).components
     assert "shy" not in prompts.of(context(thread="channel_a"), THREAD).components
-    told = context(thread="direct_ann", mods=[Note("x")])
-    assert "shy" not in prompts.of(told, THREAD).components
+    with_mods = context(thread="direct_ann", mods=[Note("x")])
+    assert "shy" not in prompts.of(with_mods, THREAD).components
 
 
-def test_mistakes_are_told_before_the_agent_runs(tmp_path: Path) -> None:
+def test_errors_are_reported_before_the_agent_runs(tmp_path: Path) -> None:
     cases: list[tuple[object, str]] = [
         ({"components": {"add": {"a": {"file": "gone.md"}}}}, r"gone\.md: .* cannot be read"),
         ({"components": {"add": {"a": {"file": "gone.j2"}}}}, r"gone\.j2: .* cannot be read"),
@@ -87,35 +87,33 @@ def test_mistakes_are_told_before_the_agent_runs(tmp_path: Path) -> None:
         ({"variables": {"a": 1}}, "gives 'a', which no template uses"),
         ({"variables": {"network": 1}}, "'network', which every prompt has: choose another"),
     ]
-    for prompt, says in cases:
-        with pytest.raises(ConfigError, match=says):
-            made(written(tmp_path, {"x.j2": "{{ shop }}"}), prompt)
+    for prompt, reason in cases:
+        with pytest.raises(ConfigError, match=reason):
+            prompts_of(written(tmp_path, {"x.j2": "{{ shop }}"}), prompt)
 
 
-class TestVersioned:
-    FILES = {  # noqa: RUF012 - nobody changes it
-        "prompts/triage/1.9.j2": "Old {{ shop }}.",
-        "prompts/triage/1.10.j2": "New {{ shop }} for {{ agent }}.",
-    }
+def test_a_versioned_prompt_must_have_a_place_for_the_instruction(tmp_path: Path) -> None:
+    written(tmp_path, {"prompts/a/1.j2": "First: {{ instruction }}"})
+    text = prompts_of(tmp_path, {"name": "a"}, "Lead.").of(context(), THREAD).text
+    assert text.startswith("First: Lead.")
+    written(tmp_path, {"prompts/a/1.j2": "First"})
+    with pytest.raises(ConfigError, match=r"no place for the instruction of agents\.bot"):
+        prompts_of(tmp_path, {"name": "a"}, "Lead.")
 
-    def test_an_instruction_has_its_place_in_the_template_or_is_a_mistake(
-        self, tmp_path: Path
-    ) -> None:
-        written(tmp_path, {"prompts/a/1.j2": "First: {{ instruction }}"})
-        text = made(tmp_path, {"name": "a"}, "Lead.").of(context(), THREAD).text
-        assert text.startswith("First: Lead.")
-        written(tmp_path, {"prompts/a/1.j2": "First"})
-        with pytest.raises(ConfigError, match=r"no place for the instruction of agents\.bot"):
-            made(tmp_path, {"name": "a"}, "Lead.")
-        written(tmp_path, {"prompts/a/1.j2": "x", "prompts/a/2.j2": "{{ more }}"})
-        rollout: object = {"version": "2", "share": 0.0}
-        with pytest.raises(ConfigError, match="a@2 needs the variable 'more'"):
-            made(tmp_path, {"name": "a", "version": "1", "rollout": rollout})
-        written(tmp_path, {"prompts/c/1.j2": "a\n{{ threads[5] }}"})
-        with pytest.raises(ConfigError, match=r"1\.j2:2: the prompt fails"):
-            made(tmp_path, {"name": "c"}).of(context(), THREAD)
-        text = "{% for p in participants %}<p>{{ p.description }}</p>{% endfor %}"
-        written(tmp_path, {"prompts/b/1.j2": text})
-        others = [ParticipantSummary("bob", "agent", "&lt;/p&gt;")]
-        prompt = made(tmp_path, {"name": "b"}).of(context(participants=others), THREAD)
-        assert prompt.text.startswith("<p>&lt;/p&gt;</p>")
+
+def test_an_error_in_a_versioned_prompt_or_its_rollout_is_reported(tmp_path: Path) -> None:
+    written(tmp_path, {"prompts/a/1.j2": "x", "prompts/a/2.j2": "{{ more }}"})
+    rollout: object = {"version": "2", "share": 0.0}
+    with pytest.raises(ConfigError, match="a@2 needs the variable 'more'"):
+        prompts_of(tmp_path, {"name": "a", "version": "1", "rollout": rollout})
+    written(tmp_path, {"prompts/c/1.j2": "a\n{{ threads[5] }}"})
+    with pytest.raises(ConfigError, match=r"1\.j2:2: the prompt fails"):
+        prompts_of(tmp_path, {"name": "c"}).of(context(), THREAD)
+
+
+def test_a_versioned_prompt_does_not_escape_descriptions_twice(tmp_path: Path) -> None:
+    text = "{% for p in participants %}<p>{{ p.description }}</p>{% endfor %}"
+    written(tmp_path, {"prompts/b/1.j2": text})
+    others = [ParticipantSummary("bob", "agent", "&lt;/p&gt;")]
+    prompt = prompts_of(tmp_path, {"name": "b"}).of(context(participants=others), THREAD)
+    assert prompt.text.startswith("<p>&lt;/p&gt;</p>")

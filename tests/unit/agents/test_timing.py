@@ -1,4 +1,4 @@
-"""Offsets within a turn."""
+"""Times of a turn's records, relative to its start."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hubbub.agents.turn.steps import TurnClock
 from hubbub.protocol.turns import Step, ToolCallRecord
-from tests.unit.agents.builders import Watch
+from tests.unit.agents.builders import ManualClock
 
 
 def call(at: float | None = None, took: float | None = None) -> ToolCallRecord:
@@ -23,12 +23,12 @@ records = st.builds(step, times, times, st.builds(call, times, times))
 
 
 @given(st.lists(records, max_size=4), st.floats(0, 10**6))
-def test_nothing_that_comes_later_is_placed_before_the_record(
+def test_a_resumed_turn_continues_after_the_times_of_its_record(
     recorded: list[Step], passed_s: float
 ) -> None:
-    watch = Watch()
-    clock = TurnClock(recorded, watch)
-    watch.now += passed_s
+    monotonic = ManualClock()
+    clock = TurnClock(recorded, monotonic)
+    monotonic.now += passed_s
     at = clock.ms
     everything: list[Step | ToolCallRecord] = [*recorded, *(c for s in recorded for c in s.calls)]
     for done in everything:

@@ -1,4 +1,4 @@
-"""Counting tokens: exactly for OpenAI's encodings, on the safe side for others."""
+"""Token counts: exact for OpenAI's encodings, estimated on the safe side for others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ each_encoding = pytest.mark.parametrize("name", ENCODINGS)
 
 
 @pytest.mark.behaviour("A-22")
-def test_texts_have_the_tokens_that_the_model_makes_of_them() -> None:
+def test_texts_are_encoded_into_the_models_tokens() -> None:
     cases: list[tuple[EncodingName, str, list[int]]] = [
         # As OpenAI's own tokenizer gives them.
         ("o200k_base", "hello world", [24912, 2375]),
@@ -56,9 +56,9 @@ def test_texts_have_the_tokens_that_the_model_makes_of_them() -> None:
 
 
 @pytest.mark.behaviour("A-22")
-def test_no_network_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exact_counter_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
-        raise AssertionError("something wants to connect")
+        raise AssertionError("a connection was attempted")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(vocabulary, "_loaded", vocabulary._loaded.__wrapped__)
@@ -69,7 +69,7 @@ def test_no_network_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @each_encoding
 @given(text=TEXTS)
-def test_counting_line_by_line_is_exact_but_for_very_long_lines(
+def test_counting_line_by_line_is_exact_except_for_very_long_lines(
     name: EncodingName, text: str
 ) -> None:
     encode = load_encoding(name).encode_ordinary
@@ -87,14 +87,14 @@ def test_pages_and_programs_are_counted_exactly(name: EncodingName) -> None:
 
 def test_a_damaged_vocabulary_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fresh = vocabulary._loaded.__wrapped__
-    for damage, told in [
+    for damage, reason in [
         (lzma.compress(b"aGk= 0\n"), "not what it should be"),
         (b"no xz", "cannot be read"),
     ]:
         (tmp_path / "o200k_base.tiktoken.xz").write_bytes(damage)
         monkeypatch.setattr(vocabulary, "FOLDER", tmp_path)
         monkeypatch.setattr(vocabulary, "_loaded", fresh)
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=reason):
             load_encoding("o200k_base")
 
 
@@ -128,7 +128,7 @@ def test_an_estimate_is_on_the_safe_side(name: EncodingName) -> None:
 
 
 @given(text=TEXTS, more=TEXTS)
-def test_a_longer_text_has_no_fewer_tokens_by_estimate(text: str, more: str) -> None:
+def test_the_estimate_of_a_longer_text_is_never_lower(text: str, more: str) -> None:
     counter = TokenEstimate()
     assert counter.count(text) <= counter.count(text + more)
 
@@ -137,7 +137,7 @@ def test_a_longer_text_has_no_fewer_tokens_by_estimate(text: str, more: str) -> 
 
 
 class Letters:
-    """Counts characters, so that what is around them can be told."""
+    """Counts characters, so that the overhead around them shows."""
 
     exact = False
 
@@ -145,7 +145,7 @@ class Letters:
         return len(text)
 
 
-def test_messages_calls_results_and_schemas_count_with_what_is_around_them() -> None:
+def test_messages_calls_results_and_schemas_count_with_their_overhead() -> None:
     call = ToolCallRecord(id="c1", name="look", arguments={"a": 1}, result="seen")
     chat = chat_messages("sys", "user", [Step(n=1, calls=(call,))])
     sizes = [message_tokens(Letters(), message) for message in chat]
@@ -167,8 +167,8 @@ THREADS = st.lists(
 
 
 @given(THREADS)
-def test_a_conversation_is_counted_thread_by_thread_as_it_is_line_by_line(text: str) -> None:
+def test_counting_thread_by_thread_equals_counting_line_by_line(text: str) -> None:
     counter = TokenEstimate()
     lines = sum(map(TokenEstimate().count, LINES.findall(text)))
     assert counter.count(text) == lines
-    assert counter.count(text) == lines, "the second time, too"
+    assert counter.count(text) == lines, "the cached count"

@@ -1,4 +1,4 @@
-"""`@tool`: what a function's signature and docstring become, and how it is called."""
+"""`@tool`: the spec from a function's signature and docstring, and its calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Point(BaseModel):
 
 
 @dataclass
-class Found:
+class Painting:
     where: Point
     colours: list[Colour]
 
@@ -56,15 +56,15 @@ async def paint_it(
     mode: Literal["fast", "slow"] = "fast",
     label: str | int | None = None,
     weight: Annotated[float, Field(gt=0, description="in kg")] = 1.0,
-) -> Found:
+) -> Painting:
     """Paint a place."""
     assert mode in ("fast", "slow")
     assert weight > 0
-    return Found(place, [colour] if label is None else [])
+    return Painting(place, [colour] if label is None else [])
 
 
 @pytest.mark.behaviour("A-8")
-def test_types_defaults_and_descriptions_are_told() -> None:
+def test_the_schema_has_types_defaults_and_descriptions() -> None:
     assert word_count.spec.parameters == {
         "type": "object",
         "properties": {
@@ -102,7 +102,7 @@ def test_types_defaults_and_descriptions_are_told() -> None:
 
 
 @pytest.mark.behaviour("A-8")
-def test_nested_models_enums_unions_and_literals_are_told() -> None:
+def test_the_schema_has_nested_models_enums_unions_and_literals() -> None:
     parameters = paint_it.spec.parameters
     properties = parameters["properties"]
     assert isinstance(properties, dict)
@@ -129,7 +129,7 @@ def test_nested_models_enums_unions_and_literals_are_told() -> None:
     assert parameters["required"] == ["place"]
 
 
-def test_what_the_decorator_is_given_is_carried() -> None:
+def test_the_tool_has_the_settings_of_the_decorator() -> None:
     assert paint_it.name == "paint"
     assert (paint_it.permission, paint_it.confirm) == ("write", True)
     assert (paint_it.idempotent, paint_it.timeout) == (True, 5)
@@ -148,16 +148,16 @@ def test_what_the_decorator_is_given_is_carried() -> None:
         """Odd."""
 
     with pytest.raises(TypeError, match="odd: confirm is True, False or 'untrusted'"):
-        tool(confirm="always")(odd)  # type: ignore[call-overload]  # the mistake is the test
+        tool(confirm="always")(odd)  # type: ignore[call-overload]  # invalid on purpose
 
 
-def test_python_code_calls_the_function_as_before() -> None:
+def test_python_code_can_still_call_the_function() -> None:
     assert word_count("a A b") == 2
     assert word_count("a A b", ignore_case=False) == 3
     assert (word_count.__doc__ or "").startswith("Count the different words of a text.\n\n")
 
 
-def test_what_cannot_be_a_tool_is_refused_at_import() -> None:
+def test_a_function_that_cannot_be_a_tool_is_refused_at_import() -> None:
     def silent(x: int) -> int:
         return x
 
@@ -177,15 +177,15 @@ def test_what_cannot_be_a_tool_is_refused_at_import() -> None:
         """No JSON."""
         return str(x)
 
-    for function, says in [
+    for function, reason in [
         (silent, "docstring"), (untyped, "type annotation"), (many, "name its parameters"),
         (positional, "positional-only"), (odd, "have no JSON Schema"),
     ]:  # fmt: skip
-        with pytest.raises(TypeError, match=says):
-            tool(function)  # type: ignore[call-overload]  # what mypy would say, too
+        with pytest.raises(TypeError, match=reason):
+            tool(function)  # type: ignore[call-overload]  # invalid on purpose
 
 
-def test_a_name_is_one_that_endpoints_take() -> None:
+def test_a_name_that_endpoints_would_refuse_is_refused() -> None:
     def größe() -> None:
         """Tell the size."""
 
@@ -239,17 +239,17 @@ def sphinx() -> None:
     """
 
 
-def test_the_usual_styles_of_docstrings_are_read() -> None:
+def test_the_common_docstring_styles_are_parsed() -> None:
     both = {"one": "the first", "two": "the second, which goes on"}
     assert describe(google) == ("First line goes on.\n\nSecond paragraph.", both)
     assert describe(numpy) == ("Sum.", {"one": "the first", "two": "the second"})
     assert describe(sphinx) == ("Sum.", both)
 
 
-def giving(value: object) -> Tool:
+def returning(value: object) -> Tool:
     @tool
     def give() -> object:
-        """Give it, or raise it."""
+        """Return it, or raise it."""
         if isinstance(value, Exception):
             raise value
         return value
@@ -271,33 +271,33 @@ async def test_a_plain_function_runs_in_a_thread_and_an_async_one_in_the_loop() 
     assert result == '{"where":{"x":1,"y":0},"colours":["blue"]}'
 
 
-async def test_wrong_arguments_are_named() -> None:
+async def test_invalid_arguments_are_refused_by_name() -> None:
     cases: list[tuple[dict[str, JsonValue], str]] = [
         ({}, "place: Field required"),
         ({"place": {"x": "one"}}, "place.x: Input should be a valid integer"),
         ({"place": {"x": 1}, "colour": "green"}, "colour: Input should be 'red' or 'blue'"),
         ({"place": {"x": 1}, "size": 3}, "size: Extra inputs are not permitted"),
     ]
-    for arguments, says in cases:
-        with pytest.raises(ToolFailed, match=says) as caught:
+    for arguments, reason in cases:
+        with pytest.raises(ToolFailed, match=reason) as caught:
             await paint_it.run(arguments, SITE)
         assert (caught.value.error, caught.value.retry) == ("invalid_arguments", True)
 
 
-async def test_results_become_text_and_what_is_raised_comes_out() -> None:
+async def test_results_become_text_and_exceptions_propagate() -> None:
     class Odd:
         def __str__(self) -> str:
             return "odd"
 
     cases = [("as it is", "as it is"), (None, "done"), ([1, None], "[1,null]"), (1.5, "1.5")]
     for value, text in (*cases, (Odd(), "odd")):
-        assert await giving(value).run({}, SITE) == text
+        assert await returning(value).run({}, SITE) == text
     for raised in (ValueError("no"), StopIteration("over"), KeyError("k")):
         with pytest.raises((type(raised), RuntimeError)):
-            await giving(raised).run({}, SITE)
+            await returning(raised).run({}, SITE)
 
 
-async def test_cancelling_leaves_the_thread_alone() -> None:
+async def test_cancelling_a_call_does_not_wait_for_its_thread() -> None:
     inside, go = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 

@@ -1,4 +1,4 @@
-"""Names of tools in an agent's section: which can stand where."""
+"""Names of tools in an agent's section of the config."""
 
 from __future__ import annotations
 
@@ -15,23 +15,20 @@ from hubbub.config.agents import AgentConfig
 OFFERED = ("send_text_message", "read_thread", "recall")
 
 
-def config(**settings: JsonValue) -> AgentConfig:
-    return AgentConfig.model_validate(settings)
-
-
-MINE = {"tools.py:own": "mine"}
-
-
-def told(own: Mapping[str, str] | None = MINE, /, **settings: JsonValue) -> list[str]:
-    """What is wrong, each with its place."""
-    found = wrong_names(config(**settings), OFFERED, own)
-    return [f"{wrong.key} {wrong.at}: {wrong.message}" for wrong in found]
+def errors_in(own: Mapping[str, str], **settings: JsonValue) -> list[str]:
+    """The errors, each with its place."""
+    errors = wrong_names(AgentConfig.model_validate(settings), OFFERED, own)
+    return [f"{error.key} {error.at}: {error.message}" for error in errors]
 
 
 @pytest.mark.behaviour("K-3")
-def test_a_name_that_cannot_stand_there_or_go_is_told(snapshot: SnapshotAssertion) -> None:
-    own = {**MINE, "other.py:own": "mine", "tools.py:finish": "finish"}
-    own["tools.py:recall"] = "recall"
+def test_a_name_that_cannot_be_used_or_disabled_is_reported(snapshot: SnapshotAssertion) -> None:
+    own = {
+        "tools.py:own": "mine",
+        "other.py:own": "mine",
+        "tools.py:finish": "finish",
+        "tools.py:recall": "recall",
+    }
     cases: list[dict[str, JsonValue]] = [
         {"disabled_tools": ["recall", "recal"]},
         {"tool_settings": {"read_thred": {}}},
@@ -47,7 +44,7 @@ def test_a_name_that_cannot_stand_there_or_go_is_told(snapshot: SnapshotAssertio
         {"begin_with": "recal"},
         {"begin_with": "read_thread", "tools": ["recall", "tools.py:own"]},
         {"begin_with": "mine", "tools": ["recall"]},
-        # What an agent cannot do without.
+        # Tools that an agent cannot do without.
         {"disabled_tools": ["finish"]},
         {"disabled_tools": ["use_tools"]},
         {"disabled_tools": ["ask_human"], "mode": "interactive"},
@@ -55,6 +52,6 @@ def test_a_name_that_cannot_stand_there_or_go_is_told(snapshot: SnapshotAssertio
         {"disabled_tools": ["answer_asker"], "kind": "pipeline"},
         {"disabled_tools": ["ask_agent"], "kind": "planner"},
     ]
-    found = {json.dumps(settings): told(own, **settings) for settings in cases}
-    assert all(len(mistakes) == 1 for mistakes in found.values())
-    assert found == snapshot
+    errors = {json.dumps(settings): errors_in(own, **settings) for settings in cases}
+    assert all(len(each) == 1 for each in errors.values())
+    assert errors == snapshot

@@ -1,4 +1,4 @@
-"""Results within their budget: text, lists, lists in objects."""
+"""Results cut to their budget: text, lists, and lists in objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COUNTER = Quarters()
 
 
 class Words:
-    """Another way to count."""
+    """One token for each word."""
 
     exact = False
 
@@ -54,77 +54,77 @@ records_ = st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size
 
 
 @pytest.mark.behaviour("K-7")
-def test_what_is_too_long_keeps_its_beginning_and_tells_its_length() -> None:
+def test_a_long_text_is_cut_to_its_beginning_with_its_length() -> None:
     assert fit_result("x" * 41, 10, COUNTER) == f"{'x' * 40}… (cut: the first 40 of 41 characters)"
     assert fit_result("x" * 40, 10, COUNTER) == "x" * 40
     assert fit_result("one two three four", 3, Words()).startswith("one two three ")
     assert "four" not in fit_result("one two three four", 3, Words()).partition("…")[0]
     for no_json in ("{" + "x" * 50, "[1, 2, oh" + "x" * 50):
         assert fit_result(no_json, 5, COUNTER).startswith(no_json[:20])
-    told = fit_result("[" + "1," * 3_000_000 + "1]", 100, COUNTER)
-    assert told.startswith("[1,1,1,")
-    assert "characters)" in told
+    result = fit_result("[" + "1," * 3_000_000 + "1]", 100, COUNTER)
+    assert result.startswith("[1,1,1,")
+    assert "characters)" in result
 
 
 @given(st.text(max_size=300), st.integers(1, 60))
-def test_the_beginning_always_fits(text: str, budget: int) -> None:
-    told = fit_result(text, budget, COUNTER)
-    cut = re.search(r"… \(cut: the first (\d+) of (\d+) characters\)\Z", told)
-    if told == text:
+def test_the_beginning_always_fits_its_budget(text: str, budget: int) -> None:
+    result = fit_result(text, budget, COUNTER)
+    cut = re.search(r"… \(cut: the first (\d+) of (\d+) characters\)\Z", result)
+    if result == text:
         assert COUNTER.count(text) <= budget
     elif cut is not None and text[:1] not in ("[", "{"):
-        assert text.startswith(told[: cut.start()])
-        assert COUNTER.count(told[: cut.start()]) <= budget
+        assert text.startswith(result[: cut.start()])
+        assert COUNTER.count(result[: cut.start()]) <= budget
         assert (int(cut[1]), int(cut[2])) == (cut.start(), len(text))
 
 
 @pytest.mark.behaviour("K-7")
-def test_lists_keep_their_first_records_and_tell_how_many_there_were() -> None:
-    told = json.loads(fit_result(json.dumps(records(100)), 100, COUNTER))
-    kept = len(told["records"])
-    assert 3 < kept < 100
-    assert told["records"] == records(kept)
-    assert told["records_cut"].startswith(f"the first {kept} of 100;")
+def test_a_list_is_cut_to_its_first_records_with_their_number() -> None:
+    result = json.loads(fit_result(json.dumps(records(100)), 100, COUNTER))
+    count = len(result["records"])
+    assert 3 < count < 100
+    assert result["records"] == records(count)
+    assert result["records_cut"].startswith(f"the first {count} of 100;")
     value = {"thread": "direct_ann", "few": [1, 2], "messages": records(50), "more": True}
-    told = json.loads(fit_result(json.dumps(value), 150, COUNTER))
-    assert told["thread"] == "direct_ann"
-    assert told["few"] == [1, 2]
-    assert told["more"] is True
-    kept = len(told["messages"])
-    assert told["messages"] == records(kept)
-    assert told["messages_cut"].startswith(f"the first {kept} of 50;")
+    result = json.loads(fit_result(json.dumps(value), 150, COUNTER))
+    assert result["thread"] == "direct_ann"
+    assert result["few"] == [1, 2]
+    assert result["more"] is True
+    count = len(result["messages"])
+    assert result["messages"] == records(count)
+    assert result["messages_cut"].startswith(f"the first {count} of 50;")
     text = json.dumps(records(100))
-    told = json.loads(fit_result(text, 200, COUNTER))
-    told["records"].append(records(100)[len(told["records"])])
-    assert COUNTER.count(json.dumps(told)) > 200
+    result = json.loads(fit_result(text, 200, COUNTER))
+    result["records"].append(records(100)[len(result["records"])])
+    assert COUNTER.count(json.dumps(result)) > 200
     text = json.dumps(records(3), indent=20)
     assert json.loads(fit_result(text, 40, COUNTER)) == records(3)
     cases: list[JsonValue] = [["x" * 1000], {"text": "x" * 1000}, {"a": []}, "x" * 500]
     for small in cases:
-        told = fit_result(json.dumps(small), 20, COUNTER)
-        assert told == json.dumps(small) or "characters)" in told
+        result = fit_result(json.dumps(small), 20, COUNTER)
+        assert result == json.dumps(small) or "characters)" in result
 
 
 @given(json_values, st.integers(20, 200))
-def test_whatever_comes_out_is_near_its_budget(value: JsonValue, budget: int) -> None:
-    told = fit_result(json.dumps(value), budget, COUNTER)
-    assert COUNTER.count(told) <= budget + 20
+def test_any_result_is_cut_to_about_its_budget(value: JsonValue, budget: int) -> None:
+    result = fit_result(json.dumps(value), budget, COUNTER)
+    assert COUNTER.count(result) <= budget + 20
 
 
 @given(st.lists(records_, min_size=2, max_size=30), st.integers(25, 100))
-def test_records_that_are_kept_are_the_first_ones(value: list[JsonValue], budget: int) -> None:
+def test_the_retained_records_are_the_first_ones(value: list[JsonValue], budget: int) -> None:
     text = fit_result(json.dumps(value), budget, COUNTER)
     if "(cut:" in text:
         return
-    told = json.loads(text)
-    if isinstance(told, dict):
-        assert told["records"] == value[: len(told["records"])]
+    result = json.loads(text)
+    if isinstance(result, dict):
+        assert result["records"] == value[: len(result["records"])]
     else:
-        assert told == value
+        assert result == value
 
 
 @pytest.mark.behaviour("K-7")
-async def test_an_iterator_without_an_end_is_read_to_some_point() -> None:
+async def test_an_endless_iterator_is_read_up_to_a_limit() -> None:
     @tool
     async def counting() -> object:
         """Count in the loop."""
@@ -137,8 +137,8 @@ async def test_an_iterator_without_an_end_is_read_to_some_point() -> None:
 
     box = Toolbox([counting, numbers], ToolPolicy(budget=50))
     for endless in (await text(box, "counting"), await text(box, "numbers")):
-        told = json.loads(endless)
-        assert (told["items"][:3], told["more"]) == ([0, 1, 2], True)
+        result = json.loads(endless)
+        assert (result["items"][:3], result["more"]) == ([0, 1, 2], True)
 
     @tool
     def three() -> object:
@@ -149,7 +149,9 @@ async def test_an_iterator_without_an_end_is_read_to_some_point() -> None:
 
 
 @pytest.mark.behaviour("K-7")
-def test_only_what_may_fit_is_counted_and_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_part_that_may_fit_is_counted_and_serialised_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cases: list[JsonValue] = [
         [{"n": n, "text": "x" * 20} for n in range(20_000)],
         {f"k{n}": ["x" * 20] * 3 for n in range(10_000)}, [["x" * 500_000], *range(10_000)],
@@ -164,13 +166,13 @@ def test_only_what_may_fit_is_counted_and_written_again(monkeypatch: pytest.Monk
             assert len(text) <= 1600
             return len(text) // 4
 
-    def noted(value: object, **how: Any) -> str:
+    def recording(value: object, **how: Any) -> str:
         nonlocal written
-        told = dumps(value, **how)
-        written += len(told)
-        return told
+        result = dumps(value, **how)
+        written += len(result)
+        return result
 
-    monkeypatch.setattr(json, "dumps", noted)
+    monkeypatch.setattr(json, "dumps", recording)
     for value in cases:
         text, written = dumps(value), 0
         assert len(fit_result(text, 100, Bounded())) < 2000

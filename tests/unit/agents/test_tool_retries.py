@@ -1,4 +1,4 @@
-"""Calls that are repeated, keys and tokens that functions are given, what is given up."""
+"""Retries of calls, idempotency keys and cancel tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SITE = CallSite("bot-m1", 1, 0)
 
 
 class Flaky:
-    """Fails so many times, then works."""
+    """Fails `failures` times, then works."""
 
     def __init__(self, failures: int, *, error: str = "busy", retry: bool = True):
         self.left, self.error, self.retry = failures, error, retry
@@ -50,7 +50,7 @@ def box_of(
 
 
 @pytest.mark.behaviour("K-4")
-async def test_a_failure_that_passes_is_not_told_to_the_model_but_one_that_stays_is() -> None:
+async def test_a_temporary_failure_is_retried_before_the_model_sees_it() -> None:
     stays = [{"retry": False}, {"error": "invalid_arguments"}, {"error": "unknown_tool"}]
     cases: list[tuple[Flaky, dict[str, Any], int, list[float]]] = [
         (Flaky(2), {}, 3, [0.5, 1.0]),
@@ -74,9 +74,8 @@ async def test_a_failure_that_passes_is_not_told_to_the_model_but_one_that_stays
         """Fetch it."""
         raise ToolFailed("busy", retry=True)
 
-    assert (await call(Toolbox([fetch], tool_policy), "fetch")).attempts == 1, (
-        "nor for the operator"
-    )
+    result = await call(Toolbox([fetch], tool_policy), "fetch")
+    assert result.attempts == 1, "the operator cannot override it either"
     with pytest.raises(TypeError, match="only an idempotent tool"):
         tool(retry=3)(never)
 
@@ -85,7 +84,7 @@ def never() -> None:
     """Run once at most."""
 
 
-async def test_a_call_that_took_too_long_is_repeated_only_where_that_is_said() -> None:
+async def test_a_timed_out_call_is_retried_only_if_so_configured() -> None:
     for retry, attempts in ((Retry(), 1), (Retry(attempts=2, timeouts=True), 2)):
 
         @tool(idempotent=True, timeout=0.01, retry=retry)
@@ -99,13 +98,13 @@ async def test_a_call_that_took_too_long_is_repeated_only_where_that_is_said() -
 
 
 @given(st.integers(1, 10_000), st.floats(0.001, 100), st.floats(0.001, 1000))
-def test_pauses_grow_up_to_a_bound(attempt: int, backoff: float, longest: float) -> None:
+def test_pauses_grow_up_to_a_limit(attempt: int, backoff: float, longest: float) -> None:
     retry = Retry(backoff=backoff, longest=longest)
     assert 0 < retry.pause(attempt) <= retry.pause(attempt + 1) <= longest
 
 
 @pytest.mark.behaviour("K-5")
-async def test_a_function_gets_the_same_key_whenever_the_call_is_made_again() -> None:
+async def test_a_repeated_call_gets_the_same_idempotency_key() -> None:
     keys = []
 
     @tool(permission="write", idempotent=True)
@@ -124,38 +123,38 @@ async def test_a_function_gets_the_same_key_whenever_the_call_is_made_again() ->
 
 
 @pytest.mark.behaviour("K-5")
-async def test_a_key_may_stand_beside_its_type_and_no_model_sees_or_fills_it() -> None:
+async def test_an_annotated_key_is_neither_shown_to_nor_set_by_the_model() -> None:
     @tool
     def pay(key: Annotated[str, IdempotencyKey], stop: CancelToken, amount: int = 1) -> str:
         """Pay an amount.
 
         Args:
-            key: said for people who read the code
+            key: for readers of the code
         """
         return key
 
     assert await text(Toolbox([pay]), "pay") == SITE.cid
     assert list(pay.spec.parameters["properties"]) == ["amount"]  # type: ignore[arg-type]
-    told = await failed(Toolbox([pay]), "pay", key="mine")
-    assert "there is no argument key" in str(told["message"])
+    error = await failed(Toolbox([pay]), "pay", key="mine")
+    assert "there is no argument key" in str(error["message"])
 
 
 @pytest.mark.behaviour("K-6")
-async def test_a_thread_can_see_that_its_call_was_given_up_and_what_it_returns_is_lost() -> None:
-    over = threading.Event()
+async def test_a_thread_can_see_that_its_call_timed_out_and_its_result_is_lost() -> None:
+    stopped = threading.Event()
 
     @tool(timeout=0.01)
     def dig(stop: CancelToken) -> str:
         """Dig."""
         if stop.wait(30):
-            over.set()
+            stopped.set()
         return "late"
 
     assert (await failed(Toolbox([dig]), "dig"))["error"] == "timeout"
-    assert await asyncio.to_thread(over.wait, 10)
+    assert await asyncio.to_thread(stopped.wait, 10)
 
 
-async def test_a_token_tells_and_raises_and_a_call_that_ends_by_itself_cancels_nothing() -> None:
+async def test_a_cancel_token_is_set_only_by_cancelling_and_its_check_raises() -> None:
     tokens = []
 
     @tool
@@ -175,7 +174,7 @@ async def test_a_token_tells_and_raises_and_a_call_that_ends_by_itself_cancels_n
         token.check()
 
 
-async def test_cancelling_while_it_waits_for_another_attempt_ends_the_call() -> None:
+async def test_cancelling_during_a_pause_between_attempts_ends_the_call() -> None:
     waiting, work = asyncio.Event(), Flaky(5)
 
     async def pause(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Two-stage selection: what a model is told of many tools."""
+"""Two-stage selection: summaries of many tools until the model picks some."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def summary_lines(specs: tuple[ToolSpec, ...]) -> list[str]:
 
 
 @pytest.mark.behaviour("K-9")
-def test_of_more_tools_the_model_reads_a_line_each_until_it_picks() -> None:
+def test_many_tools_are_summarised_in_a_line_each_until_the_model_picks() -> None:
     box = Toolbox(MANY)
     assert described(box) == ["finish", SELECT]
     assert summary_lines(box.specs)[:2] == ["tool_00: Do tool_00", "tool_01: Do tool_01"]
@@ -62,7 +62,7 @@ def test_of_more_tools_the_model_reads_a_line_each_until_it_picks() -> None:
     assert SELECT not in box.names
 
 
-def test_a_pick_that_failed_or_is_nonsense_picks_nothing() -> None:
+def test_a_failed_or_invalid_pick_selects_no_tool() -> None:
     box = Toolbox(MANY)
     open_ = called(1, SELECT, None, names=["tool_01"])
     failed_call = called(2, SELECT, names=["tool_02"]).calls[0]
@@ -74,7 +74,7 @@ def test_a_pick_that_failed_or_is_nonsense_picks_nothing() -> None:
         assert described(Toolbox(MANY), Step(n=1, calls=(record,))) == ["finish", SELECT]
 
 
-async def test_a_group_is_picked_as_one_and_what_was_told_before_stays_in_front() -> None:
+async def test_a_group_is_picked_as_a_whole_and_earlier_picks_stay_in_front() -> None:
     groups = {"even": ["tool_00", "tool_02"], "odd": ["tool_01"], "none": ["tool_99"]}
     box = Toolbox(MANY[:4], groups=groups, hidden=["tool_03"])
     assert described(box) == ["finish", SELECT]
@@ -82,26 +82,27 @@ async def test_a_group_is_picked_as_one_and_what_was_told_before_stays_in_front(
     assert "['even', 'odd']" in str(box.specs[-1].offered)
     assert "tool_02" in await text(box, SELECT, names=["even"])
     one, two = called(1, SELECT, names=["even", "tool_01"]), called(2, "tool_03")
-    told = ["finish", SELECT, "tool_00", "tool_02", "tool_01", "tool_03"]
-    assert described(box, one, two) == told
+    names = ["finish", SELECT, "tool_00", "tool_02", "tool_01", "tool_03"]
+    assert described(box, one, two) == names
     assert described(box.for_turn("tool_03")) == ["finish", SELECT, "tool_03"]
-    assert await text(box, "tool_03", n=1) == "tool_03", "it can be called all the same"
+    assert await text(box, "tool_03", n=1) == "tool_03", "a hidden tool can still be called"
 
 
 @pytest.mark.behaviour("K-9")
-async def test_names_are_picked_in_every_mode_and_unknown_ones_answered_with_near_ones() -> None:
-    told = await text(Toolbox(MANY), SELECT, names=["tool_07", "tol_08"])
-    assert "tool_07" in told
-    assert "no tool 'tol_08'; near: tool_08" in told
-    nothing = await failed(Toolbox(MANY), SELECT, names=["tol_08"])
-    assert nothing["error"] == "unknown_tool"
-    assert "tool_08" in nothing["valid_names"]  # type: ignore[operator]  # it is a list
-    assert (await failed(Toolbox(MANY), SELECT))["error"] == "invalid_arguments"
-    assert (await failed(Toolbox(MANY), SELECT, names=[]))["error"] == "invalid_arguments"
+async def test_tools_are_picked_in_every_mode_and_unknown_names_get_suggestions() -> None:
+    box = Toolbox(MANY)
+    result_text = await text(box, SELECT, names=["tool_07", "tol_08"])
+    assert "tool_07" in result_text
+    assert "no tool 'tol_08'; near: tool_08" in result_text
+    error = await failed(box, SELECT, names=["tol_08"])
+    assert error["error"] == "unknown_tool"
+    assert "tool_08" in error["valid_names"]  # type: ignore[operator]  # it is a list
+    assert (await failed(box, SELECT))["error"] == "invalid_arguments"
+    assert (await failed(box, SELECT, names=[]))["error"] == "invalid_arguments"
     many: list[JsonValue] = [tool.name for tool in MANY]
-    assert (await failed(Toolbox(MANY), SELECT, names=many))["error"] == "invalid_arguments"
-    assert await text(Toolbox(MANY), "tool_11", n=1) == "tool_11"
-    result = await call(Toolbox(MANY), SELECT, {"names": ["tool_01"]}, again=True)
+    assert (await failed(box, SELECT, names=many))["error"] == "invalid_arguments"
+    assert await text(box, "tool_11", n=1) == "tool_11"
+    result = await call(box, SELECT, {"names": ["tool_01"]}, again=True)
     assert result.error is None
     cases: list[PermissionMode] = [*get_args(PermissionMode)]
     for mode in cases:
@@ -135,14 +136,14 @@ def test_a_disabled_or_forbidden_tool_is_never_described(
 ) -> None:
     tools = [made(f"tool_{n:02}", permission) for n, permission in enumerate(permissions)]
     box = Toolbox(tools, ToolPolicy(mode=mode, disabled=frozenset(disabled), select_over=over))
-    gone = {t.name for t in tools if t.name in disabled or isinstance(decide(t, mode), Refuse)}
+    hidden = {t.name for t in tools if t.name in disabled or isinstance(decide(t, mode), Refuse)}
     recorded = [called(n, name, names=[*p]) for n, (name, p) in enumerate(history, 1)]
     for upto in range(len(recorded) + 1):
         specs = box.described(recorded[:upto])
         shown = {spec.name for spec in specs}
-        told = "\n".join(f"{spec.name} {spec.description}" for spec in specs)
-        assert not gone & shown
-        assert not any(name in told for name in gone)
+        descriptions = "\n".join(f"{spec.name} {spec.description}" for spec in specs)
+        assert not hidden & shown
+        assert not any(name in descriptions for name in hidden)
         assert shown <= set(box.names)
-    assert not gone & set(box.names)
-    assert not any(name in gone for near in gone for name in box.registry.near(near))
+    assert not hidden & set(box.names)
+    assert not any(name in hidden for near in hidden for name in box.registry.near(near))

@@ -1,4 +1,4 @@
-"""What a model is told of arguments that do not fit a tool's schema."""
+"""Errors for arguments that do not fit a tool's schema."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Order(BaseModel):
 
 
 CHECK = ArgumentCheck(without_titles(Order.model_json_schema()))
-GOOD: dict[str, JsonValue] = {"article": "screws", "pieces": 3}
+VALID: dict[str, JsonValue] = {"article": "screws", "pieces": 3}
 
 
-def words(**changes: JsonValue) -> str:
-    """What is wrong with a good order after these changes."""
+def error_of(**changes: JsonValue) -> str:
+    """The error for a valid order with these changes."""
     with pytest.raises(ToolFailed) as caught:
-        CHECK.check({**GOOD, **changes})
+        CHECK.check({**VALID, **changes})
     assert (caught.value.error, caught.value.retry) == ("invalid_arguments", True)
     return caught.value.message
 
 
 @pytest.mark.behaviour("K-8")
-def test_each_mistake_is_named_with_a_way_out() -> None:
+def test_each_mistake_is_named_with_a_suggestion() -> None:
     cases: list[tuple[dict[str, JsonValue], str]] = [
         ({"artikle": "x"}, "there is no argument artikle; did you mean article?"),
         (
@@ -73,8 +73,8 @@ def test_each_mistake_is_named_with_a_way_out() -> None:
         ({"to": 7}, "to: expected object or null, not 7"),
         ({"price": "cheap"}, "price"),
     ]
-    for changes, says in cases:
-        assert says in words(**changes)
+    for changes, reason in cases:
+        assert reason in error_of(**changes)
     with pytest.raises(ToolFailed) as caught:
         CHECK.check({"artcle": "x"})
     assert caught.value.message == (
@@ -85,36 +85,35 @@ def test_each_mistake_is_named_with_a_way_out() -> None:
     assert caught.value.message == (
         'article is missing (what to order), for example "screws"; pieces is missing, for example 1'
     )
-    told = words(pieces="x", colour="pink", nonsense=1)
-    assert told.count(";") >= 2
-    assert all(name in told for name in ("pieces", "pink", "nonsense"))
-    assert len(words(pieces="x" * 10_000)) < 200
+    error = error_of(pieces="x", colour="pink", nonsense=1)
+    assert error.count(";") >= 2
+    assert all(name in error for name in ("pieces", "pink", "nonsense"))
+    assert len(error_of(pieces="x" * 10_000)) < 200
     for extra in [10, 20_000]:
-        with pytest.raises(ToolFailed) as caught:
-            CHECK.check({**GOOD, **{f"extra{n}": n for n in range(extra)}})
-        assert caught.value.message.count("there is no argument") == 5
+        error = error_of(**{f"extra{n}": n for n in range(extra)})
+        assert error.count("there is no argument") == 5
 
 
-def test_json_that_came_as_text_is_read_but_not_where_a_text_is_wanted() -> None:
+def test_json_in_a_string_is_read_unless_a_string_is_expected() -> None:
     cases: list[tuple[str, JsonValue, JsonValue]] = [
         ("pieces", "3", 3), ("express", "true", True), ("tags", '["a", "b"]', ["a", "b"]),
         ("to", '{"street": "Main", "number": 1}', {"street": "Main", "number": 1}),
         ("price", "5", 5),
     ]  # fmt: skip
-    for name, told, read in cases:
-        assert CHECK.check({**GOOD, name: told})[name] == read
+    for name, written, read in cases:
+        assert CHECK.check({**VALID, name: written})[name] == read
     schema: dict[str, JsonValue] = {
         "type": "object",
         "properties": {"n": {"type": "array", "items": {"type": "integer"}}},
     }
     assert ArgumentCheck(schema).check({"n": ["1", 2]}) == {"n": [1, 2]}
-    assert CHECK.check({**GOOD, "article": "5"})["article"] == "5"
-    given: dict[str, JsonValue] = {**GOOD, "pieces": "3", "tags": ["a"]}
+    assert CHECK.check({**VALID, "article": "5"})["article"] == "5"
+    given: dict[str, JsonValue] = {**VALID, "pieces": "3", "tags": ["a"]}
     CHECK.check(given)
     assert given["pieces"] == "3"
 
 
-def test_a_schema_that_is_none_too_large_or_too_deep_is_refused() -> None:
+def test_a_schema_that_is_invalid_too_large_or_too_deep_is_refused() -> None:
     with pytest.raises(ValueError, match="JSON Schema"):
         ArgumentCheck({"type": "objekt"})
     deep: dict[str, JsonValue] = {}
@@ -131,7 +130,7 @@ def test_a_schema_that_is_none_too_large_or_too_deep_is_refused() -> None:
         ArgumentCheck({"required": [n if n % 2 else str(n) for n in range(8000)]})
 
 
-def test_no_reference_is_fetched_and_no_pattern_is_matched() -> None:
+def test_references_are_not_fetched_and_patterns_not_matched() -> None:
     schema: dict[str, JsonValue] = {"properties": {"a": {"$ref": "http://127.0.0.1:9/x.json"}}}
     with pytest.raises(ToolFailed, match="cannot be followed") as caught:
         ArgumentCheck(schema).check({"a": 1})
@@ -145,7 +144,7 @@ def test_no_reference_is_fetched_and_no_pattern_is_matched() -> None:
         assert ArgumentCheck(schema).check(given) == given
 
 
-def test_other_rules_are_told_too() -> None:
+def test_violations_of_other_rules_are_named_too() -> None:
     cases: list[tuple[dict[str, JsonValue], JsonValue, str]] = [
         ({"const": 5}, 6, "a: must be 5"),
         ({"oneOf": [{"type": "string"}, {}]}, "x", "a: expected string or something else"),
@@ -158,14 +157,14 @@ def test_other_rules_are_told_too() -> None:
         ),
         ({"maxLength": 2}, "abc", "a: 'abc' is too long"),
     ]
-    for rule, value, says in cases:
+    for rule, value, reason in cases:
         with pytest.raises(ToolFailed) as caught:
             ArgumentCheck({"properties": {"a": rule}}).check({"a": value})
-        assert says in caught.value.message
+        assert reason in caught.value.message
 
 
 def doubling(levels: int) -> dict[str, JsonValue]:
-    """A schema in which each level asks twice for the next: 2 ** levels ways to be wrong."""
+    """A schema in which each level refers to the next twice: 2 ** levels paths to check."""
     levelled: dict[str, JsonValue] = {
         f"l{n}": {"anyOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(levels)
     }
@@ -177,7 +176,7 @@ def doubling(levels: int) -> dict[str, JsonValue]:
 
 
 class TestWork:
-    """What would take for ever, or as good as that, is refused after some time."""
+    """Checks that would take forever are abandoned after a while."""
 
     def refused(self, schema: dict[str, JsonValue], given: JsonValue) -> str:
         with pytest.raises(ToolFailed) as caught:
@@ -186,10 +185,10 @@ class TestWork:
         return caught.value.message
 
     @pytest.mark.behaviour("K-8")
-    def test_a_schema_that_branches_without_end_is_given_up(self) -> None:
+    def test_a_schema_with_exponential_branches_is_abandoned(self) -> None:
         assert "too much work" in self.refused(doubling(60), "x")
 
-    def test_another_schema_within_brings_no_rules_of_its_own(self) -> None:
+    def test_a_nested_schema_declaration_does_not_lift_the_limits(self) -> None:
         schema: dict[str, JsonValue] = {
             "$schema": "http://json-schema.org/draft-07/schema#",
             "properties": {
@@ -205,7 +204,7 @@ class TestWork:
         given: dict[str, JsonValue] = {"v": {"v": 1, "x": "a" * 100 + "b"}}
         assert ArgumentCheck(json.loads(text)).check(given) == given
 
-    def test_what_is_large_but_plain_passes(self) -> None:
+    def test_large_but_plain_arguments_pass(self) -> None:
         item: JsonValue = {
             "type": "object",
             "properties": {name: {"type": "integer"} for name in "abcde"},
@@ -216,7 +215,7 @@ class TestWork:
         given: dict[str, JsonValue] = {"v": [dict.fromkeys("abcde", n) for n in range(2000)]}
         assert ArgumentCheck(schema).check(given) == given
 
-    def test_many_different_items_are_compared_in_little_time(self) -> None:
+    def test_many_different_items_are_compared_quickly(self) -> None:
         for step in [1, 2**61 - 1]:
             schema: dict[str, JsonValue] = {"properties": {"v": {"uniqueItems": True}}}
             items: list[JsonValue] = [n * step if n % 2 else str(n) for n in range(20_000)]
@@ -224,7 +223,7 @@ class TestWork:
             assert check.check({"v": items})
             assert "non-unique" in self.refused(schema, [*items, items[-1]])
 
-    def test_items_are_the_same_as_json_says(self) -> None:
+    def test_items_are_equal_by_the_rules_of_json(self) -> None:
         cases: list[tuple[JsonValue, JsonValue, bool]] = [
             (1, 1.0, True), (1, True, False), (0, False, False), (1, "1", False),
             ([1, {"a": 2}], [1.0, {"a": 2}], True),
@@ -252,7 +251,9 @@ class TestWork:
             max_size=4,
         )
     )
-    def test_whatever_they_are(self, items: list[JsonValue]) -> None:
+    def test_the_uniqueness_of_any_items_agrees_with_jsonschema(
+        self, items: list[JsonValue]
+    ) -> None:
         schema: dict[str, JsonValue] = {"properties": {"v": {"uniqueItems": True}}}
         try:
             ArgumentCheck(schema).check({"v": items})
@@ -261,7 +262,7 @@ class TestWork:
         else:
             assert Draft202012Validator(schema).is_valid({"v": items})
 
-    def test_arguments_of_any_depth_are_told(self) -> None:
+    def test_arguments_of_any_depth_are_refused_without_a_crash(self) -> None:
         deep: JsonValue = "3"
         for _ in range(700):
             deep = [deep]
@@ -286,7 +287,9 @@ orders = st.dictionaries(
 
 
 @given(orders)
-def test_what_passes_is_valid_and_what_does_not_is_told(arguments: dict[str, JsonValue]) -> None:
+def test_arguments_pass_exactly_if_they_are_valid_by_jsonschema(
+    arguments: dict[str, JsonValue],
+) -> None:
     try:
         passed = CHECK.check(arguments)
     except ToolFailed:
@@ -304,12 +307,11 @@ class Even(BaseModel):
             raise ValueError("must be even")
 
 
-async def test_what_only_the_function_knows_is_told_in_pydantics_words() -> None:
+async def test_errors_of_the_functions_own_validators_are_reported() -> None:
     @tool
     def halve(value: Even) -> int:
         """Halve it."""
         return value.n // 2
 
-    told = await failed(Toolbox([halve]), "halve", value={"n": 3})
-    assert "must be even" in str(told["message"])
-    assert json.dumps(told)
+    error = await failed(Toolbox([halve]), "halve", value={"n": 3})
+    assert "must be even" in str(error["message"])

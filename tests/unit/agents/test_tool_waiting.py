@@ -1,4 +1,4 @@
-"""Which calls of a step are waited for, and what becomes of the others."""
+"""Wait strategies: the calls that a step waits for, and what happens to the others."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.unit.agents.calling import POST, SENT, record
 pytestmark = pytest.mark.behaviour("A-18")
 
 
-class Bench:
-    """Tools that end when they are told to, and a hub whose calls are held."""
+class Tools:
+    """Tools that succeed, fail or hang, and a hub whose calls are held."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -77,42 +77,42 @@ def errors(results: Iterable[CallResult]) -> list[str | None]:
     return [result.error for result in results]
 
 
-async def test_all_any_and_majority_wait_for_as_many_as_they_say() -> None:
-    assert errors(await Bench().run("all", "now", "fail", "now")) == [None, "tool_failed", None]
-    assert errors(await Bench().run("any", "fail", "fail")) == ["tool_failed"] * 2
-    results = await Bench().run("majority", "never", "now", "now", "fail", "now")
+async def test_all_any_and_majority_wait_for_that_many_successes() -> None:
+    assert errors(await Tools().run("all", "now", "fail", "now")) == [None, "tool_failed", None]
+    assert errors(await Tools().run("any", "fail", "fail")) == ["tool_failed"] * 2
+    results = await Tools().run("majority", "never", "now", "now", "fail", "now")
     assert errors(results) == ["cancelled", None, None, "tool_failed", None]
     assert "more than half have" in results[0].result
-    results = await Bench().run("majority", "now", "never", "now", done=[record("finish", id="f")])
+    results = await Tools().run("majority", "now", "never", "now", done=[record("finish", id="f")])
     assert errors(results) == [None, "cancelled", None]
 
 
 async def test_any_ends_with_the_first_success_and_cancels_the_rest() -> None:
-    bench = Bench()
-    results = await bench.run("any", "never", "fail", "now", "never")
+    tools = Tools()
+    results = await tools.run("any", "never", "fail", "now", "never")
     assert errors(results) == ["cancelled", "tool_failed", None, "cancelled"]
-    assert bench.ended == ["never0"]  # the last one had not even begun
-    told = json.loads(results[0].result)
-    assert told["error"] == "cancelled"
-    assert "one has succeeded" in told["message"]
-    assert "may have taken effect" in told["message"]
+    assert tools.ended == ["never0"]  # the last one had not begun
+    error = json.loads(results[0].result)
+    assert error["error"] == "cancelled"
+    assert "one has succeeded" in error["message"]
+    assert "may have taken effect" in error["message"]
 
 
-async def test_results_from_before_a_crash_count() -> None:
+async def test_results_from_before_a_crash_count_as_successes() -> None:
     done = record("now", id="d").model_copy(update={"result": "ok"})
-    bench = Bench()
-    assert errors(await bench.run("any", "never", done=[done])) == ["cancelled"]
-    assert bench.begun == []
+    tools = Tools()
+    assert errors(await tools.run("any", "never", done=[done])) == ["cancelled"]
+    assert tools.begun == []
 
 
-async def test_a_write_under_way_is_finished_and_the_next_does_not_begin() -> None:
-    bench = Bench()
+async def test_a_write_in_progress_is_finished_and_the_next_one_does_not_begin() -> None:
+    tools = Tools()
 
     @tool
     async def meet() -> str:
-        """Succeed when the post has begun, and let it end later."""
-        await bench.post_begun.wait()
-        asyncio.get_running_loop().call_soon(bench.post_go.set)
+        """Succeed when the post has begun, and release it later."""
+        await tools.post_begun.wait()
+        asyncio.get_running_loop().call_soon(tools.post_go.set)
         return "met"
 
     made = [
@@ -120,28 +120,28 @@ async def test_a_write_under_way_is_finished_and_the_next_does_not_begin() -> No
         record("meet", id="b"),
         record("post_to_channel", {"channel": "desk", "text": "two"}, "c"),
     ]
-    box = Toolbox([meet, HubTool(POST, bench, "bot")])
+    box = Toolbox([meet, HubTool(POST, tools, "bot")])
     async with asyncio.timeout(30):
         results = await box.run("bot-m1", 1, made, made, wait="any")
     assert errors(results) == [None, None, "cancelled"]
-    assert bench.posted == ["one"]
+    assert tools.posted == ["one"]
 
 
 async def test_cancelling_the_step_cancels_every_call() -> None:
-    bench = Bench()
-    task = asyncio.create_task(bench.run("majority", "never", "never", "never"))
+    tools = Tools()
+    task = asyncio.create_task(tools.run("majority", "never", "never", "never"))
     async with asyncio.timeout(30):
-        await bench.three_begun.wait()
+        await tools.three_begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert len(bench.ended) == 3
+    assert len(tools.ended) == 3
 
 
 @given(st.lists(st.sampled_from(["now", "fail"]), min_size=1, max_size=6), st.booleans())
-def test_every_call_has_one_result_in_its_place(names: list[str], most: bool) -> None:
+def test_every_call_has_one_result_in_its_position(names: list[str], most: bool) -> None:
     wait: WaitStrategy = "majority" if most else "any"
-    results = asyncio.run(Bench().run(wait, *names))
+    results = asyncio.run(Tools().run(wait, *names))
     assert [r.id for r in results] == [f"{name}{i}" for i, name in enumerate(names)]
     succeeded = errors(results).count(None)
     assert succeeded == min(names.count("now"), required_successes(wait, len(names)))

@@ -1,4 +1,4 @@
-"""Running the calls of a step: order, failures, timeouts, repetition."""
+"""Running the calls of a step: order, failures, and repetition."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from hubbub.ids import write_id
 from hubbub.mods.files.schemas import WriteFile
 from hubbub.protocol.messages import OperationInfo
 from hubbub.protocol.turns import ToolCallRecord
-from tests.unit.agents.builders import Watch
-from tests.unit.agents.calling import POST, READ, Telephone, call, failed, operation, record, text
+from tests.unit.agents.builders import ManualClock, message
+from tests.unit.agents.calling import POST, READ, ScriptedHub, call, failed, operation, record, text
 
 SAY: dict[str, JsonValue] = {"channel": "desk", "text": "hi"}
 LOOK: dict[str, JsonValue] = {"thread": "x"}
@@ -41,14 +41,14 @@ def look() -> str:
 
 
 def shown(info: OperationInfo) -> set[str]:
-    """The arguments that a model is shown."""
-    properties = HubTool(info, Telephone(), "bot").spec.parameters["properties"]
+    """The arguments of an operation that a model is shown."""
+    properties = HubTool(info, ScriptedHub(), "bot").spec.parameters["properties"]
     assert isinstance(properties, dict)
     return set(properties)
 
 
-def hub(phone: Telephone, *infos: OperationInfo) -> Toolbox:
-    return Toolbox([HubTool(info, phone, "bot") for info in infos or (POST, READ)])
+def hub_tools(hub: ScriptedHub, *infos: OperationInfo) -> Toolbox:
+    return Toolbox([HubTool(info, hub, "bot") for info in infos or (POST, READ)])
 
 
 async def run(
@@ -58,41 +58,44 @@ async def run(
         return await box.run("bot-m1", 1, made, made, clock=clock)
 
 
-async def test_a_model_is_shown_what_an_operation_takes_but_for_the_runtimes_part() -> None:
-    spec = HubTool(POST, Telephone(), "bot").spec
+async def test_a_model_is_shown_an_operation_without_the_arguments_of_the_runtime() -> None:
+    spec = HubTool(POST, ScriptedHub(), "bot").spec
     assert shown(POST) == {"channel", "text", "mentions", "quote", "attachments"}
     assert spec.description == "what post_to_channel does"
     assert "title" not in json.dumps(spec.parameters)
     assert shown(operation("write_file", "write", WriteFile)) == {"name", "text", "thread"}
     schema: dict[str, JsonValue] = {"properties": {"mode": {}, "untrusted": {}, "cause": {}}}
     poll = OperationInfo(name="poll", description="", permission="write", input_schema=schema)
-    assert shown(poll) == {"mode", "untrusted"}, "what a mod calls so is its own"
-    phone = Telephone()
+    assert shown(poll) == {"mode", "untrusted"}, "a mod's own argument is shown"
+
+
+async def test_a_model_cannot_set_the_arguments_of_the_runtime() -> None:
+    hub = ScriptedHub()
     for name in ("cid", "cause"):
-        told = await failed(hub(phone), "post_to_channel", **SAY, **{name: "mine"})
-        assert told["error"] == "invalid_arguments"
-        assert f"there is no argument {name}" in str(told["message"])
+        error = await failed(hub_tools(hub), "post_to_channel", **SAY, **{name: "mine"})
+        assert error["error"] == "invalid_arguments"
+        assert f"there is no argument {name}" in str(error["message"])
     with pytest.raises(ToolFailed, match="no argument cid"):
-        await HubTool(POST, phone, "bot").run({"cid": "mine"}, CallSite("bot-m1", 1, 0))
-    assert phone.asked == []
+        await HubTool(POST, hub, "bot").run({"cid": "mine"}, CallSite("bot-m1", 1, 0))
+    assert hub.calls == []
 
 
 @pytest.mark.behaviour("H-89", "M-129")
-async def test_a_write_says_whether_its_author_has_read_something_from_outside() -> None:
+async def test_a_write_of_an_untrusted_turn_is_marked_untrusted() -> None:
     calls = [
         record("post_to_channel", SAY, "a"), record("read_thread", LOOK, "b"),
         record("write_file", {"name": "x", "text": "y"}, "c"),
     ]  # fmt: skip
     for untrusted, expected in ((False, None), (True, True)):
-        phone = Telephone()
-        box = hub(phone, POST, READ, operation("write_file", "write", WriteFile))
+        hub = ScriptedHub()
+        box = hub_tools(hub, POST, READ, operation("write_file", "write", WriteFile))
         await box.run("bot-m1", 1, calls, calls, untrusted=untrusted)
-        said = {name: args.get("untrusted") for name, _, _, args in phone.asked}
-        assert said == {"post_to_channel": expected, "read_thread": None, "write_file": expected}
+        marks = {name: args.get("untrusted") for name, _, _, args in hub.calls}
+        assert marks == {"post_to_channel": expected, "read_thread": None, "write_file": expected}
 
 
 @pytest.mark.behaviour("H-88", "M-125")
-async def test_who_reads_something_from_outside_has_read_it() -> None:
+async def test_a_result_with_untrusted_content_is_untrusted() -> None:
     cases: list[tuple[JsonValue, bool]] = [
         ({"messages": [{"sender_id": "ann", "content": "x", "untrusted": True}]}, True),
         ({"messages": [{"sender_id": "ann", "content": "x", "untrusted": False}]}, False),
@@ -104,50 +107,50 @@ async def test_who_reads_something_from_outside_has_read_it() -> None:
         ({"files": [{"id": "f1", "untrusted": True}]}, False),
     ]
     for value, untrusted in cases:
-        result = await call(hub(Telephone(value)), "read_thread", LOOK)
+        result = await call(hub_tools(ScriptedHub(value)), "read_thread", LOOK)
         assert result.untrusted is untrusted, value
 
 
 @pytest.mark.behaviour("T-2")
-async def test_a_write_names_its_cause_and_the_same_cid_every_time_and_a_read_neither() -> None:
-    phone = Telephone()
-    box = hub(phone)
+async def test_a_write_has_its_cause_and_a_stable_cid_and_a_read_has_neither() -> None:
+    hub = ScriptedHub()
+    box = hub_tools(hub)
     assert box.speaking == {"post_to_channel"}
     short = {"id": "m7", "thread_id": "direct_ann", "absent": ["ann"]}
     assert json.loads(await text(box, "post_to_channel", **SAY)) == short
     await call(box, "post_to_channel", SAY, again=True)
     await call(box, "read_thread", LOOK)
     sent = ("post_to_channel", write_id("bot-m1", 1, 0), "bot-m1", SAY)
-    assert phone.asked == [sent, sent, ("read_thread", None, None, LOOK)]
+    assert hub.calls == [sent, sent, ("read_thread", None, None, LOOK)]
     done, open_ = record("post_to_channel", SAY, "a"), record("post_to_channel", SAY, "b")
     await box.run("bot-m1", 2, [done, open_], [open_])
-    assert phone.asked[-1][1] == write_id("bot-m1", 2, 1), "its place is that in the step"
+    assert hub.calls[-1][1] == write_id("bot-m1", 2, 1), "numbered by its position in the step"
 
 
-async def test_a_refusal_or_a_lost_connection_is_the_result() -> None:
+async def test_a_refusal_or_a_lost_connection_is_the_error_of_the_call() -> None:
     near = {"near": ["desk"]}
     refused = OperationError("rate_limited", "too fast", temporary=True, details=near)
     once = ToolPolicy(overrides={"post_to_channel": ToolOverrides(retry=Retry(attempts=1))})
-    box = Toolbox([HubTool(POST, Telephone(refused), "bot")], once)
+    box = Toolbox([HubTool(POST, ScriptedHub(refused), "bot")], once)
     assert await failed(box, "post_to_channel", **SAY) == {
         "error": "rate_limited", "message": "too fast", "retry": True, "valid_names": ["desk"],
     }  # fmt: skip
-    told = await failed(hub(Telephone(ConnectionLost(1000))), "read_thread", **LOOK)
-    assert told["error"] == "connection_lost"
+    error = await failed(hub_tools(ScriptedHub(ConnectionLost(1000))), "read_thread", **LOOK)
+    assert error["error"] == "connection_lost"
 
 
-async def test_a_schema_that_is_none_is_told_to_who_calls_the_tool_and_not_before() -> None:
+async def test_an_invalid_schema_is_an_error_only_when_the_tool_is_called() -> None:
     text: JsonValue = {"type": "nothing"}
     schema: dict[str, JsonValue] = {"properties": {"text": text}, "required": []}
     name = "send_text_message"
     info = OperationInfo(name=name, description="", permission="write", input_schema=schema)
-    box = hub(Telephone(), info)
+    box = hub_tools(ScriptedHub(), info)
     await box.prepare()
     assert (await failed(box, name, text="hi"))["error"] == "invalid_schema"
 
 
 @pytest.mark.behaviour("A-9")
-async def test_calls_run_side_by_side_and_results_come_in_their_order() -> None:
+async def test_calls_run_in_parallel_and_results_keep_their_order() -> None:
     meeting = asyncio.Barrier(3)
 
     @tool
@@ -159,15 +162,15 @@ async def test_calls_run_side_by_side_and_results_come_in_their_order() -> None:
     made = [record("meet", {"n": n}, f"c{n}") for n in (3, 1, 2)]
     results = await run(Toolbox([meet]), *made)
     assert [(r.id, r.result) for r in results] == [("c3", "6"), ("c1", "2"), ("c2", "4")]
-    wrong = [record("double", {"n": "x"}, "a"), record("double", {"n": 2}, "b")]
-    results = await run(Toolbox([double]), *wrong)
+    calls = [record("double", {"n": "x"}, "a"), record("double", {"n": 2}, "b")]
+    results = await run(Toolbox([double]), *calls)
     assert [r.error for r in results] == ["invalid_arguments", None]
 
 
 @pytest.mark.behaviour("A-9")
-async def test_writes_wait_for_each_other_while_others_go_on() -> None:
-    phone, watch, looked = Telephone(), Watch(), asyncio.Event()
-    phone.go.clear()
+async def test_writes_wait_for_each_other_while_other_calls_run() -> None:
+    hub, monotonic, looked = ScriptedHub(), ManualClock(), asyncio.Event()
+    hub.go.clear()
 
     @tool
     async def peek() -> str:
@@ -180,22 +183,22 @@ async def test_writes_wait_for_each_other_while_others_go_on() -> None:
         record("peek", {}, "b"),
         record("post_to_channel", {"channel": "c", "text": "2"}, "c"),
     ]
-    box = Toolbox([HubTool(POST, phone, "bot"), peek])
-    task = asyncio.create_task(run(box, *made, clock=TurnClock(monotonic=watch)))
+    box = Toolbox([HubTool(POST, hub, "bot"), peek])
+    task = asyncio.create_task(run(box, *made, clock=TurnClock(monotonic=monotonic)))
     async with asyncio.timeout(30):
-        await phone.rang.wait()
+        await hub.was_called.wait()
         await looked.wait()
-    assert [asked[3]["text"] for asked in phone.asked] == ["1"]
-    watch.now += 2.0
-    phone.go.set()
+    assert [arguments["text"] for *_, arguments in hub.calls] == ["1"]
+    monotonic.now += 2.0
+    hub.go.set()
     first, _, second = await task
-    assert [asked[3]["text"] for asked in phone.asked] == ["1", "2"]
+    assert [arguments["text"] for *_, arguments in hub.calls] == ["1", "2"]
     assert (first.at_ms, first.duration_ms) == (0.0, 2000.0)
-    assert (second.at_ms, second.duration_ms) == (2000.0, 0.0), "it begins when that has ended"
+    assert (second.at_ms, second.duration_ms) == (2000.0, 0.0), "it starts when the first has ended"
 
 
 @pytest.mark.behaviour("A-5")
-async def test_an_exception_is_told_with_its_type_or_in_the_words_of_the_tool() -> None:
+async def test_an_exception_is_reported_with_its_type_or_the_tools_own_message() -> None:
     sold_out = ToolFailed("no pie today", error="sold_out", retry=True, near=["soup"])
     raised = {"1": ZeroDivisionError("by zero"), "2": sold_out, "3": TimeoutError("of theirs")}
 
@@ -214,55 +217,35 @@ async def test_an_exception_is_told_with_its_type_or_in_the_words_of_the_tool() 
     assert (await failed(box, "order", dish="3"))["message"] == "TimeoutError: of theirs"
 
 
-async def test_what_may_have_run_runs_again_only_where_that_does_no_harm() -> None:
+async def test_a_call_that_may_have_run_is_repeated_only_if_idempotent() -> None:
     assert (await call(Toolbox([double]), "double", {"n": 1}, again=True)).error == "interrupted"
     assert (await call(Toolbox([look]), "look", again=True)).result == "seen"
-    box = Toolbox([double, look, HubTool(POST, Telephone(), "bot")])
+    box = Toolbox([double, look, HubTool(POST, ScriptedHub(), "bot")])
     assert box.must_be_recorded([record("double")])
     assert not box.must_be_recorded([record("look"), record("post_to_channel")])
     assert Toolbox([double]).names == ("double", "finish")
     assert [spec.name for spec in Toolbox([double]).specs] == ["double", "finish"]
 
 
-def test_a_message_is_who_when_what() -> None:
-    message: JsonValue = {
+def test_a_message_in_a_result_is_reduced_to_sender_time_and_content() -> None:
+    sent = message(3, "ann", {"a": None, "b": []}, thread="dm.ann.bot.t2")
+    wire = sent.model_copy(update={"mentions": ("bot",)}).model_dump(mode="json")
+    short = {
         "id": "m3",
-        "seq": 3,
-        "thread_id": "dm.ann.bot.t2",
-        "tseq": 1,
-        "sender_id": "ann",
-        "sender_kind": "human",
-        "type": "direct",
-        "recipients": ["bot"],
+        "thread": "direct_ann.t2",
+        "sender": "ann",
+        "kind": "human",
+        "sent_at": "2025-03-01T12:00:03Z",
         "content": {"a": None, "b": []},
         "mentions": ["bot"],
-        "attachments": [],
-        "interaction_id": "i1",
-        "hop": 0,
-        "sent_at": "2025-01-01T00:00:00Z",
     }
-    assert compact_result(
-        {"thread_id": "dm.ann.bot", "messages": [message], "more": False}, "bot"
-    ) == {
-        "thread_id": "direct_ann",
-        "messages": [
-            {
-                "id": "m3",
-                "thread": "direct_ann.t2",
-                "sender": "ann",
-                "kind": "human",
-                "sent_at": "2025-01-01T00:00:00Z",
-                "content": {"a": None, "b": []},
-                "mentions": ["bot"],
-            }
-        ],
-        "more": False,
-    }
+    result = compact_result({"thread_id": "dm.ann.bot", "messages": [wire], "more": False}, "bot")
+    assert result == {"thread_id": "direct_ann", "messages": [short], "more": False}
 
 
 @pytest.mark.behaviour("H-87")
-def test_whose_words_they_are_and_that_they_are_from_outside_stays() -> None:
-    message: JsonValue = {
+def test_a_message_in_a_result_keeps_its_author_untrusted_and_request_marks() -> None:
+    wire: JsonValue = {
         "id": "m3",
         "sender_id": "clerk",
         "sender_kind": "agent",
@@ -271,7 +254,7 @@ def test_whose_words_they_are_and_that_they_are_from_outside_stays() -> None:
         "untrusted": True,
         "request": {"id": "m2", "kind": "result", "outcome": "", "deadline": None},
     }
-    assert compact_result(message, "bot") == {
+    assert compact_result(wire, "bot") == {
         "id": "m3",
         "sender": "clerk",
         "kind": "agent",

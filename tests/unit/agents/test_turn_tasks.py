@@ -1,4 +1,4 @@
-"""Turns that run, and how they are brought to an end."""
+"""Running turns, and how they are ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,19 @@ async def cancelled(task: asyncio.Task[None]) -> bool:
 
 
 @pytest.mark.behaviour("H-63")
-async def test_the_first_reason_counts_but_that_the_hub_has_ended_it_counts_more() -> None:
+def test_the_reason_of_a_stop_names_who_ended_the_turn_and_why() -> None:
+    cases: list[tuple[dict[str, object], str]] = [
+        ({"turns": [], "by": "ann", "reason": "enough"}, "stopped by ann: enough"),
+        ({"turns": [], "by": "ann"}, "stopped by ann"),
+        ({"turns": [], "code": "taken_over", "by": "ann"}, "taken over by ann"),
+        ({"turns": []}, "stopped"),
+    ]
+    for data, text in cases:
+        assert StopTurns.model_validate(data).text == text
+
+
+@pytest.mark.behaviour("H-63")
+async def test_the_first_reason_counts_unless_the_hub_ends_the_turn() -> None:
     turns = TurnTasks()
     task = asyncio.create_task(forever())
     turns.add(ONE, task)
@@ -35,22 +47,14 @@ async def test_the_first_reason_counts_but_that_the_hub_has_ended_it_counts_more
     assert turns.end("bot-m1", Cancellation("stopped", by_hub=True))
     assert turns.ending("bot-m1") == Cancellation("stopped", by_hub=True)
     assert await cancelled(task)
-    cases: list[tuple[dict[str, object], str]] = [
-        ({"turns": [], "by": "ann", "reason": "enough"}, "stopped by ann: enough"),
-        ({"turns": [], "by": "ann"}, "stopped by ann"),
-        ({"turns": [], "code": "taken_over", "by": "ann"}, "taken over by ann"),
-        ({"turns": []}, "stopped"),
-    ]
-    for data, told in cases:
-        assert StopTurns.model_validate(data).text == told
 
 
-async def test_one_that_has_come_to_its_end_is_left_alone() -> None:
+async def test_a_turn_that_has_already_ended_is_not_cancelled() -> None:
     turns = TurnTasks()
     task = asyncio.create_task(forever())
     turns.add(ONE, task)
     turns.end("bot-m1", Cancellation("too late"))
-    turns.remove("bot-m1")  # before the loop has gone round: it only makes its record durable
+    turns.remove("bot-m1")  # before the cancellation is delivered; the turn only flushes its record
     await asyncio.sleep(0)
     assert not task.cancelling()
     assert not turns.end("bot-m1", Cancellation("again"))
@@ -58,7 +62,7 @@ async def test_one_that_has_come_to_its_end_is_left_alone() -> None:
     assert await cancelled(task)
 
 
-async def test_a_thread_has_the_turn_that_runs_in_it() -> None:
+async def test_the_running_turn_of_a_thread_can_be_looked_up() -> None:
     turns = TurnTasks()
     task = asyncio.create_task(forever())
     turns.add(ONE, task)

@@ -1,4 +1,4 @@
-"""Whatever a question is made of and however small the window: what must hold of its fit."""
+"""Properties of any question that is cut to any window."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hubbub.agents.prompt.budget import ContextRules, FittedRequest, WindowTooSmall
 from hubbub.agents.prompt.tokens import TokenCounter, counter_for, question_tokens
 from tests.examples import examples
-from tests.unit.agents.windows import Case, cases, fitted, taking
+from tests.unit.agents.windows import Case, assert_required_parts, cases, fitted
 
 MORE = settings(max_examples=examples(40))
 
 
 def fit(case: Case, rules: ContextRules) -> FittedRequest | None:
-    """None: it does not fit, whatever is left out."""
+    """None if the required parts do not fit."""
     try:
         return fitted(case, rules)
     except WindowTooSmall:
@@ -28,19 +28,19 @@ def fit(case: Case, rules: ContextRules) -> FittedRequest | None:
 @MORE
 @given(cases())
 @pytest.mark.behaviour("A-21")
-def test_a_question_never_exceeds_its_window_and_never_loses_what_must_stay(
+def test_a_question_never_exceeds_its_window_nor_loses_required_parts(
     made: tuple[Case, ContextRules],
 ) -> None:
     case, rules = made
-    found = fit(case, rules)
-    if found is None:
+    request = fit(case, rules)
+    if request is None:
         return
-    assert found.window is not None
+    assert request.window is not None
     assert rules.room is not None
-    counted = question_tokens(rules.counter, found.question)
+    counted = question_tokens(rules.counter, request.question)
     assert counted <= rules.room
-    assert sum(layer.tokens for layer in found.window.layers) == counted
-    taking(found.question, case)
+    assert sum(layer.tokens for layer in request.window.layers) == counted
+    assert_required_parts(request.question, case)
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +51,17 @@ def exact() -> TokenCounter:
 @settings(max_examples=examples(20))
 @given(made=cases(), part=st.floats(0.3, 1.0))
 @pytest.mark.behaviour("A-21")
-def test_nor_does_one_that_is_counted_by_the_models_vocabulary(
+def test_a_question_counted_exactly_never_exceeds_its_window(
     exact: TokenCounter, made: tuple[Case, ContextRules], part: float
 ) -> None:
     case, rules = made
     whole = fitted(case, replace(rules, size=None, counter=exact)).question
     size = rules.reserve + int(question_tokens(exact, whole) * part) + 1
     tight = replace(rules, size=size, counter=exact)
-    found = fit(case, tight)
-    if found is not None:
-        assert question_tokens(exact, found.question) <= size - rules.reserve
-        taking(found.question, case)
+    request = fit(case, tight)
+    if request is not None:
+        assert question_tokens(exact, request.question) <= size - rules.reserve
+        assert_required_parts(request.question, case)
 
 
 @MORE
@@ -82,5 +82,5 @@ def test_a_larger_window_never_shows_less(made: tuple[Case, ContextRules], more:
     assert _messages(less) <= _messages(larger)
 
 
-def _messages(found: FittedRequest) -> set[str]:
-    return set(re.findall(r' id="(m\d+)"', found.question.messages[1]["content"] or ""))
+def _messages(request: FittedRequest) -> set[str]:
+    return set(re.findall(r' id="(m\d+)"', request.question.messages[1]["content"] or ""))

@@ -1,4 +1,4 @@
-"""Questions that are to fit a window: what they are made of, and what must hold of them."""
+"""Questions to fit into a window, and the parts that they must keep."""
 
 from __future__ import annotations
 
@@ -21,7 +21,16 @@ from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord
 from tests.unit.agents.builders import message
 
-__all__ = ["NAMES", "Case", "cases", "fitted", "history_of", "spec", "steps_of", "taking"]
+__all__ = [
+    "NAMES",
+    "Case",
+    "assert_required_parts",
+    "cases",
+    "fitted",
+    "history_of",
+    "spec",
+    "steps_of",
+]
 
 TEMPLATE = ConversationTemplate.shipped()
 NAMES = ("look", "send", "finish", "use_tools")
@@ -30,7 +39,7 @@ CLOSING = "Above all:\n- be kind"
 
 
 def spec(name: str, words: int = 3) -> ToolSpec:
-    """A tool with so many words of explanation in each place."""
+    """A tool with descriptions of this many words."""
     talk = " ".join(["explained"] * words)
     wanted = {"type": "string", "description": talk, "enum": ["a", "b"]}
     parameters = {"type": "object", "properties": {"what": wanted}, "required": ["what"]}
@@ -38,18 +47,18 @@ def spec(name: str, words: int = 3) -> ToolSpec:
 
 
 def history_of(threads: int, messages: int, text: str = "hello") -> dict[str, ThreadView]:
-    """Threads of so many messages, the most recently active first."""
+    """Threads with this many messages each, the most recently active first."""
     views: dict[str, ThreadView] = {}
     for t in range(threads):
         name = "direct_alice" if t == 0 else f"direct_p{t}"
         first = 1000 - 100 * t
-        said = tuple(message(first + n, f"p{t}", f"{text} {t} {n}") for n in range(messages))
-        views[name] = ThreadView(name, said)
+        history = tuple(message(first + n, f"p{t}", f"{text} {t} {n}") for n in range(messages))
+        views[name] = ThreadView(name, history)
     return views
 
 
 def steps_of(count: int, result: str = "saw it", tool: str = "look") -> list[ShownStep]:
-    """So many steps with one call each."""
+    """`count` steps with one call each."""
     calls = [
         ToolCallRecord(id=f"c{n}", name=tool, arguments={"what": f"w{n}"}, result=result)
         for n in range(1, count + 1)
@@ -59,7 +68,7 @@ def steps_of(count: int, result: str = "saw it", tool: str = "look") -> list[Sho
 
 @dataclass
 class Case:
-    """What a question is made of."""
+    """The parts of a question."""
 
     threads: dict[str, ThreadView] = field(default_factory=dict)
     incoming: Sequence[Message] = (message(5000, "alice", "what now <b>?"),)
@@ -74,9 +83,9 @@ class Case:
 
 
 def fitted(case: Case, rules: ContextRules) -> FittedRequest:
-    """The question of a case, as far as the rules have room. Raises `WindowTooSmall`."""
+    """The question of a case, cut to the window of the rules. Raises `WindowTooSmall`."""
     budget = ContextBudget(rules, case.conversation, WRITES)
-    asker = PromptClient(_Never(), _Never(), case.system, budget, closing=CLOSING)  # type: ignore[arg-type]  # only builds
+    asker = PromptClient(_Unused(), _Unused(), case.system, budget, closing=CLOSING)  # type: ignore[arg-type]  # only builds
     dialect: Dialect = {**DIALECTS}[case.dialect]  # type: ignore[index]  # by name
 
     def build(
@@ -87,15 +96,15 @@ def fitted(case: Case, rules: ContextRules) -> FittedRequest:
     return budget.fit(build, case.steps, case.tools)
 
 
-class _Never:
-    """Nobody is asked."""
+class _Unused:
+    """A model or tools that are never used."""
 
 
-# What must hold --------------------------------------------------------------------------------
+# Required parts --------------------------------------------------------------------------------
 
 
-def taking(question: CompletionRequest, case: Case) -> None:
-    """Checks that a question has all that must stay in it, whatever its size."""
+def assert_required_parts(question: CompletionRequest, case: Case) -> None:
+    """Checks that a question has the parts that are never cut."""
     system, user, *rest = question.messages
     head, prompt = system["content"] or "", user["content"] or ""
     assert head.startswith(case.system)
@@ -105,9 +114,9 @@ def taking(question: CompletionRequest, case: Case) -> None:
     if case.dialect == "native":
         assert [tool.name for tool in question.tools] == [tool.name for tool in case.tools]
     else:
-        told = set(re.findall(r'^\{"name": "(\w+)"', head, re.MULTILINE))
+        described = set(re.findall(r'^\{"name": "(\w+)"', head, re.MULTILINE))
         by_action = {"finish"} if case.dialect == "final_output" else set()
-        assert told == {tool.name for tool in case.tools} - by_action
+        assert described == {tool.name for tool in case.tools} - by_action
     everything = "\n".join(str(m["content"]) for m in question.messages)
     for step in case.steps:
         if isinstance(step, Steering):
@@ -122,18 +131,18 @@ def taking(question: CompletionRequest, case: Case) -> None:
 def _pairs(question: CompletionRequest) -> None:
     """Every call is followed by its result, and there are no other results."""
     waiting: list[str] = []
-    for said in question.messages[2:]:
-        if said["role"] == "tool":
-            assert waiting.pop(0) == said["tool_call_id"]
+    for each in question.messages[2:]:
+        if each["role"] == "tool":
+            assert waiting.pop(0) == each["tool_call_id"]
             continue
         assert not waiting
-        waiting = [call["id"] for call in said.get("tool_calls", [])]
-        for call in said.get("tool_calls", []):
+        waiting = [call["id"] for call in each.get("tool_calls", [])]
+        for call in each.get("tool_calls", []):
             assert isinstance(json.loads(call["function"]["arguments"]), dict)
     assert not waiting
-    for before, said in zip(question.messages[1:], question.messages[2:], strict=False):
-        results = re.findall(r"<tool_result tool_name=", said["content"] or "")
-        if said["role"] == "user" and results:
+    for before, each in zip(question.messages[1:], question.messages[2:], strict=False):
+        results = re.findall(r"<tool_result tool_name=", each["content"] or "")
+        if each["role"] == "user" and results:
             assert before["role"] == "assistant"
             called = str(before["content"])
             assert called.count("TOOL_CALL") + called.count("<final_output>") > 0
@@ -153,9 +162,9 @@ def _threads(draw: st.DrawFn) -> dict[str, ThreadView]:
     names = ["direct_alice", *(f"direct_p{t}" for t in range(1, draw(st.integers(1, 6))))]
     made = {}
     for t, name in enumerate(names[draw(st.integers(0, 1)) :]):
-        said = draw(st.lists(TEXTS, min_size=1, max_size=8))
-        told = (message(1000 - 100 * t + n, f"p{t}", text) for n, text in enumerate(said))
-        made[name] = ThreadView(name, tuple(told))
+        texts = draw(st.lists(TEXTS, min_size=1, max_size=8))
+        history = (message(1000 - 100 * t + n, f"p{t}", text) for n, text in enumerate(texts))
+        made[name] = ThreadView(name, tuple(history))
     return made
 
 
@@ -166,12 +175,12 @@ ARGUMENTS = st.one_of(TEXTS, st.builds(lambda text: {"what": text}, TEXTS))
 def _steps(draw: st.DrawFn) -> list[ShownStep]:
     made: list[ShownStep] = []
     for n in range(1, draw(st.integers(0, 9)) + 1):
-        kind = draw(st.sampled_from(["calls", "calls", "calls", "words", "shorter", "steering"]))
-        if kind == "shorter":
+        kind = draw(st.sampled_from(["calls", "calls", "calls", "text", "compressed", "steering"]))
+        if kind == "compressed":
             made.append(Compressed(n=n, text=draw(TEXTS)))
         elif kind == "steering":
             made.append(Steering(message=f"m{n}", text=f"also {n}"))
-        elif kind == "words":
+        elif kind == "text":
             made.append(Step(n=n, text=draw(TEXTS)))
         else:
             names = draw(
@@ -193,7 +202,7 @@ def _steps(draw: st.DrawFn) -> list[ShownStep]:
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Case, ContextRules]:
-    """A question of any shape, and rules that are a little or much too tight for it."""
+    """A question of any shape, and rules with a window from much too small to large enough."""
     case = Case(
         threads=draw(_threads()),
         incoming=[message(5000 + n, "alice", text) for n, text in enumerate(draw(_INCOMING))],

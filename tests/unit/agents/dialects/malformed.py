@@ -1,6 +1,6 @@
-"""Answers that are wrong in two hundred ways: each a damage to a good answer, in a dress.
+"""Malformed answers: each kind of damage to a valid answer, in each kind of wrapping.
 
-The good answer calls `note` with `{"text": "…", "times": 1}`; `note` wants just that.
+The valid answer calls `note` with `{"text": "…", "times": 1}`, its exact parameters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from hubbub.config.agents import DialectName
 
-__all__ = ["DIALECT_NAMES", "KINDS", "answer_text", "good"]
+__all__ = ["DIALECT_NAMES", "KINDS", "answer_text"]
 
 DIALECT_NAMES: tuple[DialectName, ...] = ("native", "tool_call", "final_output")
 
@@ -32,29 +32,24 @@ def _marked(dialect: DialectName, body: str) -> str:
     )
 
 
-def good(dialect: DialectName) -> str:
-    """An answer with nothing wrong in it."""
-    return _marked(dialect, _envelope(dialect, "note", {"text": "good", "times": 1}))
-
-
 Damage = Callable[[DialectName], str]
 
 
 def _body(change: Callable[[str], str]) -> Damage:
-    """The good object, changed as text."""
+    """The JSON of the valid answer, changed as text."""
     return lambda d: _marked(d, change(_envelope(d, "note", {"text": "damaged", "times": 1})))
 
 
 def _call(name: JsonValue, parameters: JsonValue) -> Damage:
-    """Good JSON that calls something wrong."""
+    """Valid JSON with a wrong call."""
     return lambda d: _marked(d, _envelope(d, name, parameters))
 
 
 _DAMAGES: Mapping[str, Damage] = {
     "no closing bracket": _body(lambda b: b[:-1]),
     "cut in the middle": _body(lambda b: b[: len(b) // 2]),
-    "cut inside a text": _body(lambda b: b[: b.index("damaged") + 3]),
-    "a bracket too many": _body(lambda b: b + "}"),
+    "cut inside a string": _body(lambda b: b[: b.index("damaged") + 3]),
+    "an extra bracket": _body(lambda b: b + "}"),
     "brackets swapped": _body(lambda b: b.replace("}", "]")),
     "two commas": _body(lambda b: b.replace(",", ",,")),
     "no commas": _body(lambda b: b.replace(",", " ")),
@@ -63,53 +58,55 @@ _DAMAGES: Mapping[str, Damage] = {
     "no quotes": _body(lambda b: b.replace('"', "")),
     "a bare word": _body(lambda b: b.replace("1", "one")),
     "python constants": _body(lambda b: b.replace("1", "None")),
-    "no number": _body(lambda b: b.replace("1", "NaN")),
-    "too large a number": _body(lambda b: b.replace("1", "1e999")),
-    "too long a number": _body(lambda b: b.replace("1", "1" * 6000)),
+    "not a number": _body(lambda b: b.replace("1", "NaN")),
+    "a number too large": _body(lambda b: b.replace("1", "1e999")),
+    "a number too long": _body(lambda b: b.replace("1", "1" * 6000)),
     "two objects": _body(lambda b: f"{b} {b}"),
     "two objects on two lines": _body(lambda b: f"{b}\n{b}"),
-    "a key twice": _body(lambda b: b[:-1] + ", " + b[1:]),
+    "duplicate keys": _body(lambda b: b[:-1] + ", " + b[1:]),
     "a comment": _body(lambda b: b.replace("{", "{ // call\n", 1)),
     "an ellipsis": _body(lambda b: b.replace("1", "...")),
     "an empty object": _body(lambda b: "{}"),
     "nothing": _body(lambda b: ""),
-    "a list of nothing": _body(lambda b: "[]"),
+    "an empty list": _body(lambda b: "[]"),
     "unknown tool": _call("nota", {"text": "x", "times": 1}),
-    "a tool of another case": _call("NOTE", {"text": "x", "times": 1}),
+    "a tool in upper case": _call("NOTE", {"text": "x", "times": 1}),
     "a number as tool": _call(5, {"text": "x", "times": 1}),
     "an object as tool": _call({"name": "note"}, {"text": "x", "times": 1}),
     "no tool": _call("", {"text": "x", "times": 1}),
     "a list as parameters": _call("note", ["x", 1]),
     "a number as parameters": _call("note", 7),
-    "words as parameters": _call("note", "text=x, times=1"),
+    "text as parameters": _call("note", "text=x, times=1"),
     "broken JSON as parameters": _call("note", '{"text": "x", "times":'),
     "a wrong type": _call("note", {"text": ["x"], "times": 1}),
     "a missing parameter": _call("note", {"text": "x"}),
-    "a parameter too many": _call("note", {"text": "x", "times": 1, "loud": True}),
-    "nested too deep": _call("note", {"text": "x", "times": json.loads("[" * 60 + "]" * 60)}),
+    "an extra parameter": _call("note", {"text": "x", "times": 1, "loud": True}),
+    "nested too deeply": _call("note", {"text": "x", "times": json.loads("[" * 60 + "]" * 60)}),
     "half a character": _call("note", {"text": "\ud800", "times": "\udfff"}),
     "a number in two parts": _body(lambda b: b.replace("1", "1 1")),
-    "parameters beside the tool": _body(lambda b: '{"tool_name": "note", "text": "x", "times": 1}'),
+    "parameters next to the tool": _body(
+        lambda b: '{"tool_name": "note", "text": "x", "times": 1}'
+    ),
     "a megabyte": _body(lambda b: "{" * 1_000_000),
 }
-"""What is wrong. Nothing here calls `note` with what it wants."""
+"""None of these is a valid call of `note`."""
 
-_DRESSES: Mapping[str, Callable[[str], str]] = {
+_WRAPPINGS: Mapping[str, Callable[[str], str]] = {
     "plain": lambda text: text,
     "in a fence": lambda text: f"```json\n{text}\n```",
-    "behind words": lambda text: f"I will do it: {text}",
-    "between words": lambda text: f"Let me see.\n{text}\nThat is all.",
+    "after text": lambda text: f"I will do it: {text}",
+    "between lines of text": lambda text: f"Let me see.\n{text}\nThat is all.",
     "with a broken tag": lambda text: f"<think>{text.replace('</final_output>', '</final')}",
 }
 
 KINDS: Mapping[str, tuple[Damage, Callable[[str], str]]] = {
-    f"{damage}, {dress}": (_DAMAGES[damage], _DRESSES[dress])
-    for damage, dress in product(_DAMAGES, _DRESSES)
+    f"{damage}, {wrapping}": (_DAMAGES[damage], _WRAPPINGS[wrapping])
+    for damage, wrapping in product(_DAMAGES, _WRAPPINGS)
 }
 """All combinations, by name."""
 
 
 def answer_text(kind: str, dialect: DialectName) -> str:
     """A malformed answer of this kind."""
-    damage, dress = KINDS[kind]
-    return dress(damage(dialect))
+    damage, wrap = KINDS[kind]
+    return wrap(damage(dialect))

@@ -1,4 +1,4 @@
-"""The dialect `final_output`: actions, and what they stand for."""
+"""The dialect `final_output`: its actions and the calls that they stand for."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from hubbub.agents.prompt_client import described_tools
 from hubbub.agents.tools.call_runner import ToolPolicy
 from hubbub.agents.tools.tidy_steps import TidySteps
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
+from hubbub.protocol.turns import Compressed, Step, ToolCallRecord, WaitStrategy
 
 DIALECT = FinalOutputObject()
 FINISH: dict[str, JsonValue] = {"action": "Finish", "message_to_user": "all done"}
 
 
 def output(text: str = "", /, **fields: JsonValue) -> str:
-    """An answer with this object, or with this text in its place."""
+    """An answer with this object, or with this text instead of one."""
     return f"<final_output>\n{text or json.dumps(fields)}\n</final_output>"
 
 
@@ -30,13 +30,13 @@ def calls(text: str) -> list[tuple[str, JsonValue]]:
     return [(c.name, json.loads(c.arguments)) for c in DIALECT.parse(text).calls]
 
 
-def doubt(text: str) -> str:
+def parse_error(text: str) -> str:
     with pytest.raises(AmbiguousText) as caught:
         DIALECT.parse(text)
     return str(caught.value)
 
 
-def test_each_action_is_a_call_or_several() -> None:
+def test_each_action_becomes_one_or_more_calls() -> None:
     cases: list[tuple[dict[str, JsonValue], list[tuple[str, JsonValue]]]] = [
         (
             {"action": "CallTool", "selected_tool": "add", "parameters": {"a": 1}},
@@ -89,7 +89,7 @@ def test_each_action_is_a_call_or_several() -> None:
         assert [c.id for c in parsed.calls] == ["1", ""]
 
 
-def test_reasoning_marks_and_messages_stand_beside_the_action() -> None:
+def test_reasoning_step_marks_and_messages_accompany_an_action() -> None:
     shorter: JsonValue = [{"step_id": 2, "compressed": "nothing new"}]
     fields: dict[str, JsonValue] = {"discardable_steps": [1], "compressed_steps": shorter}
     text = f"<think>hm</think>{output(**FINISH, **fields, reasoning='enough')}"
@@ -102,7 +102,7 @@ def test_reasoning_marks_and_messages_stand_beside_the_action() -> None:
     assert DIALECT.parse(output(**FINISH)).text == ""
 
 
-def test_one_object_however_it_is_dressed() -> None:
+def test_one_object_is_read_whatever_surrounds_it() -> None:
     for text in [
         output(**FINISH), f"Done now.\n{output(**FINISH)}\nBye.",
         f"<final_output>```json\n{json.dumps(FINISH)}\n```</final_output>",
@@ -118,15 +118,15 @@ def test_one_object_however_it_is_dressed() -> None:
     assert calls(output(action="Plan", message_to_user=quoted)) == [("show_plan", {"plan": quoted})]
     for text in ["Hello!", "[1]", "<think>hm"]:
         assert DIALECT.parse(text).calls == ()
-    words = [DIALECT.parse(f"{text}{json.dumps(FINISH)}").text for text in ("", "<final_output>")]
-    assert words == ["", ""]
+    for opening in ("", "<final_output>"):
+        assert DIALECT.parse(f"{opening}{json.dumps(FINISH)}").text == ""
     assert DIALECT.parse(f"Done now.{output(**FINISH)}").text == "Done now."
     parsed = DIALECT.parse("<think>hm</think>Hello!")
     assert (parsed.text, parsed.reasoning) == ("Hello!", "hm")
 
 
-def test_what_does_not_validate_is_told_and_nothing_is_called(snapshot: SnapshotAssertion) -> None:
-    for text, why in [
+def test_an_invalid_object_is_reported_and_calls_nothing(snapshot: SnapshotAssertion) -> None:
+    for text, reason in [
         (output(**FINISH) * 2, "two JSON objects"),
         (output(f"{json.dumps(FINISH)}{json.dumps(FINISH)}"), "</final_output> must follow"),
         (output("{'action': 'Finish'}"), "no JSON"), (output("Finish"), "no JSON object between"),
@@ -166,12 +166,12 @@ def test_what_does_not_validate_is_told_and_nothing_is_called(snapshot: Snapshot
         (output(action="Finish", discardable_steps=[10**7]), "discardable_steps"),
         (output(action="Finish", compressed_steps=[{"step_id": 1}]), "compressed"),
     ]:  # fmt: skip
-        assert why in doubt(text)
+        assert reason in parse_error(text)
         read = DIALECT.read(Completion(text=text))
         assert (read.calls, read.text, read.discards) == ((), text, ())
-        assert why in read.notes[0]
-    wrong = [output(f"{json.dumps(FINISH)}."), output(**FINISH) * 2, output("Finish")]
-    assert [doubt(text) for text in wrong] == snapshot
+        assert reason in read.notes[0]
+    invalid = [output(f"{json.dumps(FINISH)}."), output(**FINISH) * 2, output("Finish")]
+    assert [parse_error(text) for text in invalid] == snapshot
 
 
 class TestQuestion:
@@ -183,27 +183,28 @@ class TestQuestion:
     def instructions(self, *names: str) -> str:
         return DIALECT.instructions([spec for spec in self.SPECS if spec.name in names])
 
-    async def test_tools_that_an_action_stands_for_are_told_as_actions(self) -> None:
-        told = DIALECT.instructions(self.SPECS)
-        listed = [json.loads(li)["name"] for li in told.splitlines() if li.startswith('{"name')]
+    async def test_tools_with_an_action_of_their_own_are_described_as_actions(self) -> None:
+        lines = DIALECT.instructions(self.SPECS).splitlines()
+        listed = [json.loads(line)["name"] for line in lines if line.startswith('{"name')]
         assert listed == ["add", "decline"]
         for action in ("CallTool", "CallToolsParallel", "ForkAutoAgent", "AskUser", "Plan"):
-            assert f"* {action}: " in told
+            assert any(line.startswith(f"* {action}: ") for line in lines)
         assert "ForkAutoAgent" not in self.instructions("add", "ask_human", "finish")
         assert "AskUser" not in self.instructions("add", "finish")
-        tidy = TidySteps().spec
-        told = DIALECT.instructions([*self.SPECS, tidy])
-        assert "`discardable_steps`" in told
-        assert "`compressed_steps`" in told
-        assert "tidy_steps" not in told
+
+    def test_tidy_steps_is_described_as_fields_once_there_are_more_than_five_steps(self) -> None:
+        instructions = DIALECT.instructions([*self.SPECS, TidySteps().spec])
+        assert "`discardable_steps`" in instructions
+        assert "`compressed_steps`" in instructions
+        assert "tidy_steps" not in instructions
         assert "discardable_steps" not in DIALECT.instructions(self.SPECS)
+        steps = [Step(n=n, text="x") for n in range(1, 7)]
         for disabled in [False, True]:
             tool_policy = ToolPolicy(disabled=frozenset({"tidy_steps"} if disabled else ()))
             toolbox = Toolbox([], tool_policy, always=[TidySteps()])
-            steps = [Step(n=n, text="x") for n in range(1, 7)]
-            for made, expected in ((steps[:5], False), (steps, not disabled)):
-                system = DIALECT.instructions(described_tools(toolbox.described, DIALECT, made))
-                assert ("discardable_steps" in system) is expected
+            for taken, expected in ((steps[:5], False), (steps, not disabled)):
+                specs = described_tools(toolbox.described, DIALECT, taken)
+                assert ("discardable_steps" in DIALECT.instructions(specs)) is expected
 
     def test_a_step_is_shown_as_the_model_would_have_written_it(
         self, snapshot: SnapshotAssertion
@@ -214,22 +215,21 @@ class TestQuestion:
             (["show_plan"], [{"plan": "p"}]), (["fork"], [{"goal": "g"}]),
         ]  # fmt: skip
         for names, arguments in cases:
+            expected = list(zip(names, arguments, strict=True))
             made = tuple(
                 ToolCallRecord(id=f"c{i}", name=name, arguments=given, result="ok")
-                for i, (name, given) in enumerate(zip(names, arguments, strict=True))
+                for i, (name, given) in enumerate(expected)
             )
-            step = Step(
-                n=1, calls=made, wait="any" if len(made) > 1 else "all", reasoning="because"
-            )
+            wait: WaitStrategy = "any" if len(made) > 1 else "all"
+            step = Step(n=1, calls=made, wait=wait, reasoning="because")
             question = DIALECT.question("s", "p", [step], self.SPECS)
-            parsed = DIALECT.parse(question.messages[2]["content"] or "")
-            assert [(c.name, json.loads(c.arguments)) for c in parsed.calls] == list(
-                zip(names, arguments, strict=True)
-            )
-            assert (parsed.wait, parsed.reasoning) == (step.wait, "because")
-        all_of_them: JsonValue = {"reason": "r", "question": "q", "options": ["o"], "plan": "p"}
-        each: list[JsonValue] = [all_of_them, {}, "{oops"]
-        for given in each:
+            content = question.messages[2]["content"] or ""
+            parsed = DIALECT.parse(content)
+            assert calls(content) == expected
+            assert (parsed.wait, parsed.reasoning) == (wait, "because")
+        all_keys: JsonValue = {"reason": "r", "question": "q", "options": ["o"], "plan": "p"}
+        given_arguments: list[JsonValue] = [all_keys, {}, "{oops"]
+        for given in given_arguments:
             for name in ("finish", "ask_human", "show_plan", "fork"):
                 made = (ToolCallRecord(id="c", name=name, arguments=given),)
                 assert DIALECT.calls(Step(n=1, calls=made)) == snapshot

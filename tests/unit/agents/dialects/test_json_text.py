@@ -1,4 +1,4 @@
-"""JSON as models write it: what is forgiven, what is refused, and that it takes no time."""
+"""JSON as models write it: which mistakes are tolerated and which are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OBJECTS = st.dictionaries(st.text(), VALUES, max_size=4)
 
 
 @given(OBJECTS, st.text(), st.text())
-def test_a_value_is_read_where_it_stands_and_what_follows_is_left(
+def test_a_value_is_read_at_its_position_and_the_rest_is_left(
     value: dict[str, JsonValue], before: str, after: str
 ) -> None:
     text = json.dumps(value)
@@ -31,12 +31,12 @@ def test_a_value_is_read_where_it_stands_and_what_follows_is_left(
 
 
 @given(OBJECTS.filter(bool), st.sampled_from([",", ", ", ",\n  "]))
-def test_a_comma_too_many_changes_nothing(value: dict[str, JsonValue], comma: str) -> None:
+def test_a_trailing_comma_is_ignored(value: dict[str, JsonValue], comma: str) -> None:
     text = f"{json.dumps(value)[:-1]}{comma}}}"
     assert read_value(f"{text} and so on") == (value, len(text))
 
 
-def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused(
+def test_unambiguous_mistakes_are_tolerated_and_all_others_refused(
     snapshot: SnapshotAssertion,
 ) -> None:
     cases: list[tuple[str, JsonValue]] = [
@@ -46,7 +46,7 @@ def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused(
     ]  # fmt: skip
     for text, value in cases:
         assert read_value(f"[, {text} ]", 3) == (value, 3 + len(text))
-    for text, why in [
+    for text, reason in [
         ('{"a": 1, "a": 2}', "given twice"), ('{"a": {"b": 1, "b": 1, }}', "given twice"),
         ('{"a": NaN}', "NaN"), ('{"a": -Infinity}', "Infinity"), ('{"a": 1e999}', "too large"),
         ('{"a": ' + "9" * 5000 + "}", "too long"), ("{'a': 1}", "no JSON"), ('{"a": 1', "no JSON"),
@@ -54,7 +54,7 @@ def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused(
         ('{"a" 1}', "near"), ("{", "no JSON"), ("", "no JSON"),
         ("[" * 100_000, "^it is nested too deep$"),
     ]:  # fmt: skip
-        with pytest.raises(NotJson, match=why):
+        with pytest.raises(NotJson, match=reason):
             read_value(text)
     with pytest.raises(NotJson) as caught:
         read_value(f'{{"a": "{"b" * 30}",,, "c": "{"d" * 30}"}}')
@@ -62,7 +62,7 @@ def test_what_can_mean_one_thing_only_is_forgiven_and_all_else_refused(
 
 
 @given(st.text(alphabet='{}[],:"\\ \na1', max_size=60))
-def test_whatever_stands_there_is_a_value_or_refused(text: str) -> None:
+def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         _, end = read_value(text)
     except NotJson:

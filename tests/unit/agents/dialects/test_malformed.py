@@ -1,4 +1,4 @@
-"""Whatever a model answers: the turn ends in order, and nothing runs that is not valid."""
+"""Malformed answers of a model: the turn ends in order, and only valid calls run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from hubbub.protocol.turns import Compressed, Step
 from tests.unit.agents.builders import answered
 from tests.unit.agents.dialects.malformed import DIALECT_NAMES, KINDS, answer_text
 
-MUCH = 200_000
+SIZE = 200_000
 each_dialect = pytest.mark.parametrize("name", DIALECT_NAMES)
 FINISH = CallRequest("f", "finish", '{"reason": "enough"}')
 
 
 class Notes:
-    """A tool that keeps what it was called with."""
+    """A tool that records its arguments."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[object, object]] = []
@@ -41,9 +41,9 @@ class Notes:
 
 
 async def turn(dialect: Dialect, box: Toolbox, answers: Sequence[Completion]) -> tuple[End, Loop]:
-    """A turn in which the model gives these answers, and calls `finish` when they are used up.
+    """A turn in which the model gives these answers and then calls `finish`.
 
-    Between them, the next question is made of the steps as for a real model.
+    Each question is built from the steps, as for a real model.
     """
     loop = Loop(LoopRules(), box.names)
     given = iter(answers)
@@ -75,14 +75,14 @@ async def test_no_malformed_answer_crashes_a_turn_or_runs_a_call(name: DialectNa
         assert end.outcome == "finished", kind
 
 
-async def test_broken_arguments_or_thousands_of_native_calls_run_nothing() -> None:
+async def test_native_calls_with_broken_arguments_or_by_the_thousands_do_not_run() -> None:
     for arguments in [
         *("{", "[]", "7", '"x"', "null", "NaN", '{"text": "x"}', '{"text": 1e999, "times": 1}'),
         *("{" * 10**5, '{"text": "\\ud800", "times": "x"}', '{"a": ' + "9" * 6000 + "}"),
     ]:
         notes = Notes()
-        wrong = Completion(calls=(CallRequest("\ud800", "note", arguments),))
-        end, loop = await turn(DIALECTS["native"], notes.box, [wrong])
+        broken = Completion(calls=(CallRequest("\ud800", "note", arguments),))
+        end, loop = await turn(DIALECTS["native"], notes.box, [broken])
         assert notes.taken == []
         assert end.outcome == "finished"
         assert loop.steps[0].calls[0].error is not None
@@ -93,13 +93,13 @@ async def test_broken_arguments_or_thousands_of_native_calls_run_nothing() -> No
     assert "5000 calls at once" in loop.steps[0].notes[0]
 
 
-def test_thoughts_are_no_part_of_a_native_answers_text() -> None:
+def test_thinking_is_removed_from_the_text_of_a_native_answer() -> None:
     read = DIALECTS["native"].read(Completion(text="<think>hm</think>Yes", reasoning="first"))
     assert (read.text, read.reasoning) == ("Yes", "first\n\nhm")
     assert DIALECTS["native"].read(Completion(text="1 < 2")).text == "1 < 2"
 
 
-def test_all_marks_of_an_answer_count_wherever_they_are() -> None:
+def test_step_marks_from_fields_and_calls_of_an_answer_are_combined() -> None:
     calls = tuple(
         CallRequest(f"{n}", "tidy_steps", f'{{"discard": [{n}], "compress": [{marks}]}}')
         for n, marks in ((2, '{"step": 4, "text": "d"}'), (3, '{"step": 5, "text": "e"}'))
@@ -120,7 +120,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES | st.text(max_size=4), max_size=25).map("".join))
-def test_whatever_pieces_come_together_a_call_is_what_the_text_says(text: str) -> None:
+def test_any_call_read_from_a_text_is_written_in_it(text: str) -> None:
     for name in DIALECT_NAMES:
         read = DIALECTS[name].read(Completion(text=text))
         if name == "native":
@@ -134,14 +134,14 @@ def test_whatever_pieces_come_together_a_call_is_what_the_text_says(text: str) -
 @pytest.mark.slow
 @pytest.mark.timeout(60)
 @each_dialect
-def test_much_of_anything_is_read_in_little_work(name: DialectName) -> None:
-    """A reader that goes back over what it has read would take many minutes for it."""
+def test_long_repetitive_answers_are_parsed_in_linear_time(name: DialectName) -> None:
+    """A parser that rescans the text would take many minutes."""
     for unit in [
         *('TOOL_CALL {"a": "', "TOOL_CALL {", "\nTOOL_CALL ", "TOOL_CALL\n", "<final_output>{"),
         *("<final_output>", '{"a":', "[", "{", '"', "\\", '\\"', ",", ", ", "```", "<think>"),
         *("</think>", "<", "\n", " ", "\n- ", "*", "1. ", "x", "TOOL_CALL{}\n", "\n\n```json\n"),
         *('TOOL_CALL {"tool_name": "a"}\n', '{"a": 1, ', '"a": 1,', "<think></think>"),
     ]:
-        for text in (unit * (MUCH // len(unit)), f'TOOL_CALL {{"a": "{unit * (MUCH // 10)}'):
+        for text in (unit * (SIZE // len(unit)), f'TOOL_CALL {{"a": "{unit * (SIZE // 10)}'):
             DIALECTS[name].read(Completion(text=text))
             DIALECTS[name].read(Completion(text=f"<final_output>{text}"))

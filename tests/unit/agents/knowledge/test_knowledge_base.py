@@ -1,4 +1,4 @@
-"""Searching folders: what is found, what is read again, what is left out and said to be."""
+"""Searching folders: hits, files that change, and files that are left out and reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Send a photo; refunds are paid within three days.
 
 
 class Docs:
-    """A folder `docs`, and what is found in it."""
+    """A folder `docs` and its knowledge base."""
 
     def __init__(self, place: Path):
         self.folder = place / "docs"
@@ -61,13 +61,13 @@ def files(base: KnowledgeBase, query: str, limit: int = 20) -> list[str]:
 @pytest.mark.behaviour("E-1")
 def test_a_hit_names_its_file_line_and_headings(docs: Docs) -> None:
     docs.write("shop/returns.md", "\ufeff" + RETURNS)
-    found = docs.base.search("refund")
+    result = docs.base.search("refund")
     text = "Send a photo; refunds are paid within three days."
-    assert found.hits == (Hit("shop/returns.md", 7, "Returns > Damaged goods", text),)
-    assert (found.matches, found.problems, found.titles) == (1, (), ())
+    assert result.hits == (Hit("shop/returns.md", 7, "Returns > Damaged goods", text),)
+    assert (result.matches, result.problems, result.titles) == (1, (), ())
 
 
-def test_what_matches_better_comes_first_and_phrases_must_occur(docs: Docs) -> None:
+def test_better_matches_come_first_and_quoted_phrases_must_occur(docs: Docs) -> None:
     docs.write("a.md", "# Lamps\nThey shine. Delivery takes days.")
     docs.write("b.md", "# Delivery\nTwo days.")
     docs.write("warranty.md", "# Chairs\nNothing else.")
@@ -80,7 +80,7 @@ def test_what_matches_better_comes_first_and_phrases_must_occur(docs: Docs) -> N
     assert docs.files('"money back" lamps') == ["e.md", "c.md"]
 
 
-def test_beginnings_are_found_with_a_star_or_where_nothing_else_is(docs: Docs) -> None:
+def test_prefixes_match_with_a_star_or_when_nothing_else_matches(docs: Docs) -> None:
     docs.write("a.md", "Lampenschirme und Kabel")
     docs.write("b.md", "Lamm")
     assert docs.files("lamp*") == docs.files("Lampen") == ["a.md"]
@@ -88,7 +88,7 @@ def test_beginnings_are_found_with_a_star_or_where_nothing_else_is(docs: Docs) -
     assert docs.files("Lampen") == ["c.md"]
 
 
-def test_case_accents_and_scripts_without_spaces_are_no_hindrance(docs: Docs) -> None:
+def test_search_ignores_case_and_accents_and_handles_scripts_without_spaces(docs: Docs) -> None:
     docs.write("a.md", "Café Größe")
     assert docs.files("CAFE") == docs.files("große") == docs.files("cafe\u0301") == ["a.md"]
     docs.write("c.md", "# 営業時間\n東京駅の近くです。")
@@ -97,20 +97,20 @@ def test_case_accents_and_scripts_without_spaces_are_no_hindrance(docs: Docs) ->
     assert (hit.heading, hit.text) == ("営業時間", "東京駅の近くです。")
 
 
-def test_no_hit_tells_what_there_is(docs: Docs) -> None:
+def test_a_search_without_hits_lists_the_documents(docs: Docs) -> None:
     assert docs.base.search("anything") == ((), 0, (), ())
     docs.write("a.md", "# Opening hours\nNine to five.")
     docs.write("b.md", "plain")
-    found = docs.base.search("xyzzy")
-    assert (found.hits, found.matches) == ((), 0)
-    assert found.titles == ("Opening hours (a.md)", "untitled (b.md)")
+    result = docs.base.search("xyzzy")
+    assert (result.hits, result.matches) == ((), 0)
+    assert result.titles == ("Opening hours (a.md)", "untitled (b.md)")
 
 
-def test_a_search_is_bounded_ordered_and_shared_by_threads(docs: Docs) -> None:
+def test_a_search_is_limited_and_ordered_and_can_run_in_several_threads(docs: Docs) -> None:
     for n in range(29, 9, -1):
         docs.write(f"{n}.md", "the same words")
-    found = docs.base.search("words", 3)
-    assert ([hit.file for hit in found.hits], found.matches) == (["10.md", "11.md", "12.md"], 20)
+    result = docs.base.search("words", 3)
+    assert ([hit.file for hit in result.hits], result.matches) == (["10.md", "11.md", "12.md"], 20)
     for limit in (0, 21):
         with pytest.raises(ValueError, match="expected 1 to 20"):
             docs.base.search("words", limit)
@@ -119,7 +119,9 @@ def test_a_search_is_bounded_ordered_and_shared_by_threads(docs: Docs) -> None:
         assert list(matches) == [20] * 8
 
 
-def test_names_of_several_folders_stand_before_the_files(tmp_path: Path, docs: Docs) -> None:
+def test_files_of_several_folders_are_prefixed_with_distinct_folder_names(
+    tmp_path: Path, docs: Docs
+) -> None:
     for name in ("shop/docs", "faq", "desk/docs"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "a.md").write_text("words")
@@ -145,13 +147,13 @@ def test_new_changed_removed_and_renamed_files_are_noticed(tmp_path: Path, docs:
     path.with_name("b.md").unlink()
     assert docs.files("text") == []
     docs.folder.rename(tmp_path / "away")
-    found = docs.base.search("words")
-    assert (found.hits, found.problems) == ((), ("docs: No such file or directory",))
+    result = docs.base.search("words")
+    assert (result.hits, result.problems) == ((), ("docs: No such file or directory",))
     (tmp_path / "away").rename(docs.folder)
     assert docs.files("words") == ["sub/b.md"]
 
 
-def test_two_files_that_change_their_names_are_not_mixed_up(docs: Docs) -> None:
+def test_two_files_that_swap_names_are_not_mixed_up(docs: Docs) -> None:
     a, b = docs.write("a.md", "cats!"), docs.write("b.md", "dogs!")
     moment = a.stat().st_mtime
     os.utime(b, (moment, moment))
@@ -163,7 +165,7 @@ def test_two_files_that_change_their_names_are_not_mixed_up(docs: Docs) -> None:
 
 
 @pytest.mark.parametrize(("age_s", "noticed"), [(0, True), (3600, False)])
-def test_a_change_of_the_same_time_and_size_is_noticed_within_one_tick_of_the_clock_only(
+def test_a_change_with_equal_time_and_size_is_noticed_only_in_a_recent_file(
     docs: Docs, age_s: float, noticed: bool
 ) -> None:
     path = docs.write("a.md", "cats", age_s=age_s)
@@ -177,7 +179,7 @@ def test_a_change_of_the_same_time_and_size_is_noticed_within_one_tick_of_the_cl
 
 
 @pytest.mark.behaviour("E-3")
-def test_only_markdown_counts_that_is_not_hidden_or_linked_from_elsewhere(
+def test_only_visible_markdown_files_inside_the_folder_are_searched(
     tmp_path: Path, docs: Docs
 ) -> None:
     for name in ("a.md", "B.MARKDOWN", "c.txt", ".d.md", ".git/e.md", "f.md~", "g.mdx"):
@@ -185,12 +187,12 @@ def test_only_markdown_counts_that_is_not_hidden_or_linked_from_elsewhere(
     folder, secret = docs.folder, tmp_path / "docs-other"  # a name that begins alike
     secret.mkdir()
     (secret / "a.md").write_text("words")
-    for link, to in (
+    for link, target in (
         *(("file.md", secret / "a.md"), ("folder", secret), ("folder.md", secret)),
         *(("loop", folder), ("gone.md", folder / "nothing.md"), ("self.md", folder / "self.md")),
         *(("inside.md", folder / "c.txt"), ("again.md", folder / "a.md")),
     ):
-        (folder / link).symlink_to(to)
+        (folder / link).symlink_to(target)
     os.mkfifo(folder / "pipe.md")
     (Path(os.fsdecode(bytes(folder) + b"/\xff.md"))).write_text("words")
     assert docs.files("words") == ["B.MARKDOWN", "\\xff.md", "a.md", "inside.md"]
@@ -199,29 +201,27 @@ def test_only_markdown_counts_that_is_not_hidden_or_linked_from_elsewhere(
 
 
 @pytest.mark.behaviour("E-3")
-def test_what_takes_a_files_place_after_the_look_is_not_read(tmp_path: Path, docs: Docs) -> None:
+def test_a_file_replaced_between_scan_and_read_is_not_read(tmp_path: Path, docs: Docs) -> None:
     path = docs.write("a.md", "words")
     (tmp_path / "secret").write_text("secret words")
-    (found,) = scan({"": docs.folder}, KnowledgeConfig()).files
-    assert read_text(found, KnowledgeConfig()) == "words"
+    (file,) = scan({"": docs.folder}, KnowledgeConfig()).files
+    assert read_text(file, KnowledgeConfig()) == "words"
     path.rename(tmp_path / "moved")
     path.symlink_to(tmp_path / "secret")
     with pytest.raises(UnreadableFile):
-        read_text(found, KnowledgeConfig())
+        read_text(file, KnowledgeConfig())
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(UnreadableFile, match="replaced"):
-        read_text(found, KnowledgeConfig())
+        read_text(file, KnowledgeConfig())
     path.unlink()
     (tmp_path / "secret").rename(path)
     with pytest.raises(UnreadableFile, match="replaced"):
-        read_text(found, KnowledgeConfig())
+        read_text(file, KnowledgeConfig())
 
 
 @pytest.mark.behaviour("E-4")
-def test_a_file_that_cannot_be_searched_is_told_until_it_is_mended(
-    tmp_path: Path, docs: Docs
-) -> None:
+def test_an_unsearchable_file_is_reported_until_it_is_fixed(tmp_path: Path, docs: Docs) -> None:
     base = KnowledgeBase([docs.folder], KnowledgeConfig(max_file=100))
     docs.write("b.md", "words")
     cases = [
@@ -234,24 +234,24 @@ def test_a_file_that_cannot_be_searched_is_told_until_it_is_mended(
         docs.write("a.md", f"words {n}", age_s=1000 / n)
         assert files(base, "words") == ["b.md", "a.md"]
         docs.write("a.md", data, age_s=1000 / n - 60)
-        for _ in range(2):  # told every time, not only when it is read
-            found = base.search("words")
-            assert [hit.file for hit in found.hits] == ["b.md"]
-            assert found.problems == (problem,)
+        for _ in range(2):  # reported every time, not only when the file is read
+            result = base.search("words")
+            assert [hit.file for hit in result.hits] == ["b.md"]
+            assert result.problems == (problem,)
 
 
 @pytest.mark.behaviour("E-4")
-def test_too_many_files_are_left_out(tmp_path: Path, docs: Docs) -> None:
+def test_files_over_the_limits_are_left_out_and_counted(tmp_path: Path, docs: Docs) -> None:
     for n in range(5):
         docs.write(f"{n}.md", "words")
     for limits in (KnowledgeConfig(max_files=2), KnowledgeConfig(max_size=10)):
-        found = KnowledgeBase([docs.folder], limits).search("words")
-        assert [hit.file for hit in found.hits] == ["0.md", "1.md"]
-        (problem,) = found.problems
+        result = KnowledgeBase([docs.folder], limits).search("words")
+        assert [hit.file for hit in result.hits] == ["0.md", "1.md"]
+        (problem,) = result.problems
         assert problem.startswith("3 further files: there are more than ")
 
 
-def test_an_index_that_nobody_has_any_more_is_closed(tmp_path: Path, docs: Docs) -> None:
+def test_an_unreferenced_index_is_closed(tmp_path: Path, docs: Docs) -> None:
     docs.write("a.md", "words")
     base = KnowledgeBase([docs.folder])
     base.search("words")
@@ -264,7 +264,7 @@ def test_an_index_that_nobody_has_any_more_is_closed(tmp_path: Path, docs: Docs)
 
 
 class Folder(RuleBasedStateMachine):
-    """What is found is what lies in the folder, whatever was done to it between two searches."""
+    """A search finds the current files, whatever changed in the folder since the last one."""
 
     names = st.sampled_from(["a.md", "b.md", "sub/c.md"])
     words = st.sampled_from(["cats", "dogs", "mice"])
@@ -273,36 +273,36 @@ class Folder(RuleBasedStateMachine):
         super().__init__()
         import tempfile
 
-        self._place = tempfile.TemporaryDirectory()
-        self.folder = Path(self._place.name)
+        self._temporary = tempfile.TemporaryDirectory()
+        self.folder = Path(self._temporary.name)
         (self.folder / "sub").mkdir()
         self.base = KnowledgeBase([self.folder])
-        self.there: dict[str, str] = {}
+        self.contents: dict[str, str] = {}
 
     @rule(name=names, word=words)
     def write(self, name: str, word: str) -> None:
         (self.folder / name).write_text(f"# {word}")
-        self.there[name] = word
+        self.contents[name] = word
 
     @rule(name=names)
     def remove(self, name: str) -> None:
         (self.folder / name).unlink(missing_ok=True)
-        self.there.pop(name, None)
+        self.contents.pop(name, None)
 
     @rule(old=names, new=names)
     def rename(self, old: str, new: str) -> None:
-        if old in self.there:
+        if old in self.contents:
             (self.folder / old).rename(self.folder / new)
-            self.there[new] = self.there.pop(old)
+            self.contents[new] = self.contents.pop(old)
 
     @invariant()
-    def all_that_is_there_is_found(self) -> None:
+    def a_search_finds_the_current_files(self) -> None:
         for word in ("cats", "dogs", "mice"):
-            expected = sorted(name for name, said in self.there.items() if said == word)
+            expected = sorted(name for name, text in self.contents.items() if text == word)
             assert sorted(files(self.base, word)) == expected
 
     def teardown(self) -> None:
-        self._place.cleanup()
+        self._temporary.cleanup()
 
 
 TestFolder = Folder.TestCase

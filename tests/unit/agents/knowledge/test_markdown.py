@@ -1,4 +1,4 @@
-"""Markdown as passages: where they begin, what stands above them, how long they get."""
+"""Passages of Markdown: their lines, headings and lengths."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def headings(text: str) -> list[str]:
     return [passage.heading for passage in passages(text)]
 
 
-def test_a_passage_knows_the_headings_above_it_and_its_line() -> None:
+def test_a_passage_has_its_line_and_the_headings_above_it() -> None:
     assert passages(PAGE) == [
         Passage("", 1, "Before any heading."),
         Passage("Returns", 5, "General words."),
@@ -47,7 +47,7 @@ def test_a_passage_knows_the_headings_above_it_and_its_line() -> None:
     assert title_of([]) == ""
 
 
-def test_what_a_heading_is_and_says() -> None:
+def test_headings_of_both_styles_are_recognised_and_lookalikes_are_not() -> None:
     cases: list[tuple[str, list[str]]] = [
         ("A\n===\ntext", ["A"]),
         ("x\n\nB\n---\ntext", ["", "B"]),
@@ -68,64 +68,50 @@ def test_what_a_heading_is_and_says() -> None:
         assert headings(f"{line}\ntext") == [""]
 
 
-def test_headings_in_code_are_code() -> None:
+def test_headings_in_fenced_code_are_ignored() -> None:
     for fence, closes in [("```", "```"), ("~~~", "~~~~"), ("````md", "````"), ("~~~ `x`", "~~~")]:
         assert headings(f"{fence}\n# no\n``\n# no\n{closes}\n# yes\ntext") == ["", "yes"]
     assert headings("````\n```\n# no\n````\n# yes\n```\n# no") == ["", "yes"]
 
 
-def test_the_title_of_a_front_matter_stands_above_all_headings() -> None:
-    found = passages('---\ntitle: "The shop"\ntags: [a]\n---\n\nHello.\n\n# Hours\n\nNine.')
-    assert found == [Passage("The shop", 6, "Hello."), Passage("The shop > Hours", 10, "Nine.")]
-    assert title_of(found) == "The shop"
+def test_a_front_matter_title_becomes_the_top_heading() -> None:
+    parts = passages('---\ntitle: "The shop"\ntags: [a]\n---\n\nHello.\n\n# Hours\n\nNine.')
+    assert parts == [Passage("The shop", 6, "Hello."), Passage("The shop > Hours", 10, "Nine.")]
+    assert title_of(parts) == "The shop"
     (rule,) = passages("---\ntext: without an end")
     assert rule.text == "---\ntext: without an end"
 
 
-def test_a_long_section_is_cut_between_paragraphs_or_words() -> None:
+def test_a_long_section_is_split_between_paragraphs_or_words() -> None:
     paragraph = "word " * 100
     text = "\n\n".join([f"{n} {paragraph}" for n in range(8)])
-    found = passages(f"# A\n\n{text}")
-    assert len(found) > 3
-    assert all(len(p.text) <= LONGEST and p.heading == "A" for p in found)
-    assert [p.text[0] for p in found] == [p.text.split()[0] for p in found]
-    assert [int(p.text.split()[0]) for p in found] == [0, 2, 4, 6]
-    assert [p.line for p in found] == [3, 7, 11, 15]
-    found = passages("word " * 1000)
-    assert all(len(p.text) <= LONGEST and p.line == 1 for p in found)
-    assert " ".join(p.text for p in found).split() == ["word"] * 1000
+    parts = passages(f"# A\n\n{text}")
+    assert len(parts) > 3
+    assert all(len(p.text) <= LONGEST and p.heading == "A" for p in parts)
+    assert [p.text[0] for p in parts] == [p.text.split()[0] for p in parts]
+    assert [int(p.text.split()[0]) for p in parts] == [0, 2, 4, 6]
+    assert [p.line for p in parts] == [3, 7, 11, 15]
+    parts = passages("word " * 1000)
+    assert all(len(p.text) <= LONGEST and p.line == 1 for p in parts)
+    assert " ".join(p.text for p in parts).split() == ["word"] * 1000
 
 
-MARKDOWN = st.lists(
-    st.sampled_from(
-        [
-            "# A",
-            "## B",
-            "###",
-            "text",
-            "",
-            "---",
-            "===",
-            "```",
-            "~~~",
-            "x" * 1300,
-            "- item",
-            "title: T",
-        ]
-    ),
-    max_size=30,
-)
+LINES = [
+    *("# A", "## B", "###", "text", "", "---", "===", "```", "~~~", "x" * 1300),
+    *("- item", "title: T"),
+]
+MARKDOWN = st.lists(st.sampled_from(LINES), max_size=30)
 
 
 @settings(max_examples=examples(75))
 @given(MARKDOWN)
-def test_no_word_of_a_file_is_lost_and_no_passage_too_long(lines: list[str]) -> None:
+def test_no_text_is_lost_and_no_passage_is_too_long(lines: list[str]) -> None:
     text = "\n".join(lines)
-    found = passages(text)
-    assert all(0 < len(p.text) <= LONGEST for p in found)
-    assert [p.line for p in found] == sorted(p.line for p in found)
-    assert all(1 <= p.line <= len(lines) for p in found)
-    everything = " ".join(f"{p.heading} {p.text}" for p in found)
+    parts = passages(text)
+    assert all(0 < len(p.text) <= LONGEST for p in parts)
+    assert [p.line for p in parts] == sorted(p.line for p in parts)
+    assert all(1 <= p.line <= len(lines) for p in parts)
+    everything = " ".join(f"{p.heading} {p.text}" for p in parts)
     front_matter = lines[:1] == ["---"]
     for word in ("A", "B", "text", "item"):
         if any(word in line for line in lines) and not front_matter:

@@ -1,4 +1,4 @@
-"""What people type into a search, as expressions that SQLite takes."""
+"""Search texts as FTS expressions of SQLite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hubbub.agents.knowledge.index import MOST_TERMS, Index, Passage, has_fts5, 
 from tests.examples import examples
 
 
-def test_what_a_text_looks_for() -> None:
+def test_a_search_text_becomes_an_fts_expression() -> None:
     for text, exact in [
         ("refund lamp", '"refund" OR "lamp"'),
         ("refund refund", '"refund"'),

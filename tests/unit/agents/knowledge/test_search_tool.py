@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TypedDict
 
@@ -14,12 +15,10 @@ from hubbub.agents.tools.toolbox import Toolbox
 from tests.unit.agents.calling import failed, text
 
 
-class Told(TypedDict, total=False):
+class SearchResult(TypedDict, total=False):
     hits: list[dict[str, object]]
     hits_cut: str
     matches: int
-    hint: str
-    documents: list[str]
     not_searched: list[str]
 
 
@@ -35,16 +34,16 @@ def box(folder: Path, budget: int = 4000) -> Toolbox:
     return Toolbox([SearchKnowledge(KnowledgeBase([folder]))], ToolPolicy(budget=budget))
 
 
-async def told(tools: Toolbox, query: str, **more: int) -> Told:
-    found: Told = json.loads(await text(tools, "search_knowledge", query=query, **more))
-    return found
+async def search(tools: Toolbox, query: str, **more: int) -> SearchResult:
+    result: SearchResult = json.loads(await text(tools, "search_knowledge", query=query, **more))
+    return result
 
 
 @pytest.mark.behaviour("E-1")
-async def test_a_hit_is_told_with_its_source_and_the_description_names_the_folders(
+async def test_hits_have_their_source_and_the_description_names_the_folders(
     folder: Path,
 ) -> None:
-    assert await told(box(folder), "days") == {
+    assert await search(box(folder), "days") == {
         "hits": [
             {"file": "returns.md", "line": 5, "heading": "Returns > Lamps", "text": "Thirty days."}
         ]
@@ -58,42 +57,38 @@ async def test_a_hit_is_told_with_its_source_and_the_description_names_the_folde
 
 
 @pytest.mark.behaviour("E-4")
-async def test_what_is_not_searched_is_told(folder: Path) -> None:
+async def test_unsearchable_files_and_folders_are_reported(folder: Path) -> None:
     for n in range(7):
         (folder / f"{n}.md").write_bytes(b"\xff")
-    found = await told(box(folder), "days")
-    assert len(found["hits"]) == 1
-    assert found["not_searched"][0] == "0.md: not UTF-8 text (line 1)"
-    assert found["not_searched"][5:] == ["… and 2 more"]
+    result = await search(box(folder), "days")
+    assert len(result["hits"]) == 1
+    assert result["not_searched"][0] == "0.md: not UTF-8 text (line 1)"
+    assert result["not_searched"][5:] == ["… and 2 more"]
     tools = box(folder)
-    _move(folder)
-    found = await told(tools, "days")
-    assert found["not_searched"] == ["handbook: No such file or directory"]
+    shutil.rmtree(folder)
+    result = await search(tools, "days")
+    assert result["not_searched"] == ["handbook: No such file or directory"]
 
 
-async def test_the_number_of_matches_is_told_where_there_are_more(folder: Path) -> None:
+async def test_the_number_of_matches_is_shown_when_some_are_left_out(folder: Path) -> None:
     for n in range(9):
         (folder / f"{n}.md").write_text("days")
-    found = await told(box(folder), "days")
-    assert (len(found["hits"]), found["matches"]) == (5, 10)
-    found = await told(box(folder), "days", limit=20)
-    assert len(found["hits"]) == 10
-    assert "matches" not in found
+    result = await search(box(folder), "days")
+    assert (len(result["hits"]), result["matches"]) == (5, 10)
+    result = await search(box(folder), "days", limit=20)
+    assert len(result["hits"]) == 10
+    assert "matches" not in result
     cases: list[object] = [0, 21, 2.5, "x", True]
     for limit in cases:
-        why = await failed(box(folder), "search_knowledge", query="x", limit=limit)  # type: ignore[arg-type]  # meant to be wrong
-        assert why["error"] == "invalid_arguments"
+        error = await failed(box(folder), "search_knowledge", query="x", limit=limit)  # type: ignore[arg-type]  # invalid on purpose
+        assert error["error"] == "invalid_arguments"
 
 
 @pytest.mark.behaviour("E-5")
-async def test_hits_over_the_budget_are_left_out_as_a_whole(folder: Path) -> None:
+async def test_hits_over_the_budget_are_left_out_whole(folder: Path) -> None:
     for n in range(9):
         (folder / f"{n}.md").write_text(f"# {n}\n" + "days " * 200)
-    found = await told(box(folder, budget=700), "days", limit=10)
-    assert 1 <= len(found["hits"]) < 5
-    assert "hits_cut" in found
-    assert all(str(hit["text"]).endswith("days") for hit in found["hits"])
-
-
-def _move(folder: Path) -> None:
-    folder.rename(folder.parent / "away")
+    result = await search(box(folder, budget=700), "days", limit=10)
+    assert 1 <= len(result["hits"]) < 5
+    assert "hits_cut" in result
+    assert all(str(hit["text"]).endswith("days") for hit in result["hits"])

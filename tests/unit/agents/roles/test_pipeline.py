@@ -1,4 +1,4 @@
-"""The pipeline as a state machine: commands for everything that may happen, and for crashes."""
+"""The pipeline as a state machine: its commands for every event, also after a crash."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def route(target: str, confidence: float = 1.0, **more: JsonValue) -> Completion
 SCORES: dict[str, JsonValue] = {"completeness": 3, "correctness": 3, "format": 3}
 
 
-def rates(*scores: int) -> Completion:
+def accept(*scores: int) -> Completion:
     given: dict[str, JsonValue] = dict(zip(SCORES, scores, strict=True))
     return answer("judge", verdict="accept", scores=given, reasoning="so", answer="ok")
 
@@ -55,7 +55,7 @@ def judge(verdict: str, **more: JsonValue) -> Completion:
 
 
 class Driver:
-    """A pipeline, and what it has commanded last."""
+    """A pipeline and its latest commands."""
 
     def __init__(
         self,
@@ -92,11 +92,10 @@ class Driver:
         assert isinstance(consult, AskRole)
         return consult
 
-    def says(self, *answers: Completion, steered: Sequence[Steering] = ()) -> None:
+    def give(self, *answers: Completion, steered: Sequence[Steering] = ()) -> None:
+        """Answer every role that the pipeline asks."""
         asked = [c for c in self.commands if isinstance(c, AskRole)]
-        consults = [c.with_steering(steered) for c in asked]
-        assert len(consults) == len(answers)
-        pairs = zip(consults, answers, strict=True)
+        pairs = zip([c.with_steering(steered) for c in asked], answers, strict=True)
         self._take(self.pipeline.answered([TimedCompletion(c, a) for c, a in pairs]))
 
     @property
@@ -113,6 +112,11 @@ class Driver:
         results = [CallResult(c.id, *result(c.name)) for c in self.runs.calls]
         self._take(self.pipeline.ran(results))
 
+    def run_plan(self) -> None:
+        """Run all steps of `TWO`, which takes two rounds."""
+        self.ran()
+        self.ran()
+
     @property
     def end(self) -> End:
         (end,) = self.commands
@@ -120,88 +124,88 @@ class Driver:
         return end
 
 
-def planned(**how: RolesConfig) -> Driver:
-    """Before the first steps of `TWO`."""
-    driver = Driver(**how)  # type: ignore[arg-type]  # only `config` is given
-    driver.says(route("make_plan"))
-    driver.says(answer("submit_plan", steps=TWO))
+def planned(config: RolesConfig | None = None) -> Driver:
+    """A pipeline about to run the first steps of `TWO`."""
+    driver = Driver(config=config)
+    driver.give(route("make_plan"))
+    driver.give(answer("submit_plan", steps=TWO))
     return driver
 
 
-def test_retries_run_what_needs_the_step_and_are_bounded() -> None:
+def executed() -> Driver:
+    """A pipeline that has run all steps of `TWO`."""
     driver = planned()
-    driver.ran()
-    driver.ran()
-    driver.says(judge("retry_step", step=1, arguments={"q": "y"}))
+    driver.run_plan()
+    return driver
+
+
+def test_a_retried_step_and_its_dependents_run_again() -> None:
+    driver = executed()
+    driver.give(judge("retry_step", step=1, arguments={"q": "y"}))
     assert driver.called == [("look_up", {"q": "y"})]
     driver.ran(lambda name: ("8", None))
     assert driver.called == [("add", {"n": 8})]
+
+
+def test_a_failed_step_goes_to_the_reflector_with_all_results() -> None:
     driver = planned()
     driver.ran(lambda name: ("no", "timeout") if name == "ask_agent" else ("7", None))
     assert driver.asks == ["reflector"]
-    (consult,) = driver.commands
-    assert isinstance(consult, AskRole)
-    assert {n: r.error for n, r in consult.work.results.items()} == {1: None, 2: "timeout"}
-    for verdict in ["retry_step", "replan"]:
-        driver = planned(config=RolesConfig(max_retries=2))
-        for _ in range(2):
-            driver.ran()
-            driver.ran()
-            driver.says(judge(verdict, step=1))
-            if verdict == "replan":
-                assert driver.asks == ["planner"]
-                driver.says(answer("submit_plan", steps=TWO))
-        driver.ran()
-        driver.ran()
-        driver.says(judge(verdict, step=1))
-        assert driver.called == [
-            ("ask_human", {"question": "I could not get it done: so", "options": []})
-        ]
-        driver.ran()
-        assert awaits_answer(driver.pipeline.steps)
+    results = driver.consult.work.results
+    assert {n: r.error for n, r in results.items()} == {1: None, 2: "timeout"}
 
 
-def escalated() -> Driver:
-    driver = planned()
+@pytest.mark.parametrize("verdict", ["retry_step", "replan"])
+def test_a_person_is_asked_once_the_retries_are_used_up(verdict: str) -> None:
+    driver = planned(RolesConfig(max_retries=2))
+    for _ in range(2):
+        driver.run_plan()
+        driver.give(judge(verdict, step=1))
+        if verdict == "replan":
+            assert driver.asks == ["planner"]
+            driver.give(answer("submit_plan", steps=TWO))
+    driver.run_plan()
+    driver.give(judge(verdict, step=1))
+    question: dict[str, JsonValue] = {"question": "I could not get it done: so", "options": []}
+    assert driver.called == [("ask_human", question)]
     driver.ran()
-    driver.ran()
-    driver.says(judge("escalate", question="which?", options=["a", "b"]))
-    driver.ran()
-    return driver
+    assert awaits_answer(driver.pipeline.steps)
 
 
-def test_an_answered_question_goes_on_with_the_judgement_and_fresh_retries() -> None:
-    first = escalated()
+def test_an_answered_question_resumes_at_the_reflector_with_fresh_retries() -> None:
+    first = executed()
+    first.give(judge("escalate", question="which?", options=["a", "b"]))
+    first.ran()
     assert first.end == End("finished", "waits for an answer: which?")
     second = Driver(earlier=first.steps)
     assert second.asks == ["reflector"]
-    (consult,) = second.commands
-    assert isinstance(consult, AskRole)
-    assert consult.n == first.steps[-1].n + 1
-    assert consult.work.retries == 0
-    second.says(judge("retry_step", step=1))
+    assert second.consult.n == first.steps[-1].n + 1
+    assert second.consult.work.retries == 0
+    second.give(judge("retry_step", step=1))
     assert second.called == [("look_up", {"q": "x"})]
+
+
+def test_results_are_filled_into_a_question_to_a_person() -> None:
     driver = planned()
     driver.ran(lambda name: (f"{name} says 7", None))
     driver.ran()
-    driver.says(judge("escalate", question="$step_1_result?", options=["$step_2_result"]))
+    driver.give(judge("escalate", question="$step_1_result?", options=["$step_2_result"]))
     asked: dict[str, JsonValue] = {"question": "look_up says 7?", "options": ["ask_agent says 7"]}
     assert driver.called == [("ask_human", asked)]
 
 
 class TestInvalid:
-    def ends(self, driver: Driver, who: str, *wrong: Completion) -> list[str]:
-        """The words with which the first of two invalid answers was corrected."""
-        first, second = wrong
-        driver.says(first)
-        assert driver.asks == [who]
-        told = [c.result or "" for c in driver.steps[-1].calls]
-        driver.says(second)
+    def corrections(self, driver: Driver, role: str, invalid: Completion) -> list[str]:
+        """The corrections of an invalid answer, which ends the turn when it is repeated."""
+        driver.give(invalid)
+        assert driver.asks == [role]
+        errors = [c.result or "" for c in driver.steps[-1].calls]
+        driver.give(invalid)
         assert driver.end.outcome == "no_action"
-        assert f"the {who} gave no valid answer" in driver.end.reason
-        return told
+        assert f"the {role} gave no valid answer" in driver.end.reason
+        return errors
 
-    def test_a_router(self) -> None:
+    def test_an_invalid_route_is_corrected_once_and_then_ends_the_turn(self) -> None:
         cases: list[tuple[Completion, str]] = [
             (route("nobody"), "there is no 'nobody'"),
             (route("add", 1.5), "confidence"),
@@ -212,12 +216,12 @@ class TestInvalid:
             (Completion(calls=(CallRequest("", "route", "{"),)), "not a JSON object"),
             (Completion(calls=(CallRequest("", "route", "{}"),) * 2), "make exactly one"),
         ]
-        for wrong, told in cases:
-            words = self.ends(Driver(), "router", wrong, wrong)
-            assert all(told in word for word in words)
+        for invalid, reason in cases:
+            errors = self.corrections(Driver(), "router", invalid)
+            assert all(reason in error for error in errors)
 
     @pytest.mark.behaviour("O-15")
-    def test_a_reflector(self) -> None:
+    def test_an_invalid_judgement_is_corrected_once_and_then_ends_the_turn(self) -> None:
         cases: list[tuple[Completion, str]] = [
             (judge("retry_step"), "needs `step`"),
             (judge("retry_step", step=9), "there is no step 9"),
@@ -228,45 +232,45 @@ class TestInvalid:
             (judge("accept", answer="It is ${step_1_result}."), "`${step_1_result` stands for no"),
             (judge("escalate", question="$step_1_output?"), "`$step_1_output` stands for no"),
             (judge("retry_step", step=1, arguments={"q": "$step_9_result"}), "`$step_9_result`"),
-            (rates(1, 1, 1), "scores: 1 together is not good"),
-            (rates(3, 3, 1), "scores: 2.6 together"),
+            (accept(1, 1, 1), "scores: 1 together is not good"),
+            (accept(3, 3, 1), "scores: 2.6 together"),
             (
                 answer("judge", verdict="accept", scores={"tone": 5}, reasoning="so", answer="ok"),
                 "one for each criterion: completeness, correctness, format",
             ),
         ]
-        for wrong, told in cases:
-            driver = planned()
-            driver.ran()
-            driver.ran()
-            (word,) = self.ends(driver, "reflector", wrong, wrong)
-            assert told in word
+        for invalid, reason in cases:
+            (error,) = self.corrections(executed(), "reflector", invalid)
+            assert reason in error
 
-    def test_executors_are_corrected_each_for_itself_and_again_later(self) -> None:
-        driver = Driver("executor")
-        given = answer("add", text="It is $step_3_result.")
-        (word,) = self.ends(driver, "executor", given, given)
-        assert "`$step_3_result` stands for no result: there is none yet" in word
+    def test_an_executors_reference_to_a_missing_result_is_corrected(self) -> None:
+        invalid = answer("add", text="It is $step_3_result.")
+        (error,) = self.corrections(Driver("executor"), "executor", invalid)
+        assert "`$step_3_result` stands for no result: there is none yet" in error
+
+    def test_each_role_gets_a_correction_of_its_own(self) -> None:
         driver = Driver()
-        driver.says(Completion(text="hm"))
-        driver.says(route("make_plan"))
-        driver.says(Completion(text="hm"))
+        driver.give(Completion(text="hm"))
+        driver.give(route("make_plan"))
+        driver.give(Completion(text="hm"))
         assert driver.asks == ["planner"]
+
+    def test_only_the_executor_with_an_invalid_answer_is_asked_again(self) -> None:
         driver = Driver()
-        driver.says(route("make_plan"))
+        driver.give(route("make_plan"))
         bare: list[JsonValue] = [
             {"id": 1, "goal": "a", "executor": "add"},
             {"id": 2, "goal": "b", "executor": "look_up"},
         ]
-        driver.says(answer("submit_plan", steps=bare))
+        driver.give(answer("submit_plan", steps=bare))
         assert driver.asks == ["executor", "executor"]
-        driver.says(answer("look_up"), answer("look_up", q=1))
+        driver.give(answer("look_up"), answer("look_up", q=1))
         assert driver.asks == ["executor"]
-        driver.says(answer("add", a=1))
+        driver.give(answer("add", a=1))
         assert driver.called == [("add", {"a": 1}), ("look_up", {"q": 1})]
 
 
-# Whatever happens, and wherever it is cut off ----------------------------------------------------
+# Random answers and crashes ----------------------------------------------------------------------
 
 ANSWERS = st.one_of(
     st.builds(route, st.sampled_from(["add", "ann", "make_plan", "answer", "x"]),
@@ -288,12 +292,12 @@ FITTING = {
 
 @settings(max_examples=examples(100))
 @given(st.data(), st.sampled_from(["router", "planner", "executor", "reflector", "pipeline"]))
-def test_every_turn_ends_and_goes_on_where_its_record_ends(data: st.DataObject, kind: Kind) -> None:
+def test_every_turn_ends_and_resumes_where_its_record_ends(data: st.DataObject, kind: Kind) -> None:
     driver = Driver(kind)
     for _ in range(200):
         if isinstance(driver.commands[0], End):
             break
-        # A process that takes the turn up again commands the same.
+        # A process that resumes the turn issues the same commands.
         again = Driver(kind, driver.steps)
         assert [type(c) for c in again.commands] == [type(c) for c in driver.commands]
         assert again.asks == driver.asks
@@ -302,7 +306,7 @@ def test_every_turn_ends_and_goes_on_where_its_record_ends(data: st.DataObject, 
                 data.draw(st.sampled_from(FITTING[role]) if data.draw(st.booleans()) else ANSWERS)
                 for role in driver.asks
             ]
-            driver.says(*chosen)
+            driver.give(*chosen)
         else:
             assert again.called == driver.called
             fails = data.draw(st.booleans())
@@ -315,80 +319,70 @@ def test_every_turn_ends_and_goes_on_where_its_record_ends(data: st.DataObject, 
     assert {call.name for call in ran} <= {"look_up", "add", "ask_agent"}
 
 
-STRICT: dict[str, JsonValue] = {
+# Steering, arguments, tokens ---------------------------------------------------------------------
+
+
+def test_a_steered_router_can_finish_only_if_no_reply_is_required() -> None:
+    finish = answer("finish", reason="no")
+    driver = Driver(may_finish=True)
+    driver.give(finish, steered=[Steering(message="m2", reply="optional", text="…")])
+    assert driver.end == End("finished", "no")
+    driver = Driver(may_finish=True)
+    driver.give(finish, steered=[Steering(message="m2", reply="required", text="…")])
+    assert driver.steps[-1].calls[0].error == "unknown_tool"
+    assert not driver.consult.may_finish
+
+
+ADD: dict[str, JsonValue] = {
     "type": "object",
     "properties": {"n": {"type": "integer"}, "q": {"type": "string"}},
     "required": ["n"],
     "additionalProperties": False,
 }
-
-# Steering ----------------------------------------------------------------------------------------
-
-
-def said(message: str, *, required: bool = True) -> Steering:
-    return Steering(message=message, reply="required" if required else "optional", text="…")
+STRICT = Executors({"look_up": {}, "add": ADD}, ["ann"])
 
 
-def test_who_is_steered_may_finish_only_if_nobody_waits() -> None:
-    for required in [True, False]:
-        driver = Driver(may_finish=True)
-        driver.says(answer("finish", reason="no"), steered=[said("m2", required=required)])
-        if not required:
-            assert driver.end == End("finished", "no")
-            return
-        assert driver.steps[-1].calls[0].error == "unknown_tool"
-        assert not driver.consult.may_finish
-
-
-# Arguments, tokens -------------------------------------------------------------------------------
-
-
-def strict() -> Executors:
-    return Executors({"look_up": {}, "add": STRICT}, ["ann"])
-
-
-def test_arguments_that_the_tool_would_refuse_go_back_to_the_role() -> None:
-    driver = Driver("executor", executors=strict())
-    driver.says(answer("add", m=1))
+def test_arguments_that_do_not_fit_the_tool_go_back_to_the_role() -> None:
+    driver = Driver("executor", executors=STRICT)
+    driver.give(answer("add", m=1))
     assert driver.asks == ["executor"]
-    told = driver.steps[-1].calls[0]
-    assert told.error == "invalid_arguments"
-    assert "n is missing" in (told.result or "")
-    driver.says(answer("add", n="3"))
-    assert driver.called == [("add", {"n": "3"})], "what the tool reads as a number is fine"
+    call = driver.steps[-1].calls[0]
+    assert call.error == "invalid_arguments"
+    assert "n is missing" in (call.result or "")
+    driver.give(answer("add", n="3"))
+    assert driver.called == [("add", {"n": "3"})], "the tool reads it as a number"
     steps: list[JsonValue] = [
         {"id": 1, "goal": "a", "executor": "look_up", "arguments": {}},
         {"id": 2, "goal": "b", "executor": "add", "depends_on": [1]},
     ]
-    driver = Driver(executors=strict())
-    driver.says(route("make_plan"))
-    driver.says(answer("submit_plan", steps=steps))
+    driver = Driver(executors=STRICT)
+    driver.give(route("make_plan"))
+    driver.give(answer("submit_plan", steps=steps))
     driver.ran(lambda name: ("7", None))
-    driver.says(answer("add", n="$step_1_result"))
+    driver.give(answer("add", n="$step_1_result"))
     assert driver.called == [("add", {"n": 7})]
-    driver = Driver(executors=strict())
-    driver.says(route("add", request="1"))
-    driver.says(answer("add", n=1))
+    driver = Driver(executors=STRICT)
+    driver.give(route("add", request="1"))
+    driver.give(answer("add", n=1))
     driver.ran(lambda name: ("no", "broken"))
-    driver.says(judge("retry_step", step=1, arguments={"m": 2}))
+    driver.give(judge("retry_step", step=1, arguments={"m": 2}))
     assert driver.asks == ["reflector"]
-    driver.says(judge("retry_step", step=1, arguments={"n": 2}))
+    driver.give(judge("retry_step", step=1, arguments={"n": 2}))
     assert driver.called == [("add", {"n": 2})]
     driver = Driver("executor", executors=Executors({"add": {"type": 3}}))
-    driver.says(answer("add", n=1))
+    driver.give(answer("add", n=1))
     assert driver.called == [("add", {"n": 1})]
 
 
-def test_when_the_tokens_are_used_up_no_role_is_asked_any_more() -> None:
+def test_no_role_is_asked_once_the_tokens_are_used_up() -> None:
     def costing(given: Completion) -> Completion:
         return replace(given, tokens_in=40, tokens_out=20)
 
     driver = Driver(max_tokens=100)
-    driver.says(costing(route("make_plan")))
+    driver.give(costing(route("make_plan")))
     assert driver.asks == ["planner"]
-    driver.says(costing(answer("submit_plan", steps=TWO)))
-    driver.ran()
-    driver.ran()
+    driver.give(costing(answer("submit_plan", steps=TWO)))
+    driver.run_plan()
     assert driver.end == End("max_steps", "not finished after 120 tokens (at most 100)")
     second = Driver(earlier=driver.steps, max_tokens=100)
-    assert second.asks == ["reflector"], "a turn that goes on has its own"
+    assert second.asks == ["reflector"], "the turn that continues has tokens of its own"

@@ -1,4 +1,4 @@
-"""Plans: what makes them valid, in which order they run, and how results get into arguments."""
+"""Plans: validation, the order of steps, and results filled into arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
-from hubbub.agents.roles.plan import InvalidPlan, Plan, fill, fill_arguments, fill_text, references
+from hubbub.agents.roles.plan import (
+    InvalidAnswer,
+    InvalidPlan,
+    Plan,
+    fill,
+    fill_arguments,
+    fill_text,
+    read,
+    references,
+)
 
 EXECUTORS = ("look_up", "add", "ann")
 
@@ -20,22 +29,22 @@ def plan(*steps: dict[str, JsonValue]) -> Plan:
     return Plan.model_validate({"steps": list(steps)})
 
 
-def wrong(made: Plan, most: int = 8) -> str:
-    with pytest.raises(InvalidPlan) as told:
-        made.validate_for(EXECUTORS, most)
-    return str(told.value)
+def error_of(made: Plan, max_steps: int = 8) -> str:
+    with pytest.raises(InvalidPlan) as caught:
+        made.validate_for(EXECUTORS, max_steps)
+    return str(caught.value)
 
 
-def test_what_is_wrong_with_a_plan_is_told_to_its_planner() -> None:
-    assert "step 1: there is no tool or agent 'ad'" in wrong(plan(step(1, executor="ad")))
-    assert "did you mean 'look_up'" in wrong(plan(step(1, executor="lookup")))
-    assert wrong(plan(step(1), step(1))) == "two steps have the same id"
-    assert "depends on step 7, which is not there" in wrong(plan(step(1, 7)))
-    assert wrong(plan(step(1, 1))) == "the steps 1 wait for each other"
-    assert wrong(plan(step(1, 3), step(2), step(3, 1))) == "the steps 1, 3 wait for each other"
-    assert "at most 2 are allowed" in wrong(plan(step(1), step(2), step(3)), 2)
+def test_an_invalid_plan_is_refused_with_the_reason() -> None:
+    assert "step 1: there is no tool or agent 'ad'" in error_of(plan(step(1, executor="ad")))
+    assert "did you mean 'look_up'" in error_of(plan(step(1, executor="lookup")))
+    assert error_of(plan(step(1), step(1))) == "two steps have the same id"
+    assert "depends on step 7, which is not there" in error_of(plan(step(1, 7)))
+    assert error_of(plan(step(1, 1))) == "the steps 1 wait for each other"
+    assert error_of(plan(step(1, 3), step(2), step(3, 1))) == "the steps 1, 3 wait for each other"
+    assert "at most 2 are allowed" in error_of(plan(step(1), step(2), step(3)), 2)
     odd = plan(step(1), step(2, arguments={"a": "$step_1_output"}))
-    assert "step 2: `$step_1_output` stands for no result" in wrong(odd)
+    assert "step 2: `$step_1_output` stands for no result" in error_of(odd)
     made = plan(step(3, 1, 2), step(1), step(2))
     assert made.validate_for(EXECUTORS, 8) is made
     cases: list[list[JsonValue]] = [
@@ -47,7 +56,17 @@ def test_what_is_wrong_with_a_plan_is_told_to_its_planner() -> None:
             Plan.model_validate({"steps": steps})
 
 
-def test_a_reference_is_a_dependency_even_if_it_is_not_named() -> None:
+def test_an_unreadable_plan_is_refused_naming_only_the_cause() -> None:
+    with pytest.raises(InvalidAnswer) as caught:
+        read(Plan, {"steps": [{"id": 1, "goal": "look", "tool": "look"}]})
+    assert str(caught.value) == (
+        "steps.0.executor: Field required; steps.0.tool: Extra inputs are not permitted"
+    )
+    with pytest.raises(InvalidAnswer, match=r"^steps: Tuple should have at least 1 item"):
+        read(Plan, {"steps": []})
+
+
+def test_a_reference_to_a_result_is_a_dependency_even_if_not_declared() -> None:
     made = plan(
         step(1),
         step(2, arguments={"deep": [{"x": "from $step_1_result"}]}),
@@ -64,7 +83,7 @@ def test_a_reference_is_a_dependency_even_if_it_is_not_named() -> None:
     assert [s.id for s in made.ready([3], [1, 3])] == []
 
 
-def test_a_reference_alone_is_the_result_and_in_a_text_its_words() -> None:
+def test_a_reference_alone_becomes_the_value_and_within_a_text_its_text() -> None:
     results = {1: "24.5", 2: '{"a": [1]}', 3: "blue"}
     filled = fill(
         {"n": "$step_1_result", "o": ["$step_2_result"], "t": "$step_3_result",
@@ -98,7 +117,7 @@ def test_a_reference_alone_is_the_result_and_in_a_text_its_words() -> None:
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Plans without circles, in any order."""
+    """Plans without cycles, in any order."""
     count = draw(st.integers(1, 8))
     steps = [
         step(n, *draw(st.sets(st.integers(1, n - 1)) if n > 1 else st.just(set())))
@@ -108,7 +127,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 @given(plans(), st.sets(st.integers(1, 8)))
-def test_every_plan_without_circles_comes_to_an_end(made: Plan, failing: set[int]) -> None:
+def test_every_plan_without_cycles_ends(made: Plan, failing: set[int]) -> None:
     made.validate_for(EXECUTORS, 8)
     done: set[int] = set()
     begun: set[int] = set()
@@ -120,10 +139,3 @@ def test_every_plan_without_circles_comes_to_an_end(made: Plan, failing: set[int
     left = {s.id for s in made.steps} - begun
     blocked = {n for f in failing if f in begun for n in made.after(f)}
     assert left <= blocked
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)

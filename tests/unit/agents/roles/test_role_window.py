@@ -1,4 +1,4 @@
-"""What a role is shown where the window has no room for all of it."""
+"""Messages to roles, cut to the model's window."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ STEERING = Steering(message="m9", text="<incoming_message>make it two</incoming_
 def shown(
     role: Role, *, history: int = 12, results: int = 5000, tools: int = 5, agents: int = 3
 ) -> RoleMessage:
-    """What a role sees of a conversation, a plan that was given up, and one with results."""
-    told = {1: StepResult("r" * results), 2: StepResult("e" * results, "timeout")}
-    work = WorkState(plan=PLAN, results=told, abandoned=[(PLAN, told)], lessons=["too slow"])
+    """A role's message about a conversation, an abandoned plan, and one with results."""
+    outcomes = {1: StepResult("r" * results), 2: StepResult("e" * results, "timeout")}
+    work = WorkState(
+        plan=PLAN, results=outcomes, abandoned=[(PLAN, outcomes)], lessons=["too slow"]
+    )
     incoming = [message(5000, "alice", "what now <b>?")]
     return RoleMessage(
         ConversationPrompt(
@@ -64,12 +66,12 @@ TOOLS: dict[str, ToolSpec] = {
 
 
 @pytest.mark.behaviour("A-21")
-def test_history_goes_first_then_words_and_results_and_last_the_latest_messages() -> None:
-    told = shown("planner", history=5)
-    assert (told.messages, told.spare) == (10 + len(LEVELS) - 1, told.messages)
-    whole, all_gone = told.without(0), told.without(told.messages)
-    assert whole == told.text
-    without_others, shorter = told.without(7), told.without(8)
+def test_history_is_cut_first_then_descriptions_and_results_then_the_latest_messages() -> None:
+    full = shown("planner", history=5)
+    assert (full.messages, full.spare) == (10 + len(LEVELS) - 1, full.messages)
+    assert full.without(0) == full.text
+    shortest = full.without(full.messages)
+    without_others, shorter = full.without(7), full.without(8)
     assert "r" * 1500 in without_others
     assert "hello 0 4" in without_others
     assert "hello 0 1" not in without_others
@@ -77,11 +79,11 @@ def test_history_goes_first_then_words_and_results_and_last_the_latest_messages(
     assert "r" * 400 in shorter
     assert "hello 0 4" in shorter
     assert "does many things" not in shorter
-    assert "hello 0 4" not in told.without(told.messages - 2)
-    assert "<earlier_plan>" in told.without(told.messages - 1)
-    assert "<earlier_plan>" not in all_gone
-    assert all(f'<tool name="tool{n}">Arguments: what</tool>' in all_gone for n in range(5))
-    assert all(f'<agent id="helper{n}"/>' in all_gone for n in range(3))
+    assert "hello 0 4" not in full.without(full.messages - 2)
+    assert "<earlier_plan>" in full.without(full.messages - 1)
+    assert "<earlier_plan>" not in shortest
+    assert all(f'<tool name="tool{n}">Arguments: what</tool>' in shortest for n in range(5))
+    assert all(f'<agent id="helper{n}"/>' in shortest for n in range(3))
 
 
 @given(
@@ -92,12 +94,12 @@ def test_history_goes_first_then_words_and_results_and_last_the_latest_messages(
     agents=st.integers(0, 8),
 )
 @settings(max_examples=examples(25))
-def test_each_time_there_is_no_more_than_before_and_what_must_stay_is_there(
+def test_each_cut_shortens_the_message_and_keeps_the_required_parts(
     role: Role, history: int, results: int, tools: int, agents: int
 ) -> None:
-    told = shown(role, history=history, results=results, tools=tools, agents=agents)
-    texts = [told.without(n) for n in range(told.messages + 1)]
-    # Where the first message goes, the template has a line to say so.
+    full = shown(role, history=history, results=results, tools=tools, agents=agents)
+    texts = [full.without(n) for n in range(full.messages + 1)]
+    # When the first message goes, the template adds a line about it.
     sizes = [len(text) for text in texts[1:]]
     assert sizes == sorted(sizes, reverse=True)
     for text in texts:
@@ -111,8 +113,8 @@ def test_each_time_there_is_no_more_than_before_and_what_must_stay_is_there(
             assert len(re.findall(r"<agent id=", text)) == agents
 
 
-class _Never:
-    """Nobody is asked."""
+class _NoModel:
+    """Is never called."""
 
 
 WRONG = Step(
@@ -139,7 +141,7 @@ def test_a_question_to_a_role_never_exceeds_its_window(
     message_of = shown(role, history=history, results=results)
     choice = DialectChoice(ModelConfig.model_validate({"model": "m", "dialect": dialect}))
     asker = PromptClient(
-        _Never(),  # type: ignore[arg-type]  # only builds
+        _NoModel(),  # type: ignore[arg-type]  # only builds
         lambda steps: (TOOLS[role],),
         SYSTEM,
         ContextBudget(ContextRules(size=room + 100, reserve=100), message_of),
@@ -149,14 +151,14 @@ def test_a_question_to_a_role_never_exceeds_its_window(
     try:
         question = asker.question([WRONG] if wrong else [], choice.current)
     except WindowTooSmall:
-        assert room < 1700, "what must stay has that much room"
+        assert room < 1700, "the required parts fit into 1700 tokens"
         return
     counter = TokenEstimate()
     size = sum(message_tokens(counter, m) for m in question.messages)
     assert size + sum(spec_tokens(counter, tool) for tool in question.tools) <= room
-    told = "\n".join(str(m["content"]) for m in question.messages)
-    assert SYSTEM in told
-    assert "Above all: be kind" in told
-    assert "what now <b>?" in unescape(told)
-    assert "make it two" in told
-    assert TOOLS[role].name in told or [t.name for t in question.tools] == [TOOLS[role].name]
+    text = "\n".join(str(m["content"]) for m in question.messages)
+    assert SYSTEM in text
+    assert "Above all: be kind" in text
+    assert "what now <b>?" in unescape(text)
+    assert "make it two" in text
+    assert TOOLS[role].name in text or [t.name for t in question.tools] == [TOOLS[role].name]

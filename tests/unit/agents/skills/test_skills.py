@@ -1,4 +1,4 @@
-"""Skills: files with a front matter, and the tool that loads them."""
+"""Skills: files with front matter, and the tool that loads them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def skill(
     return f"---\nname: {name}\ndescription: {description}\n---\n\n{body}\n"
 
 
-def wrong(tmp_path: Path, content: str | bytes) -> str:
-    """What is wrong with such a file, with the line."""
+def error_of(tmp_path: Path, content: str | bytes) -> str:
+    """The error for a skill file with this content, from its line on."""
     path = tmp_path / "s.md"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError) as caught:
@@ -38,15 +38,13 @@ def test_a_skill_has_a_name_a_description_and_instructions(tmp_path: Path) -> No
     assert read_skill(path) == Skill(
         "refunds", "Pay money back.", "# Refunds\n\n---\nBe kind.", path
     )
-    for name in ["no", "2024", "null", "1.10e3"]:
-        path = tmp_path / "s.md"
-        path.write_text(skill(name.replace(".", "-"), description="true"))
-        assert read_skill(path).name == name.replace(".", "-")
-        assert read_skill(path).description == "true"
+    for name in ["no", "2024", "null", "1e3"]:
+        path.write_text(skill(name, description="true"))
+        assert (read_skill(path).name, read_skill(path).description) == (name, "true")
 
 
 @pytest.mark.behaviour("E-7")
-def test_a_broken_skill_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_broken_skill_is_reported_with_its_line(tmp_path: Path) -> None:
     cases: list[tuple[str | bytes, int, str]] = [
         ("Just text.", 1, "needs a front matter: begin it with a line ---"),
         ("", 1, "needs a front matter"),
@@ -65,16 +63,16 @@ def test_a_broken_skill_is_told_with_its_line(tmp_path: Path) -> None:
         ("---\nname: a\ndescription: b\n---\n \n", 4, "has no instructions"),
         (b"---\nname: a\ndescription: \xff\n---\nx", 3, "is not UTF-8 text"),
     ]
-    for content, line, words in cases:
-        told = wrong(tmp_path, content)
-        assert told.startswith(f":{line}: ")
-        assert words in told
-    assert "at most 65536 can be loaded" in wrong(tmp_path, skill(body="x" * 65_537))
+    for content, line, message in cases:
+        error = error_of(tmp_path, content)
+        assert error.startswith(f":{line}: ")
+        assert message in error
+    assert "at most 65536 can be loaded" in error_of(tmp_path, skill(body="x" * 65_537))
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read_skill(tmp_path / "nothing.md")
 
 
-def test_a_folder_has_its_files_and_the_folders_of_skills(tmp_path: Path) -> None:
+def test_a_folder_contributes_its_files_and_subfolders_with_a_skill(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no skills"):
         load_skills([tmp_path])
     os.mkfifo(tmp_path / "pipe.md")
@@ -94,21 +92,17 @@ def test_a_folder_has_its_files_and_the_folders_of_skills(tmp_path: Path) -> Non
     assert list(load_skills([tmp_path / "b.md", tmp_path])) == ["b", "a_SKILL"]
 
 
-class TestLoading:
-    @pytest.fixture
-    def tool(self, tmp_path: Path) -> LoadSkill:
-        for name in ("refunds", "returns", "greetings"):
-            (tmp_path / f"{name}.md").write_text(skill(name, body=f"About {name}."))
-        return LoadSkill(load_skills([tmp_path]))
-
-    @pytest.mark.behaviour("E-6")
-    async def test_instructions_are_loaded_whole_and_an_unknown_name_told_with_the_near_ones(
-        self, tool: LoadSkill
-    ) -> None:
-        assert await text(Toolbox([tool]), "load_skill", name=" refunds ") == "About refunds."
-        told = await failed(Toolbox([tool]), "load_skill", name="Refund")
-        assert told["error"] == "unknown_skill"
-        names = told["valid_names"]
-        assert isinstance(names, list)
-        assert names[0] == "refunds"
-        assert "there are: greetings, refunds, returns" in str(told["message"])
+@pytest.mark.behaviour("E-6")
+async def test_load_skill_returns_all_instructions_or_suggests_similar_names(
+    tmp_path: Path,
+) -> None:
+    for name in ("refunds", "returns", "greetings"):
+        (tmp_path / f"{name}.md").write_text(skill(name, body=f"About {name}."))
+    box = Toolbox([LoadSkill(load_skills([tmp_path]))])
+    assert await text(box, "load_skill", name=" refunds ") == "About refunds."
+    error = await failed(box, "load_skill", name="Refund")
+    assert error["error"] == "unknown_skill"
+    names = error["valid_names"]
+    assert isinstance(names, list)
+    assert names[0] == "refunds"
+    assert "there are: greetings, refunds, returns" in str(error["message"])

@@ -1,4 +1,4 @@
-"""What must be durable before the calls of a step run."""
+"""Records that must be durable before the calls of a step run."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from hubbub.network.services.messages import MessageService
 from hubbub.protocol.turns import Step, ToolCallRecord
 
 
-class Diary:
-    """A recorder and a hub that note in which order they are asked for what."""
+class CallLog:
+    """A recorder and a hub that list their calls in order."""
 
     plan = TurnPlan("bot-m1", "dm.ann.bot", (), (), reply_required=True)
     clock = TurnClock()
@@ -40,18 +40,18 @@ class Diary:
         return {}
 
 
-async def lines(*names: str) -> list[str]:
-    """What happens, in order, when these tools are called in one step."""
-    diary = Diary()
+async def order_of(*names: str) -> list[str]:
+    """The order of events when these tools are called in one step."""
+    log = CallLog()
 
     @tool
     async def weigh() -> str:
         """Weigh it."""
-        diary.lines.append("weigh")
+        log.lines.append("weigh")
         return "3 kg"
 
     operation: Operation = MessageService.send_text_message
-    box = Toolbox([HubTool(operation.info(), diary, "bot"), weigh])
+    box = Toolbox([HubTool(operation.info(), log, "bot"), weigh])
     arguments: Mapping[str, dict[str, JsonValue]] = {
         "send_text_message": {"to": "ann", "text": "hello"}
     }
@@ -59,16 +59,16 @@ async def lines(*names: str) -> list[str]:
         ToolCallRecord(id=name, name=name, arguments=arguments.get(name, {})) for name in names
     )
     run = RunTools(Step(n=1, calls=calls), calls, again=False)
-    results: list[CallResult] = await StepCalls(box, cast(TurnRecorder, diary)).run(run)
+    results: list[CallResult] = await StepCalls(box, cast(TurnRecorder, log)).run(run)
     assert all(result.error is None for result in results)
-    return diary.lines
+    return log.lines
 
 
-async def test_a_turn_has_durably_begun_before_a_tool_runs_in_its_process() -> None:
-    assert await lines("weigh") == ["begin", "record", "weigh"]
-    both = await lines("send_text_message", "weigh")
+async def test_the_turns_start_and_step_are_durable_before_a_local_tool_runs() -> None:
+    assert await order_of("weigh") == ["begin", "record", "weigh"]
+    both = await order_of("send_text_message", "weigh")
     assert both == ["begin", "record", "send_text_message", "weigh"]
 
 
-async def test_what_only_asks_the_hub_waits_for_no_commit() -> None:
-    assert await lines("send_text_message") == ["send_text_message"]
+async def test_a_step_with_hub_calls_only_waits_for_no_commit() -> None:
+    assert await order_of("send_text_message") == ["send_text_message"]

@@ -1,4 +1,4 @@
-"""Deleting folders, also those that `shutil.rmtree` gives up on."""
+"""Deleting folders, including those that `shutil.rmtree` fails on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.agents.tools.sandbox.process import remove
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is sandboxed there")
 
 
-def test_files_folders_and_links_are_deleted_and_what_links_point_to_is_not(tmp_path: Path) -> None:
+def test_files_folders_and_links_are_deleted_but_not_the_targets_of_links(tmp_path: Path) -> None:
     kept, gone = tmp_path / "kept", tmp_path / "gone"
     kept.mkdir()
     (kept / "file").touch()
@@ -25,6 +25,10 @@ def test_files_folders_and_links_are_deleted_and_what_links_point_to_is_not(tmp_
     remove(str(gone))
     assert not gone.exists()
     assert (kept / "file").exists()
+    remove(str(tmp_path / "missing"))
+
+
+def test_folders_without_permissions_are_deleted(tmp_path: Path) -> None:
     inner = tmp_path / "shut" / "inner"
     inner.mkdir(parents=True)
     (inner / "file").touch()
@@ -32,10 +36,9 @@ def test_files_folders_and_links_are_deleted_and_what_links_point_to_is_not(tmp_
         folder.chmod(0)
     remove(str(inner.parent))
     assert not inner.parent.exists()
-    remove(str(tmp_path / "never"))
 
 
-def test_depth_is_no_limit(tmp_path: Path) -> None:
+def test_deeply_nested_folders_are_deleted(tmp_path: Path) -> None:
     before, top = os.getcwd(), tmp_path / "deep"
     top.mkdir()
     os.chdir(top)

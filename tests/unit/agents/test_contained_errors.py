@@ -1,4 +1,4 @@
-"""What a tool raises or does that would reach beyond its own call: it does not."""
+"""Exceptions and side effects of a tool that must not reach beyond its own call."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.unit.agents.calling import Pauses, failed
 
 
 class Odd(BaseException):
-    """Neither an `Exception` nor known to anybody."""
+    """Not an `Exception`."""
 
 
-class Unspeakable(Exception):
+class Unprintable(Exception):
     def __str__(self) -> str:
         raise ValueError("no words")
 
@@ -46,8 +46,8 @@ def raising(exc: BaseException, *, in_loop: bool) -> Tool:
 
 @pytest.mark.behaviour("A-5")
 @pytest.mark.parametrize("in_loop", [True, False], ids=["async", "thread"])
-async def test_what_would_end_the_process_fails_the_call(in_loop: bool) -> None:
-    for exc in (*ESCAPES, Unspeakable()):
+async def test_an_exception_that_would_end_the_process_fails_only_its_call(in_loop: bool) -> None:
+    for exc in (*ESCAPES, Unprintable()):
         answer = await failed(Toolbox([raising(exc, in_loop=in_loop)]), "escape")
         assert answer["error"] == "tool_failed"
         assert str(answer["message"]).startswith(type(exc).__name__)
@@ -55,7 +55,7 @@ async def test_what_would_end_the_process_fails_the_call(in_loop: bool) -> None:
 
 @pytest.mark.behaviour("A-5")
 @pytest.mark.parametrize("wait", ["all", "any", "majority"])
-async def test_one_that_cancels_itself_leaves_the_others_alone(wait: WaitStrategy) -> None:
+async def test_a_tool_that_cancels_itself_leaves_other_calls_alone(wait: WaitStrategy) -> None:
     @tool
     async def work() -> str:
         """Work."""
@@ -68,17 +68,17 @@ async def test_one_that_cancels_itself_leaves_the_others_alone(wait: WaitStrateg
     assert [result.error for result in results] == ["tool_failed", None]
 
 
-async def test_a_tool_changes_neither_its_call_nor_what_its_next_attempt_is_given() -> None:
+async def test_a_tool_cannot_change_its_recorded_call_or_its_next_attempt() -> None:
     seen: list[object] = []
 
     @tool(idempotent=True, retry=2)
     def meddle(payload: dict[str, list[int]]) -> object:
-        """Change what was given, and fail: first with an exception, then with the result."""
+        """Change the arguments, and fail: first with an exception, then with the result."""
         seen.append(list(payload["n"]))
         payload["n"].append(1)
         if len(seen) == 1:
             raise ToolFailed("once more", retry=True)
-        return Unspeakable()
+        return Unprintable()
 
     call = ToolCallRecord(id="c", name="meddle", arguments={"payload": {"n": []}})
     before = call.model_copy(deep=True)
@@ -87,7 +87,7 @@ async def test_a_tool_changes_neither_its_call_nor_what_its_next_attempt_is_give
     assert (call, seen) == (before, [[], []])
 
 
-async def test_what_is_no_exception_becomes_one() -> None:
+async def test_a_base_exception_is_wrapped_in_an_exception() -> None:
     with pytest.raises(KeyError), contained():
         raise KeyError("x")
     for exc in ESCAPES:
@@ -97,7 +97,7 @@ async def test_what_is_no_exception_becomes_one() -> None:
         assert str(caught.value) == describe_error(exc) == describe_error(caught.value)
 
 
-async def test_a_task_that_is_cancelled_or_out_of_time_stays_so() -> None:
+async def test_cancellation_and_timeouts_are_not_contained() -> None:
     reached = asyncio.Event()
 
     async def wait() -> None:
@@ -114,24 +114,27 @@ async def test_a_task_that_is_cancelled_or_out_of_time_stays_so() -> None:
         await asyncio.wait_for(wait(), 0.01)
 
 
-async def test_one_that_was_cancelled_before_is_not_by_what_its_code_raises() -> None:
+async def test_a_cancelled_error_is_contained_even_after_an_earlier_cancellation() -> None:
+    started = asyncio.Event()
+
     async def work() -> None:
+        started.set()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.Event().wait()
         with contained():
             raise asyncio.CancelledError
 
     task = asyncio.create_task(work())
-    await asyncio.sleep(0)
+    await started.wait()
     task.cancel()
     with pytest.raises(Escape):
         await task
 
 
-async def test_a_coroutine_that_is_closed_is_closed() -> None:
+async def test_closing_a_coroutine_is_not_contained() -> None:
     async def work() -> None:
         with contained():
-            await asyncio.sleep(0)
+            await asyncio.Event().wait()
 
     coroutine = work()
 

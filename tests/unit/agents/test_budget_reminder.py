@@ -1,4 +1,4 @@
-"""What a model is told when little is left."""
+"""The reminder for a model when little of a budget is left."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from hubbub.agents.turn.reservations import reminder
 from hubbub.protocol.spending import LimitName, RemainingBudget, Whose
 
 
-def left(limit: LimitName, used: float, of: float, whose: Whose = "interaction") -> RemainingBudget:
+def budget(
+    limit: LimitName, used: float, of: float, whose: Whose = "interaction"
+) -> RemainingBudget:
     return RemainingBudget(limit=limit, whose=whose, used=used, of=of)
 
 
 @pytest.mark.behaviour("H-62")
-def test_it_names_what_is_left_and_of_what() -> None:
-    assert reminder([left("tokens", 18_800, 20_000)]) == (
+def test_a_reminder_names_the_rest_and_the_limit() -> None:
+    assert reminder([budget("tokens", 18_800, 20_000)]) == (
         "Little is left for this task: 1,200 of 20,000 tokens. Finish now with what you have."
     )
     cases: list[tuple[LimitName, str]] = [
@@ -23,20 +25,22 @@ def test_it_names_what_is_left_and_of_what() -> None:
         ("agents", "0 of 3 agents that may be woken"), ("hops", "0 of 3 messages in a row"),
         ("fan_out", "0 of 3 agents at a time"),
     ]  # fmt: skip
-    for limit, told in cases:
-        assert told in reminder([left(limit, 2.75 if limit == "usd" else 3, 3)])
-    assert "0 of 10 tokens" in reminder([left("tokens", 12, 10)])
+    for limit, text in cases:
+        assert text in reminder([budget(limit, 2.75 if limit == "usd" else 3, 3)])
+    assert "0 of 10 tokens" in reminder([budget("tokens", 12, 10)])
     assert reminder([]) == ""
-    told = reminder([left("wakes", 63, 64)])
-    assert "Finish" not in told
-    assert told.endswith("Involve no other agent unless you must.")
+    text = reminder([budget("wakes", 63, 64)])
+    assert "Finish" not in text
+    assert text.endswith("Involve no other agent unless you must.")
 
 
-def test_several_budgets_stand_in_sentences_of_their_own_the_nearest_first() -> None:
+def test_each_kind_of_budget_has_its_own_sentence_the_nearest_first() -> None:
     low = [
-        left("tokens", 9, 10, "network"), left("usd", 9, 10), left("tokens", 8.5, 10, "agent"),
-        left("tokens", 9, 10),
-    ]  # fmt: skip
+        budget("tokens", 9, 10, "network"),
+        budget("usd", 9, 10),
+        budget("tokens", 8.5, 10, "agent"),
+        budget("tokens", 9, 10),
+    ]
     sentences = reminder(low).split(". ")
     assert [s.partition(":")[0] for s in sentences[:3]] == [
         "Little is left for this task",
