@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of a network, as a collector gets them by OTLP over HTTP."""
+"""OpenTelemetry spans of a network, as received by a collector through OTLP over HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCRIPT = Path(__file__).parent / "scripts" / "team.yaml"
 
 
 class Collector:
-    """What was exported to it, in the order of its arrival."""
+    """The exported spans, in order of arrival."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -36,9 +36,9 @@ class Collector:
 
     def take(self, body: bytes) -> None:
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
-            about = values(group.resource.attributes)
-            self.services.add(about["service.name"])
-            self.nodes.add((about.get("service.instance.id"), about.get("hubbub.network")))
+            resource = values(group.resource.attributes)
+            self.services.add(resource["service.name"])
+            self.nodes.add((resource.get("service.instance.id"), resource.get("hubbub.network")))
             self.spans += [span for scope in group.scope_spans for span in scope.spans]
 
 
@@ -54,7 +54,7 @@ def collecting() -> Iterator[Collector]:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing is shown."""
+            """Logs nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         collector.url = f"http://127.0.0.1:{server.server_port}"
@@ -68,7 +68,7 @@ def collecting() -> Iterator[Collector]:
 
 
 def values(attributes: Iterable[KeyValue]) -> dict[str, str]:
-    """Those that are texts."""
+    """The string attributes."""
     return {each.key: each.value.string_value for each in attributes if each.value.string_value}
 
 
@@ -116,11 +116,11 @@ async def test_an_interaction_is_one_trace_of_messages_wakes_turns_model_calls_a
         f"invoke_agent {name}" for name in ("coordinator", "researcher", "writer")
     }
     assert all(span.start_time_unix_nano <= span.end_time_unix_nano for span in trace)
-    said = {key for span in trace for key in values(span.attributes)}
-    assert said & CONTENT == (CONTENT if with_content else set())
+    keys = {key for span in trace for key in values(span.attributes)}
+    assert keys & CONTENT == (CONTENT if with_content else set())
 
 
-async def test_spans_of_a_nodes_network_say_which_node_and_network_it_is(
+async def test_spans_on_a_node_name_the_node_and_the_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with collecting() as collector:
