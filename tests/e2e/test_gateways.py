@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import time
 from asyncio.subprocess import Process
@@ -11,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import psycopg
 import pytest
@@ -21,11 +20,10 @@ from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from hubbub.protocol.messages import Kind
 from tests.e2e.support.cables import Cable, tcp_cable, unix_cable
 from tests.e2e.support.clerk import BUDGET, Clerk
-from tests.e2e.support.hubs import NO_LIMIT, UNBOUND
 from tests.e2e.support.peers import Peer, peer
 from tests.e2e.support.traffic import Ledger, Write, exchange, write, write_one_by_one
 from tests.e2e.test_postgres import KINDS, STREAMS, check_log
-from tests.e2e.test_standby import FAULTS, LEASES_S, Node
+from tests.e2e.test_standby import FAULTS, LEASES_S, Node, write_config
 from tests.e2e.test_up import WITHIN_S, Up, start
 from tests.postgres_server import PostgresServer
 
@@ -134,19 +132,8 @@ class Cluster:
 
 def _hub(folder: Path, server: PostgresServer) -> Hub:
     folder.mkdir()
-    network: dict[str, Any] = {
-        "name": "test",
-        "store": f"postgresql://hubbub@/postgres?host={folder}",
-        "auth": "open",
-        "gateway_token": TOKEN,
-        "limits": dict(NO_LIMIT),
-        "budgets": dict(BUDGET),
-        **UNBOUND,
-    }
-    channels = {"general": {"members": "all"}}
-    path = folder / "network.yaml"
-    path.write_text(json.dumps({"network": network, "channels": channels, "mods": ["search"]}))
-    return Hub(path, server)
+    store, path = f"postgresql://hubbub@/postgres?host={folder}", folder / "network.yaml"
+    return Hub(write_config(path, store, gateway_token=TOKEN, budgets={**BUDGET}), server)
 
 
 @pytest.fixture

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
-import threading
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from tests.e2e.support.config_network import (
     run_here,
     running_up,
 )
+from tests.e2e.support.http_servers import QuietHandler, http_server
 from tests.e2e.support.openai_clients import CLIENTS
 
 pytestmark = pytest.mark.slow
@@ -181,24 +180,8 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Deep Chat</title>
 </script>"""
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@contextmanager
-def file_server(folder: Path) -> Iterator[str]:
-    """A web server with another origin than the hub's."""
-    handler = functools.partial(_Quiet, directory=str(folder))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+class _FileHandler(QuietHandler, SimpleHTTPRequestHandler):
+    pass
 
 
 @pytest.mark.npm
@@ -212,7 +195,7 @@ async def test_a_chat_page_on_another_site_works_if_the_config_lists_its_host(
     (CLIENTS.folder / "page.html").write_text(PAGE)
     executable = chromium.find() or ""
     async with ModelServer(script) as model, chromium.running(executable) as browser:
-        with file_server(CLIENTS.folder) as site:
+        with http_server(partial(_FileHandler, directory=str(CLIENTS.folder))) as site:
             path = write_config(tmp_path, model, hosts=f'"{site}"')
             async with run_here(path, tmp_path) as network:
                 url = f"{network.url.replace('ws:', 'http:')}/v1/chat/completions"

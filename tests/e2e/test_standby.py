@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from pydantic import JsonValue
 
 from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from tests.e2e.support.cables import unix_cable
@@ -77,14 +78,10 @@ class Node:
             await self.process.communicate()
 
 
-def _config(path: Path, store: str) -> Path:
-    network = {
-        "name": "test",
-        "store": store,
-        "auth": "open",
-        "limits": dict(NO_LIMIT),
-        **UNBOUND,
-    }
+def write_config(path: Path, store: str, **more: JsonValue) -> Path:
+    """The config of a network with this store; `more` extends its `network` section."""
+    network: dict[str, JsonValue] = {"name": "test", "store": store, "auth": "open"}
+    network |= {"limits": {**NO_LIMIT}, **UNBOUND, **more}
     channels = {"general": {"members": "all"}}
     path.write_text(json.dumps({"network": network, "channels": channels, "mods": ["search"]}))
     return path
@@ -94,7 +91,7 @@ def _config(path: Path, store: str) -> Path:
 async def test_a_standby_takes_over_from_a_killed_or_hung_owner_without_loss(
     tmp_path: Path, server: PostgresServer
 ) -> None:
-    config = _config(tmp_path / "network.yaml", server.url())
+    config = write_config(tmp_path / "network.yaml", server.url())
     owner, other = Node(config), Node(config)
     outages: dict[signal.Signals, list[float]] = {signal.SIGKILL: [], signal.SIGSTOP: []}
     faults = [*outages] * FAULTS
@@ -126,7 +123,7 @@ async def test_a_standby_takes_over_from_a_killed_or_hung_owner_without_loss(
 async def test_a_rolling_restart_keeps_the_network_running(
     tmp_path: Path, server: PostgresServer
 ) -> None:
-    config = _config(tmp_path / "network.yaml", server.url())
+    config = write_config(tmp_path / "network.yaml", server.url())
     owner, other = Node(config), Node(config)
     outages: list[float] = []
     async with _under_load(server, owner, other) as ledger:
@@ -150,8 +147,8 @@ async def test_an_owner_cut_off_from_postgres_exits_and_the_standby_takes_over(
 ) -> None:
     async with unix_cable(tmp_path / server.socket.name, server.socket) as cable:
         url = f"postgresql://hubbub@/postgres?host={tmp_path}"
-        owner = Node(_config(tmp_path / "cut-off.yaml", url))
-        other = Node(_config(tmp_path / "network.yaml", server.url()))
+        owner = Node(write_config(tmp_path / "cut-off.yaml", url))
+        other = Node(write_config(tmp_path / "network.yaml", server.url()))
         async with _under_load(server, owner, other) as ledger, asyncio.timeout(WITHIN_S):
             await ledger.more_acks(50)
             cable.cut()

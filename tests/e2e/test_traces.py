@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -17,6 +15,7 @@ from hubbub.app.traces import traced
 from hubbub.testing.model_server import ModelServer, load_script
 from hubbub.testing.network import LocalNetwork
 from tests.e2e.support.config_network import ROOT, run_here
+from tests.e2e.support.http_servers import QuietHandler, http_server
 from tests.interaction.peers import config
 
 pytestmark = pytest.mark.slow
@@ -46,25 +45,16 @@ class Collector:
 def collecting() -> Iterator[Collector]:
     collector = Collector()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             collector.take(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Logs nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        collector.url = f"http://127.0.0.1:{server.server_port}"
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield collector
-        finally:
-            server.shutdown()
-            thread.join()
+    with http_server(Handler) as address:
+        collector.url = f"http://{address}"
+        yield collector
 
 
 def values(attributes: Iterable[KeyValue]) -> dict[str, str]:

@@ -179,9 +179,7 @@ async def test_turns_of_a_node_agent_record_stops_interruptions_and_errors(
         assert (await ann.hears("worker")).text == "no"
         await ann.tells("worker", "fails")
         assert await agent.line() == "begins fails"
-        turns = await _turns(client)
-        while not all(turn.outcome for turn in turns):
-            turns = await _turns(client)
+        turns = await _ended_turns(client, "worker")
         outcomes = ["cancelled", "finished", "cancelled", "finished", "handler_error"]
         assert [turn.outcome for turn in reversed(turns)] == outcomes
         assert turns[0].reason == "no such thing"
@@ -261,9 +259,7 @@ async def test_a_node_agent_awaits_answers_and_approvals_across_kills(
         async with running_program(tmp_path, WAITS, hub.url):
             await first.call("approve", id=approval["id"], arguments={"what": "half of it"})
             assert (await ann.hears("lead")).text == "deployed half of it"
-            turns = await _turns(first, "lead")
-            while not all(turn.outcome for turn in turns):
-                turns = await _turns(first, "lead")
+            turns = await _ended_turns(first, "lead")
         assert len(bob.heard) == 1, "a question was repeated"
         assert [turn.id for turn in turns if not turn.reason] == ["lead-m1"], "an answer is a turn"
 
@@ -291,9 +287,12 @@ async def _signal(client: Client, type: str) -> Signal:
     raise AssertionError("the client was closed")
 
 
-async def _turns(client: Client, agent: str = "worker") -> tuple[TurnSummary, ...]:
-    """The turns of an agent, latest first."""
-    return Turns.model_validate(await client.call("list_turns", agent=agent)).turns
+async def _ended_turns(client: Client, agent: str) -> tuple[TurnSummary, ...]:
+    """The turns of an agent, latest first, once all have ended."""
+    while True:
+        turns = Turns.model_validate(await client.call("list_turns", agent=agent)).turns
+        if all(turn.outcome for turn in turns):
+            return turns
 
 
 PAGE = "docs/how-to/write-an-agent-in-typescript.md"
