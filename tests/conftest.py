@@ -1,7 +1,7 @@
-"""What all tests share: how hypothesis runs, and over which wires a hub is tried.
+"""Shared by all tests: Hypothesis profiles, collection, and the network fixtures.
 
-A process that only deals tests out to others reads this too, before they begin: what tests alone
-need is imported in what they call.
+The process that only distributes tests to workers reads this, too, so imports that only tests need
+are inside functions.
 """
 
 from __future__ import annotations
@@ -25,36 +25,40 @@ if TYPE_CHECKING:
 
 BROWSER = Path(__file__).parent / "browser"
 FRAMEWORKS = Path(__file__).parent / "frameworks"
-WHOLLY = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", re.MULTILINE)
-"""The first mark that all tests of a module have."""
-APART = {"slow", "bridges", "frameworks", "postgres"}
-"""Marks of what the fast part does not run."""
+MODULE_MARK = re.compile(r"^pytestmark = \[?\s*pytest\.mark\.(\w+)", re.MULTILINE)
+"""The first mark of a whole module."""
+NOT_FAST = {"slow", "bridges", "frameworks", "postgres"}
+"""Marks of modules that the fast part does not run."""
 SLOW_OR_PROPERTY = re.compile(r"\bmark\.slow\b|\bhypothesis\b|\bcontract\b|\btests\.stateful\b")
 
 GATEWAY = os.environ.get("HUBBUB_TEST_GATEWAY") == "1"
-"""Whether all clients come through a gateway in front of the hub."""
+"""Whether all clients connect through a gateway in front of the hub."""
 
-# Models of tests answer over plain HTTP. A client of one reads all the machine's authorities all
-# the same, which takes longer than most tests, unless a folder is named where there are none.
+# Model servers of tests use plain HTTP, but each client loads all the machine's certificate
+# authorities, which takes longer than most tests, unless it is given a folder without any.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
-os.environ["TZ"] = "UTC"  # of all times that people are shown
+os.environ["TZ"] = "UTC"  # of displayed times
 time.tzset()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # What a script has put into the background ignores Ctrl-C, and so would all that tests start.
+    # A background job of a script ignores Ctrl-C, and so would all processes started by tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """A part of `make test` does not even read what it would not run."""
+    """A part of `make test` does not read the modules that it does not run."""
     chosen: str = config.option.markexpr
     if collection_path == BROWSER:
         return True if chosen in ("not slow", "npm") or "not browser" in chosen else None
     if collection_path == FRAMEWORKS:
         return True if chosen in ("npm", "bridges", "postgres", "cluster", "browser") else None
     if collection_path.suffix == ".py" and chosen.startswith("not slow"):
-        return True if APART.intersection(WHOLLY.findall(collection_path.read_text())) else None
+        return (
+            True
+            if NOT_FAST.intersection(MODULE_MARK.findall(collection_path.read_text()))
+            else None
+        )
     if collection_path.suffix == ".py" and chosen.startswith("(slow or hypothesis)"):
         return None if SLOW_OR_PROPERTY.search(collection_path.read_text()) else True
     return None
@@ -62,10 +66,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
-    """What collecting makes stays to the end: no collector need look at its million objects again.
+    """Excludes the million objects of collection from garbage collection, as they stay to the end.
 
-    Cycles that tests leave behind are found as ever, but not after each few tests: a fifth of the
-    time of all tests went into looking for them.
+    Cycles left by tests are collected less often, which saves a fifth of the time of all tests.
     """
     gc.disable()
     try:
@@ -79,7 +82,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
 
 def _load_profile(config: pytest.Config) -> None:
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        return  # it runs no test
+        return  # it runs no tests
     from hypothesis import HealthCheck, settings
 
     from tests.examples import FULL
@@ -96,8 +99,9 @@ def _load_profile(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start long tests first, so that the tests which workers steal from each other at the end are
-    short. Each worker starts with an equal share of the list, so long modules are spread over it.
+    """Moves long tests to the front, so that the tests which workers steal from each other at the
+    end are short. Each worker starts with an equal share of the list, over which long modules are
+    spread.
     """
 
     def is_long(item: pytest.Item) -> bool:
@@ -117,8 +121,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _logging_as_it_was() -> Iterator[None]:
-    """Where records go is the process's: a command that was run here has set it to its stderr."""
+def _reset_logging() -> Iterator[None]:
+    """Resets the process-wide logging, which a command run in this process configures."""
     yield
     import structlog
 
@@ -127,7 +131,7 @@ def _logging_as_it_was() -> Iterator[None]:
 
 @pytest.fixture(params=["sockets"] if GATEWAY else ["memory", "sockets"])
 def networks(request: pytest.FixtureRequest) -> Networks:
-    """Makes networks whose clients come through memory, and again over real sockets."""
+    """Starts networks whose clients connect in memory, and again over real sockets."""
     from tests.interaction.peers import Networks
 
     return Networks(sockets=request.param == "sockets")
@@ -135,7 +139,7 @@ def networks(request: pytest.FixtureRequest) -> Networks:
 
 @pytest.fixture
 def in_memory() -> Networks:
-    """Makes networks whose clients come through memory: for what no wire can change."""
+    """Starts networks whose clients connect in memory, for behaviour independent of the wire."""
     from tests.interaction.peers import Networks
 
     return Networks(sockets=False)
@@ -143,7 +147,7 @@ def in_memory() -> Networks:
 
 @pytest.fixture
 def on_sockets() -> Networks:
-    """Makes networks whose clients come over real sockets: for what needs one."""
+    """Starts networks whose clients connect over real sockets."""
     from tests.interaction.peers import Networks
 
     return Networks(sockets=True)
@@ -151,7 +155,7 @@ def on_sockets() -> Networks:
 
 @pytest.fixture
 def moody() -> MoodyStore:
-    """The store of `network`, which fails or waits when the test says so."""
+    """The store of `network`, which fails or waits on demand."""
     from tests.interaction.stores import MoodyStore
 
     return MoodyStore()
@@ -161,7 +165,7 @@ def moody() -> MoodyStore:
 async def network(
     in_memory: Networks, moody: MoodyStore, request: pytest.FixtureRequest
 ) -> AsyncIterator[Network]:
-    """A new network in memory, which the module's `NETWORK` configures."""
+    """A new network in memory with the module's `NETWORK` config."""
     file = getattr(request.module, "NETWORK", None)
     async with in_memory.start(file, store=moody) as network:
         yield network
@@ -177,8 +181,8 @@ async def _module_network(request: pytest.FixtureRequest) -> AsyncIterator[Netwo
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def shared(_module_network: Network) -> AsyncIterator[Network]:
-    """A network in memory that all tests of the module share, which the module's `NETWORK`
-    configures: each test has participants and channels of its own, and its sockets end with it.
+    """A network in memory with the module's `NETWORK` config, shared by all its tests: each test
+    uses its own participants and channels, and its sockets are closed at its end.
 
     The module needs `pytestmark = pytest.mark.asyncio(loop_scope="module")`.
     """

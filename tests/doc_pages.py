@@ -1,4 +1,4 @@
-"""The documentation as data: its pages, their links, and the code that they show."""
+"""The documentation as data: pages, links and code blocks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _HEADING = re.compile(r"^#{1,6} +(?P<title>.+)$", re.MULTILINE)
 
 
 class Block(NamedTuple):
-    """A block of code in a page. `name` is the file that the reader is told to write, `edited` the
-    one that a change is told for."""
+    """A block of code in a page. `name` is the file that the reader writes with it, `edited` the
+    file to which the reader applies it."""
 
     page: Path
     language: str
@@ -32,9 +32,9 @@ class Block(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """All pages for readers; templates of generated ones are none."""
-    found = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in found if "templates" not in page.parts]
+    """All pages for readers, without the templates of generated ones."""
+    files = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [page for page in files if "templates" not in page.parts]
 
 
 def blocks(page: Path) -> Iterator[Block]:
@@ -44,12 +44,12 @@ def blocks(page: Path) -> Iterator[Block]:
 
 def example(page: str, name: str) -> str:
     """The text of the example `name` in a page."""
-    (found,) = [block.text for block in blocks(ROOT / page) if block.name == name]
-    return found
+    (text,) = [block.text for block in blocks(ROOT / page) if block.name == name]
+    return text
 
 
 def links(page: Path) -> Iterator[str]:
-    """Where the links of a page lead, outside its code."""
+    """The targets of a page's links, outside its code."""
     for match in _LINK.finditer(_FENCE.sub("", page.read_text("utf-8"))):
         yield match["target"]
 

@@ -1,4 +1,4 @@
-"""How many examples a property is tried with that the usual number does not suit."""
+"""The number of examples for properties that need more or fewer than usual."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from hypothesis import settings
 __all__ = ["FULL", "examples"]
 
 FULL = 50
-"""Of a property that names no number, in the profile `full`."""
+"""The usual number in the profile `full`."""
 
 
 def examples(count: int) -> int:
-    """`count` in the profile `full`; in another one as many more or fewer as it has of all."""
+    """`count` in the profile `full`, and in proportion in the others."""
     return max(1, count * settings().max_examples // FULL)

@@ -1,4 +1,4 @@
-"""Debian packages that tests use, where they may be had without asking."""
+"""Installation of Debian packages for tests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["apt_get"]
 
 
 def apt_get(*arguments: str, timeout: float, cwd: Path | None = None) -> None:
-    """Run it to its end or to the timeout (seconds); what came of it shows when one looks."""
-    patience = ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]
-    patience += ["-o", "DPkg::Lock::Timeout=60"]
+    """Runs apt-get, up to the timeout in seconds; reports a failure on stderr without raising."""
+    timeouts = ["-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=20"]
+    timeouts += ["-o", "DPkg::Lock::Timeout=60"]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
         done = subprocess.run(
-            ["apt-get", "-qq", *patience, *arguments],
+            ["apt-get", "-qq", *timeouts, *arguments],
             env=environment, cwd=cwd, timeout=timeout, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         )  # fmt: skip
@@ -25,5 +25,5 @@ def apt_get(*arguments: str, timeout: float, cwd: Path | None = None) -> None:
         sys.stderr.write(f"apt-get {arguments[0]} took over {timeout:g} s\n")
         return
     if done.returncode:
-        last = done.stdout.strip().splitlines()[-1:] or ["no word why"]
+        last = done.stdout.strip().splitlines()[-1:] or ["no output"]
         sys.stderr.write(f"apt-get {arguments[0]} failed: {last[0]}\n")

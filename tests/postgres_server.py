@@ -1,4 +1,4 @@
-"""A Postgres of its own for tests: killed, stopped, dumped and restored."""
+"""A Postgres server for tests, which can be killed, paused, dumped and restored."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["PostgresServer", "running_postgres"]
 
 
 class PostgresServer(postgres_server.PostgresServer):
-    """One that a test does its worst to."""
+    """A server with operations for tests."""
 
     initdb_options = ("--no-sync",)
 
     def __init__(self, folder: Path):
         super().__init__(folder)
         if sys.platform == "linux":
-            # After a kill it syncs file by file otherwise, of which each database has 300.
+            # Recovery would otherwise sync each of a database's 300 files.
             with (folder / "data" / "postgresql.conf").open("a") as settings:
                 settings.write("recovery_init_sync_method = syncfs\n")
 
@@ -42,39 +42,39 @@ class PostgresServer(postgres_server.PostgresServer):
         return self.process.pid
 
     def kill(self) -> None:
-        """As a power cut: the server and all its processes at once."""
-        os.kill(self.pid, signal.SIGSTOP)  # it starts no further ones
+        """Kills the server and all its processes at once, as a power cut does."""
+        os.kill(self.pid, signal.SIGSTOP)  # so that it starts no further ones
         children = self._children()
         for pid in [*children, self.pid]:
             os.kill(pid, signal.SIGKILL)
         self.process.wait()
-        while any(map(_lives, children)):  # they hold the memory that a new server wants
+        while any(map(_is_running, children)):  # they hold the memory that a new server needs
             time.sleep(0.01)
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the server, which starts no further processes when it stands still, and
-        to all its processes."""
+        """Sends a signal to the server first, which starts no further processes while it is
+        stopped, and then to all its processes."""
         os.kill(self.pid, number)
         for pid in self._children():
-            with suppress(ProcessLookupError):  # its session has ended
+            with suppress(ProcessLookupError):  # the session has ended
                 os.kill(pid, number)
 
     def processes(self) -> list[int]:
-        """Ids of the server's process and of all that it has started."""
+        """Ids of the server's process and of all its children."""
         return [self.pid, *self._children()]
 
     def backends_of(self, url: str) -> list[int]:
         """Ids of the processes of a database's sessions."""
         with psycopg.connect(self.url()) as db:
-            found = db.execute(
+            rows = db.execute(
                 "SELECT pid FROM pg_stat_activity "
                 "WHERE datname = %s AND backend_type = 'client backend'",
                 (psycopg.conninfo.conninfo_to_dict(url)["dbname"],),
             )
-            return [pid for (pid,) in found]
+            return [pid for (pid,) in rows]
 
     def dump(self) -> bytes:
-        """What `pg_dump` writes of the database."""
+        """The output of `pg_dump`."""
         command = [str(self.programs / "pg_dump"), "--schema=hubbub", self.url()]
         return subprocess.run(command, check=True, capture_output=True).stdout
 
@@ -87,7 +87,7 @@ class PostgresServer(postgres_server.PostgresServer):
         return [int(pid) for pid in children.split()]
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -96,7 +96,7 @@ def _lives(pid: int) -> bool:
 
 @contextmanager
 def running_postgres() -> Iterator[PostgresServer]:
-    """A new server, gone at the end with all that is in it."""
+    """A new server, deleted with its data at the end."""
     folder = Path(tempfile.mkdtemp(prefix="hubbub-postgres-"))
     try:
         server = PostgresServer(folder)
@@ -104,7 +104,7 @@ def running_postgres() -> Iterator[PostgresServer]:
         try:
             yield server
         finally:
-            server.stop(signal.SIGQUIT)  # what is thrown away need not be written first
+            server.stop(signal.SIGQUIT)  # without writing the data, which is deleted
     finally:
         shutil.rmtree(folder)
 

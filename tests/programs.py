@@ -1,4 +1,4 @@
-"""Programs that pages show, run in this process as a reader would: in a folder, with a model."""
+"""Programs of the documentation, run in this process in a folder, with a model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["printed"]
 async def printed(
     program: Path, model: ModelServer, *, folder: Path | None = None, typed: str = ""
 ) -> list[str]:
-    """The lines that a program prints in `folder` (left out: its own), when a person types `typed`.
-    It has a thread of its own, since it begins a loop of its own."""
+    """The lines that a program prints in `folder` (by default its own), with `typed` as its input.
+    It runs in a thread, since it starts its own event loop."""
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
         patch.chdir(folder or program.parent)

@@ -1,8 +1,8 @@
-"""Loaded into the kit by pytest: what it sends has a token, and names the scenario to the agent.
+"""Loaded into the kit by pytest: adds a token to its requests, and the scenario to its messages.
 
-The kit names each scenario by the prefix of a message's id, which a hub does not hand on. Here the
-id comes along as a link as well, which is an attachment of the message that the agent reads. The
-kit also gives many messages one id: for a hub they would be one message, and one task.
+The kit names each scenario in the prefix of a message's id, which a hub does not pass on. This
+plugin adds the id as a link, too, which the agent reads as an attachment. The kit also gives many
+messages the same id, which for a hub would be one message and one task.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _NUMBERS = count()
 
 
 def pytest_configure() -> None:
-    httpx.Client.build_request = _named(httpx.Client.build_request)  # type: ignore[method-assign]
+    httpx.Client.build_request = _with_scenario(httpx.Client.build_request)  # type: ignore[method-assign]
 
 
-def _named(build: Callable[..., httpx.Request]) -> Callable[..., httpx.Request]:
+def _with_scenario(build: Callable[..., httpx.Request]) -> Callable[..., httpx.Request]:
     def build_request(self: httpx.Client, *args: Any, **more: Any) -> httpx.Request:
         body = more.get("json")
         if isinstance(body, dict):

@@ -1,6 +1,6 @@
-"""A real Matrix server, Synapse, in an environment of its own, and people who use it.
+"""A real Matrix server, Synapse, in its own environment, and people who use it.
 
-`python -m tests.bridges.homeserver` installs it, and otherwise says in one line what is missing.
+`python -m tests.bridges.homeserver` installs it, or reports in one line what is missing.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["Homeserver", "MatrixUser", "homeserver", "needs_synapse"]
 _VERSION = "matrix-synapse==1.163.2"
 _FOLDER = Path(sys.prefix) / "synapse"
 _PYTHON = _FOLDER / "bin" / "python"
-_THERE = _FOLDER / "bin" / "synapse_homeserver"
+_SYNAPSE = _FOLDER / "bin" / "synapse_homeserver"
 needs_synapse = pytest.mark.skipif(
-    not _THERE.exists(), reason="no Synapse: `make test-bridges` installs it"
+    not _SYNAPSE.exists(), reason="no Synapse: `make test-bridges` installs it"
 )
-_LOOSE = {"per_second": 1000, "burst_count": 1000}
+_NO_LIMIT = {"per_second": 1000, "burst_count": 1000}
 
 
 class MatrixUser:
@@ -54,13 +54,13 @@ class MatrixUser:
         return answer.json()
 
     async def make_room(self) -> str:
-        """A room that everybody may join."""
-        made = await self.ask("POST", "createRoom", {"preset": "public_chat"})
-        self.room = str(made["room_id"])
+        """Creates a public room; returns its id."""
+        created = await self.ask("POST", "createRoom", {"preset": "public_chat"})
+        self.room = str(created["room_id"])
         return self.room
 
     async def say(self, text: str, **content: Any) -> str:
-        """The id of the event."""
+        """Sends a message; returns the id of its event."""
         path = f"rooms/{self.room}/send/m.room.message/{next(self._numbers)}"
         sent = await self.ask("PUT", path, {"msgtype": "m.text", "body": text, **content})
         return str(sent["event_id"])
@@ -69,16 +69,14 @@ class MatrixUser:
         await self.ask("PUT", f"rooms/{self.room}/redact/{event}/{next(self._numbers)}", {})
 
     async def sees(self, user: str) -> None:
-        """Wait until somebody is in the room."""
+        """Waits until the user is in the room."""
         async with asyncio.timeout(DEADLINE_S):
-            while True:
-                found = await self.ask("GET", f"rooms/{self.room}/joined_members")
-                if user in found["joined"]:
-                    return
-                await asyncio.sleep(0.1)
+            path = f"rooms/{self.room}/joined_members"
+            while user not in (await self.ask("GET", path))["joined"]:
+                await self._sync()
 
     async def hears(self, text: str) -> dict[str, Any]:
-        """The next event of somebody else whose text contains this."""
+        """The next event of another user whose text contains `text`."""
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 while self._waiting:
@@ -86,11 +84,15 @@ class MatrixUser:
                     self.heard.append(event)
                     if text in event["content"].get("body", "") and event["sender"] != self.id:
                         return event
-                since = {} if self._since is None else {"since": self._since, "timeout": "2000"}
-                found = await self.ask("GET", "sync", **since)
-                self._since = found["next_batch"]
-                rooms = found.get("rooms", {}).get("join", {})
-                self._waiting += rooms.get(self.room, {}).get("timeline", {}).get("events", [])
+                await self._sync()
+
+    async def _sync(self) -> None:
+        """Waits up to 2 s for new events."""
+        since = {} if self._since is None else {"since": self._since, "timeout": "2000"}
+        answer = await self.ask("GET", "sync", **since)
+        self._since = answer["next_batch"]
+        rooms = answer.get("rooms", {}).get("join", {})
+        self._waiting += rooms.get(self.room, {}).get("timeline", {}).get("events", [])
 
 
 class Homeserver:
@@ -98,22 +100,22 @@ class Homeserver:
         self.port, self._stack = port, stack
 
     async def user(self, name: str) -> MatrixUser:
-        """Somebody new."""
+        """A new user."""
         http = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", timeout=DEADLINE_S)
         user = MatrixUser(await self._stack.enter_async_context(http), name)
-        made = {"username": name, "password": "secret", "auth": {"type": "m.login.dummy"}}
-        token = (await user.ask("POST", "register", made))["access_token"]
+        account = {"username": name, "password": "secret", "auth": {"type": "m.login.dummy"}}
+        token = (await user.ask("POST", "register", account))["access_token"]
         http.headers["authorization"] = f"Bearer {token}"
         return user
 
 
 @asynccontextmanager
 async def homeserver(folder: Path, bridge: int) -> AsyncIterator[Homeserver]:
-    """A running one, which brings a bridge at that port what is said."""
+    """A running homeserver, which sends its events to a bridge at that port."""
     port = free_port()
     tokens = {"as_token": "a" * 24, "hs_token": "h" * 24}
-    place = {"homeserver": f"http://127.0.0.1:{port}", "listen": f"127.0.0.1:{bridge}"}
-    settings = MatrixConfig.model_validate({**place, **tokens, "domain": "example.org"})
+    addresses = {"homeserver": f"http://127.0.0.1:{port}", "listen": f"127.0.0.1:{bridge}"}
+    settings = MatrixConfig.model_validate({**addresses, **tokens, "domain": "example.org"})
     setup = Matrix("matrix", settings, []).setup()
     (folder / "bridge.yaml").write_text(yaml.safe_dump(dict(setup)))
     key = base64.b64encode(b"k" * 32).decode().rstrip("=")
@@ -138,8 +140,8 @@ async def homeserver(folder: Path, bridge: int) -> AsyncIterator[Homeserver]:
         "enable_registration": True,
         "enable_registration_without_verification": True,
         "app_service_config_files": [str(folder / "bridge.yaml")],
-        "rc_message": _LOOSE,
-        "rc_registration": _LOOSE,
+        "rc_message": _NO_LIMIT,
+        "rc_registration": _NO_LIMIT,
     }
     (folder / "homeserver.yaml").write_text(yaml.safe_dump(config))
     process = await asyncio.create_subprocess_exec(
@@ -156,7 +158,7 @@ async def homeserver(folder: Path, bridge: int) -> AsyncIterator[Homeserver]:
 
 
 if __name__ == "__main__":
-    if not _THERE.exists():
+    if not _SYNAPSE.exists():
         subprocess.run([sys.executable, "-m", "venv", str(_FOLDER)], check=True)
         done = subprocess.run([str(_PYTHON), "-m", "pip", "install", "-q", _VERSION], check=False)
         if done.returncode:

@@ -1,6 +1,6 @@
-"""Real servers of other chats: an IRC server from the system's packages, and one of Matrix.
+"""A real IRC server from the system's packages, and people who use it.
 
-`python -m tests.bridges.servers` says what is missing, and how to get it.
+`python -m tests.bridges.servers` reports what is missing, and how to get it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def free_port() -> int:
 
 
 async def listening(port: int) -> None:
-    """Wait until something listens there."""
+    """Waits until a server listens at the port."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
             with suppress(OSError):
@@ -45,7 +45,7 @@ async def listening(port: int) -> None:
 
 @asynccontextmanager
 async def irc_server(folder: Path, port: int, options: str = "") -> AsyncIterator[int]:
-    """A running ngircd; gives its port."""
+    """The port of a running ngircd."""
     assert NGIRCD is not None
     user = pwd.getpwuid(os.getuid()).pw_name
     config = folder / "ngircd.conf"
@@ -67,7 +67,7 @@ async def irc_server(folder: Path, port: int, options: str = "") -> AsyncIterato
 
 
 class IrcUser:
-    """A person at an IRC server: sends lines, and waits for those that come."""
+    """A person in the channel #dev of an IRC server."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
         self._reader, self._writer = reader, writer
@@ -79,42 +79,39 @@ class IrcUser:
     def say(self, text: str) -> None:
         self.send(f"PRIVMSG #dev :{text}")
 
-    async def until(self, fits: Callable[[Line], bool]) -> Line:
-        """The next line that fits."""
+    async def until(self, condition: Callable[[Line], bool]) -> Line:
+        """The next line for which the condition holds."""
         async with asyncio.timeout(DEADLINE_S):
             while raw := await self._reader.readline():
                 line = tokenise(raw.rstrip(b"\r\n"))
                 if line.command == "PING":
                     self.send(f"PONG {line.params[0]}")
                 self.heard.append(line)
-                if fits(line):
+                if condition(line):
                     return line
         raise AssertionError("the server has closed the connection")
 
     async def hears(self, text: str) -> str:
-        """Wait for words that contain this; gives who has said them, a colon, and the words."""
+        """Waits for a message that contains `text`; returns it after its sender and a colon."""
         line = await self.until(lambda each: each.command == "PRIVMSG" and text in each.params[1])
         return f"{line.hostmask.nickname}: {line.params[1]}"
 
     async def sees(self, nick: str) -> None:
-        """Wait until somebody is in the channel."""
-        while True:
-            self.send("NAMES #dev")
-            names = set[str]()
-            async with asyncio.timeout(DEADLINE_S):
-                while True:
-                    line = await self.until(lambda each: each.command in ("353", "366"))
-                    if line.command == "366":
-                        break
-                    names |= {each.lstrip("@+") for each in line.params[-1].split()}
-            if nick in names:
-                return
-            await asyncio.sleep(0.05)
+        """Waits until the nick is in the channel."""
+
+        def shows(line: Line) -> bool:
+            if line.command == "JOIN":
+                return line.hostmask.nickname == nick
+            names = [name.lstrip("@+") for name in line.params[-1].split()]
+            return line.command == "353" and nick in names
+
+        self.send("NAMES #dev")
+        await self.until(shows)
 
 
 @asynccontextmanager
 async def irc_user(port: int, nick: str, user: str = "person") -> AsyncIterator[IrcUser]:
-    """Somebody who is in #dev."""
+    """A person who has joined #dev."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     person = IrcUser(reader, writer)
     try:

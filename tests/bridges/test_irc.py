@@ -1,4 +1,4 @@
-"""A real IRC server on the other side: ngircd."""
+"""A bridge to a real IRC server, ngircd."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from tests.unit.configs.people import Person
 pytestmark = [pytest.mark.bridges, needs_ngircd]
 
 
-async def said(person: Person, text: str) -> Message:
-    """The next message that contains this."""
+async def receive(person: Person, text: str) -> Message:
+    """The next message that contains `text`."""
     async with asyncio.timeout(100):
         async for item in person.client.events():
             if isinstance(item, Event):
                 await person.client.ack(item.seq)
                 if text in item.message.text:
                     return item.message
-    raise AssertionError("the hub has closed")
+    raise AssertionError("the client was closed")
 
 
 async def bridge_pid(person: Person, bridge: str = "irc") -> int:
-    found = AgentProcesses.model_validate(await person.client.call("list_agent_processes"))
-    (pid,) = (each.pid for each in found.processes if each.agent == bridge)
+    listed = AgentProcesses.model_validate(await person.client.call("list_agent_processes"))
+    (pid,) = (each.pid for each in listed.processes if each.agent == bridge)
     assert pid is not None
     return pid
 
 
 @pytest.mark.behaviour("I-34", "I-35", "I-36")
-async def test_people_on_irc_and_agents_here_talk_in_one_channel_each_under_its_own_name(
+async def test_irc_people_and_agents_share_a_channel_under_their_own_names(
     tmp_path: Path,
 ) -> None:
     port = free_port()
@@ -53,7 +53,7 @@ async def test_people_on_irc_and_agents_here_talk_in_one_channel_each_under_its_
         await alice.sees("hubbub")
 
         alice.say("calculator: 12 * 7")
-        asked = await said(ann, "12 * 7")
+        asked = await receive(ann, "12 * 7")
         assert (asked.sender_id, asked.sender_kind, asked.untrusted) == ("irc-alice", "human", True)
         assert asked.mentions == ("calculator",)
         assert (await alice.hears("84")).startswith("calculator: ")
@@ -71,7 +71,7 @@ async def test_people_on_irc_and_agents_here_talk_in_one_channel_each_under_its_
             other_bridge.say("round and round")
             await alice.hears("round and round")
             alice.say("\x01ACTION waves \x02now\x02\x01")
-            assert (await said(ann, "*waves now*")).sender_id == "irc-alice"
+            assert (await receive(ann, "*waves now*")).sender_id == "irc-alice"
         page = await ann.client.call("read_thread", thread="channel.dev", limit=50)
         log = ThreadPage.model_validate(page).messages
         assert "round and round" not in [each.text for each in log]
@@ -85,7 +85,7 @@ async def test_people_on_irc_and_agents_here_talk_in_one_channel_each_under_its_
 
 
 @pytest.mark.behaviour("I-37")
-async def test_what_is_said_here_reaches_irc_though_bridge_or_server_die_meanwhile(
+async def test_messages_reach_irc_despite_a_kill_of_the_bridge_or_the_server(
     tmp_path: Path,
 ) -> None:
     port = free_port()
@@ -99,17 +99,17 @@ async def test_what_is_said_here_reaches_irc_though_bridge_or_server_die_meanwhi
             os.kill(await bridge_pid(ann), signal.SIGKILL)
             await ann.client.call("post_to_channel", channel="dev", text="second")
             await bob.hears("second")
-        await ann.client.call("post_to_channel", channel="dev", text="third, to nobody yet")
+        await ann.client.call("post_to_channel", channel="dev", text="third, without a server")
         async with irc_server(tmp_path, port), irc_user(port, "bob") as again:
             await again.hears("third")
             await ann.client.call("post_to_channel", channel="dev", text="fourth")
             await again.hears("fourth")
-            words = [each.params[1] for each in bob.heard if each.command == "PRIVMSG"]
-            # A line whose confirmation was lost with the bridge comes again; IRC knows no better.
-            assert list(dict.fromkeys(words)) == ["first", "second"]
+            texts = [each.params[1] for each in bob.heard if each.command == "PRIVMSG"]
+            # A line whose confirmation was lost with the bridge can be repeated; IRC has no ids.
+            assert list(dict.fromkeys(texts)) == ["first", "second"]
 
 
-async def test_who_has_no_connection_of_its_own_speaks_through_the_one_that_hears(
+async def test_a_participant_without_its_own_irc_connection_is_relayed(
     tmp_path: Path,
 ) -> None:
     port = free_port()

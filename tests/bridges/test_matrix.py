@@ -1,4 +1,4 @@
-"""A real Matrix server on the other side: Synapse."""
+"""A bridge to a real Matrix server, Synapse."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hubbub.bridges.matrix import MARK
 from hubbub.protocol.operations import SendResult
 from tests.bridges.homeserver import homeserver, needs_synapse
 from tests.bridges.servers import free_port
-from tests.bridges.test_irc import bridge_pid, said
+from tests.bridges.test_irc import bridge_pid, receive
 from tests.e2e.support.config_network import run_config
 
 pytestmark = [pytest.mark.bridges, needs_synapse]
 
 
 @pytest.mark.behaviour("I-35", "I-36", "I-37", "I-38")
-async def test_people_on_matrix_and_agents_here_talk_with_threads_edits_and_deletions(
+async def test_matrix_people_and_agents_talk_with_threads_edits_and_deletions(
     tmp_path: Path,
 ) -> None:
     port = free_port()
@@ -35,11 +35,8 @@ async def test_people_on_matrix_and_agents_here_talk_with_threads_edits_and_dele
             ann = await network.join("ann")
             await alice.sees("@hubbub_calculator:example.org")
             pill = {"user_ids": ["@hubbub_calculator:example.org"]}
-            asked = await alice.say(
-                "calculator: 12 * 7",
-                **{"m.mentions": pill},
-            )
-            question = await said(ann, "12 * 7")
+            asked = await alice.say("calculator: 12 * 7", **{"m.mentions": pill})
+            question = await receive(ann, "12 * 7")
             assert (question.sender_id, question.untrusted) == ("matrix-alice", True)
             assert question.mentions == ("calculator",)
             answer = await alice.hears("84")
@@ -47,7 +44,7 @@ async def test_people_on_matrix_and_agents_here_talk_with_threads_edits_and_dele
 
             thread = {"rel_type": "m.thread", "event_id": asked}
             first = await alice.say("in the thread", **{"m.relates_to": thread})
-            under = await said(ann, "in the thread")
+            under = await receive(ann, "in the thread")
             assert under.thread_id == f"channel.dev.t{question.seq}"
             posted = await ann.client.call(
                 "send_text_message", to=under.thread_id, text="I am here, @matrix-alice"
@@ -64,24 +61,24 @@ async def test_people_on_matrix_and_agents_here_talk_with_threads_edits_and_dele
             new = {"msgtype": "m.text", "body": "in that thread"}
             replaces = {"rel_type": "m.replace", "event_id": first}
             await alice.say("* in that thread", **{"m.new_content": new, "m.relates_to": replaces})
-            changed = await said(ann, "in that thread")
+            changed = await receive(ann, "in that thread")
             assert changed.amends is not None
             assert (changed.amends.message_id, changed.amends.kind) == (under.id, "edited")
             await alice.delete(first)
-            assert (await said(ann, "")).amends is not None
+            assert (await receive(ann, "")).amends is not None
 
             await alice.say("of another bridge", **{MARK: "1-m1"})
             inside = {"m.in_reply_to": {"event_id": answer["event_id"]}}
             await alice.say("right!", **{"m.relates_to": inside})
-            right = await said(ann, "right!")
-            assert right.quote is not None, "what she answers"
-            assert right.seq == changed.seq + 2, "the deletion, and this"
+            right = await receive(ann, "right!")
+            assert right.quote is not None
+            assert right.seq == changed.seq + 2, "more than the deletion and this message"
 
             pid = await bridge_pid(ann, "matrix")
             os.kill(pid, signal.SIGKILL)
             await alice.say("while it was away")
             await ann.client.call("post_to_channel", channel="dev", text="the same here")
-            assert (await said(ann, "while it was away")).sender_id == "matrix-alice"
+            assert (await receive(ann, "while it was away")).sender_id == "matrix-alice"
             await alice.hears("the same here")
             await ann.client.call("post_to_channel", channel="dev", text="the end")
             await alice.hears("the end")

@@ -195,7 +195,7 @@ class Talk:
                 name, args = stream.call(n)
                 result = await self._clients[stream.sender].call(name, cid=stream.cid(n), **args)
                 assert isinstance(result, dict)
-                await self.ledger.told(stream, n, int(str(result["seq"])))
+                await self.ledger.acknowledge(stream, n, int(str(result["seq"])))
 
     async def say_until(self, stop: asyncio.Event) -> None:
         while not stop.is_set():

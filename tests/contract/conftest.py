@@ -1,4 +1,4 @@
-"""Assertions of the shipped contract suites are explained like those of tests."""
+"""Rewrites the assertions of the shipped contract suites, as in tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 pytest.register_assert_rewrite(
     "hubbub.testing.store_contract",
+    "hubbub.testing.store_contract_control",
     "hubbub.testing.store_contract_log",
     "hubbub.testing.store_contract_mods",
-    "hubbub.testing.store_contract_log",
 )

@@ -1,4 +1,4 @@
-"""A full disk for SQLite: the database may not grow."""
+"""A full disk for SQLite: the database cannot grow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO_LIMIT = 1_073_741_823
 
 @asynccontextmanager
 async def full_disk(store: Store) -> AsyncIterator[None]:
-    """While it is entered, the store's file keeps its size."""
+    """The store's file cannot grow while the context lasts."""
     assert isinstance(store, SqliteStore)
     await store.writing.run(_limit, 1)
     yield
@@ -24,5 +24,5 @@ async def full_disk(store: Store) -> AsyncIterator[None]:
 
 
 def _limit(db: sqlite3.Connection, pages: int) -> None:
-    """SQLite takes the present size where `pages` is less."""
+    """SQLite uses the current size if `pages` is less."""
     db.execute(f"PRAGMA max_page_count = {pages}").fetchone()

@@ -1,4 +1,4 @@
-"""The store contract on a real Postgres, which `make test-postgres` starts."""
+"""The store contract on a real Postgres."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def url(server: PostgresServer) -> str:
-    """Of a database without our schema."""
+    """The URL of a database without our schema."""
     with psycopg.connect(server.url()) as db:
         db.execute("DROP SCHEMA IF EXISTS hubbub CASCADE")
     return server.url()
@@ -66,7 +66,7 @@ class TestPostgres(DurableStoreContract):
 
     @asynccontextmanager
     async def refusing(self, store: Store) -> AsyncIterator[None]:
-        """The server refuses what is large as it does on a full disk."""
+        """The server refuses large rows as on a full disk."""
         large = (
             "CREATE TRIGGER filled BEFORE INSERT ON {} FOR EACH ROW WHEN ({}) EXECUTE FUNCTION f()"
         )
@@ -82,13 +82,13 @@ class TestPostgres(DurableStoreContract):
             db.execute("DROP FUNCTION f() CASCADE")
 
 
-async def test_a_second_hub_is_refused_and_one_that_was_superseded_writes_nothing(url: str) -> None:
+async def test_a_second_hub_is_refused_and_a_superseded_one_cannot_write(url: str) -> None:
     first, second = open_store(url), open_store(url)
     async with opened(first):
         with pytest.raises(UserError, match=r"in use by another hub \(hubbub \d+ on .*\): stop"):
             await second.open()
         await first.append(direct(1, 2))
-        with psycopg.connect(url) as db:  # what another hub does that believes this one dead
+        with psycopg.connect(url) as db:  # as by a hub that considers this one dead
             db.execute("UPDATE hubbub.owner SET fence = fence + 1")
         for batch in (direct(3, 3), Batch([TokenAdded("a" * 64, "bob")])):
             with pytest.raises(StoreUnavailable, match="another hub has taken over this store"):
@@ -99,30 +99,30 @@ async def test_a_second_hub_is_refused_and_one_that_was_superseded_writes_nothin
 
 
 @pytest.mark.behaviour("R-21")
-async def test_an_owner_whose_postgres_was_killed_stays_the_owner_when_another_hub_stands_by(
+async def test_an_owner_keeps_its_network_from_a_standby_after_postgres_restarts(
     url: str, server: PostgresServer
 ) -> None:
-    said = asyncio.Queue[str]()
-    other = open_store(url, waiting=said.put_nowait)
+    reasons = asyncio.Queue[str]()
+    standby = open_store(url, waiting=reasons.put_nowait)
 
-    async def again(why: str) -> None:
-        while await said.get() != why:
+    async def until(reason: str) -> None:
+        while await reasons.get() != reason:
             pass
 
     async with opened(open_store(url)):
-        turn = asyncio.create_task(other.open())
-        runs = await said.get()
-        assert "runs this network" in runs
+        takeover = asyncio.create_task(standby.open())
+        reason = await reasons.get()
+        assert "runs this network" in reason
         await asyncio.to_thread(server.kill)
         await asyncio.to_thread(server.start)
-        owned = asyncio.create_task(again(runs))
-        await asyncio.wait({turn, owned}, return_when=asyncio.FIRST_COMPLETED)
-        assert not turn.done(), "the other has taken over"
-    await turn
-    await other.close()
+        waiting = asyncio.create_task(until(reason))
+        await asyncio.wait({takeover, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        assert not takeover.done(), "the standby has taken over"
+    await takeover
+    await standby.close()
 
 
-async def test_a_read_whose_session_has_ended_is_answered_by_the_next(url: str) -> None:
+async def test_a_read_is_repeated_on_a_new_session_if_its_session_ended(url: str) -> None:
     async with opened(store := open_store(url)):
         await store.append(direct(1, 2))
         with psycopg.connect(url, autocommit=True) as db:
@@ -130,11 +130,11 @@ async def test_a_read_whose_session_has_ended_is_answered_by_the_next(url: str) 
                 "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
                 "WHERE application_name LIKE 'hubbub %'"
             ).fetchone()
-        assert ended == (2,), "one session writes and one reads"
+        assert ended == (2,), "not one session to write and one to read"
         assert seqs(await store.log(0, 9, 9)) == [1, 2]
 
 
-async def test_a_database_that_forgets_what_it_confirms_is_refused_with_the_remedy(
+async def test_a_database_without_synchronous_commit_is_refused_with_the_fix(
     url: str,
 ) -> None:
     with psycopg.connect(url, autocommit=True) as db:
@@ -146,7 +146,7 @@ async def test_a_database_that_forgets_what_it_confirms_is_refused_with_the_reme
             db.execute("ALTER DATABASE postgres RESET synchronous_commit")
 
 
-async def test_a_log_that_was_restored_has_another_epoch(url: str, server: PostgresServer) -> None:
+async def test_a_restored_log_has_a_new_epoch(url: str, server: PostgresServer) -> None:
     async with opened(open_store(url)) as state:
         before = state.epoch
     async with opened(store := open_store(url)) as state:
@@ -162,7 +162,7 @@ async def test_a_log_that_was_restored_has_another_epoch(url: str, server: Postg
         assert seqs(await store.log(0, 9, 9)) == [1, 2, 3]
 
 
-async def test_a_changed_byte_in_the_log_is_found_and_not_shown(url: str) -> None:
+async def test_a_damaged_message_is_reported_and_not_returned(url: str) -> None:
     async with opened(store := open_store(url)):
         await store.append(direct(1, 3))
         with psycopg.connect(url) as db:
@@ -178,7 +178,7 @@ async def test_a_changed_byte_in_the_log_is_found_and_not_shown(url: str) -> Non
 
 
 @pytest.mark.behaviour("S-17")
-async def test_of_single_bits_that_flip_in_the_log_none_is_served(url: str) -> None:
+async def test_no_message_with_a_flipped_bit_is_served(url: str) -> None:
     await fill_log(url)
     chance = random.Random(94)
     damaged = chance.sample(sorted(SENT), 8)
@@ -195,7 +195,7 @@ async def test_of_single_bits_that_flip_in_the_log_none_is_served(url: str) -> N
         assert await served(store) == []
 
 
-async def test_tokens_are_added_while_a_hub_runs(url: str) -> None:
+async def test_tokens_are_added_and_revoked_while_a_hub_runs(url: str) -> None:
     async with opened(store := open_store(url)):
         await add_token_offline(url, "a" * 64, "bob")
         assert await store.read(TokenHashes("bob")) == ["a" * 64]
@@ -204,14 +204,14 @@ async def test_tokens_are_added_while_a_hub_runs(url: str) -> None:
         assert await store.read(TokenHashes("bob")) == []
 
 
-async def test_a_store_that_cannot_be_reached_says_so_without_its_password() -> None:
+async def test_an_unreachable_store_is_reported_without_its_password() -> None:
     store = open_store("postgresql://hubbub:secret@127.0.0.1:1/net")
     with pytest.raises(StoreUnavailable, match=r"database net on 127\.0\.0\.1 cannot be") as error:
         await store.open()
     assert "secret" not in str(error.value)
 
 
-async def test_a_network_of_sqlite_goes_on_in_postgres_after_an_interrupted_copy(
+async def test_a_sqlite_network_is_transferred_to_postgres_despite_an_interruption(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -243,7 +243,7 @@ async def test_a_network_of_sqlite_goes_on_in_postgres_after_an_interrupted_copy
     (tmp_path / "log.files" / "note").write_text("attached")
     begun: list[int] = []
     count = await asyncio.to_thread(transfer, file, url, lambda done, _: begun.append(done))
-    assert (count, begun[0]) == (12_001, 5000), "what was there was not copied again"
+    assert (count, begun[0]) == (12_001, 5000), "messages were copied again"
     folder = beside(url)
     assert folder is not None
     assert (files_of(folder) / "note").read_text() == "attached"

@@ -1,6 +1,6 @@
 """The store contract on SQLite in memory, where one connection reads and writes.
 
-Its indexes lag as they do by default: what these tests write is not indexed at all.
+Its indexes lag by the default number of entries, so that nothing in these tests is indexed.
 """
 
 from __future__ import annotations

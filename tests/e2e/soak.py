@@ -1,9 +1,10 @@
-"""`make soak`: a hub with all mods for an hour, under a hundred participants, among deaths.
+"""`make soak`: a hub with all mods and a hundred participants for an hour, with random kills.
 
-Pairs, a channel and broadcasts at a steady pace, and questions to agents in processes of their own.
-The hub is killed by chance in the first third, agents all the time. Each minute is a line: memory
-of the hub, how long the answers to writes took, the size of the log. In the end every message is
-where the hub said it is, once and in order, and every question has one answer. Exit code 1 if not.
+Pairs, a channel and broadcasts at a steady pace, and questions to agents in their own processes.
+The hub is killed at random in the first third, agents all the time. Each minute prints a line: the
+hub's memory, the latency of writes, the size of the log. At the end every message must be at its
+acknowledged position, once and in order, and every question must have one answer; otherwise the
+exit code is 1.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tests.e2e.support.traffic import Ledger, Stream
 
 PAIRS, AGENTS = 48, 4
 A_SECOND = 1.5
-"""Messages of each stream."""
+"""Messages per second of each stream."""
 MODS: Sequence[JsonValue] = [
     *("digest", "directory", "documents", "edits", "files", "moderation", "polls", "reactions"),
     *("schedule", "search", "tasks", "threads", "transcript", "webhooks"),
@@ -55,11 +56,11 @@ class Soak:
         self.hub, self.minutes = hub, minutes
         self.ledger, self.stop = Ledger(), asyncio.Event()
         self.took: list[float] = []
-        """Seconds that writes took, of this minute."""
+        """Seconds that this minute's writes took."""
         self.asked = 0
         self.answers: Counter[str] = Counter()
         self.answered = asyncio.Event()
-        """Set when the last answer has come after the end."""
+        """Set when the last answer has come after `stop`."""
         self.kills: Counter[str] = Counter()
         self.chance = random.Random(7)
 
@@ -75,11 +76,11 @@ class Soak:
             assert isinstance(result, dict)
             seq = result["seq"]
             assert isinstance(seq, int)
-            await self.ledger.told(stream, n, seq)
+            await self.ledger.acknowledge(stream, n, seq)
             await self.pause(self.chance.uniform(0.5, 1.5) / A_SECOND)
 
     async def ask(self, client: Client, agent: str) -> None:
-        """A question to an agent each few seconds."""
+        """A question to an agent every few seconds."""
         while not self.stop.is_set():
             self.asked += 1
             text = f"question {self.asked}"
@@ -87,7 +88,7 @@ class Soak:
             await self.pause(self.chance.uniform(2, 4))
 
     async def read(self, client: Client) -> None:
-        """Write down and acknowledge what arrives."""
+        """Records and acknowledges events."""
         async for item in client.events():
             if isinstance(item, Event):
                 text = item.message.text
@@ -96,11 +97,11 @@ class Soak:
                     if self.stop.is_set() and len(self.answers) >= self.asked:
                         self.answered.set()
                 elif item.message.sender_id != client.participant:
-                    await self.ledger.got(client.participant, item.seq, text)
+                    await self.ledger.arrive(client.participant, item.seq, text)
                 await client.ack(item.seq)
 
     async def kill(self, agents: Sequence[AgentProcess]) -> None:
-        """Kill the hub by chance in the first third, agents by chance all the time."""
+        """Kills the hub at random in the first third, agents at random all the time."""
         began = time.monotonic()
         while not self.stop.is_set():
             await self.pause(self.chance.uniform(10, 60))
@@ -115,7 +116,7 @@ class Soak:
                 self.kills["agent"] += 1
 
     async def report(self) -> None:
-        """A line a minute."""
+        """Prints a line every minute."""
         print("minute messages answers   p50 ms   p99 ms  hub MiB  WAL MiB  log MiB  kills")
         for minute in range(1, int(self.minutes) + 1):
             await self.pause(60)
@@ -132,7 +133,7 @@ class Soak:
         self.stop.set()
 
     async def pause(self, seconds: float) -> None:
-        """So long, or until the end."""
+        """Returns after `seconds`, or earlier at `stop`."""
         try:
             async with asyncio.timeout(seconds):
                 await self.stop.wait()
@@ -154,7 +155,7 @@ def _streams(names: Sequence[str]) -> list[Stream]:
 
 
 async def soak(folder: Path, minutes: float) -> None:
-    """Raises AssertionError if anything was lost, came twice or out of order."""
+    """Raises AssertionError if a message was lost, duplicated or reordered."""
     names = _names()
     streams = _streams(names)
     async with running_hub(folder, channels=["general"], mods=MODS) as hub:
@@ -184,7 +185,7 @@ async def soak(folder: Path, minutes: float) -> None:
     run.ledger.check_readers(streams, names)
     run.ledger.check_log(hub.database, streams)
     assert set(run.answers.values()) == {1}, "a question was answered twice"
-    print(f"all there, once and in order: {run.asked} questions, kills {dict(run.kills)}")
+    print(f"all messages once and in order: {run.asked} questions, kills {dict(run.kills)}")
 
 
 if __name__ == "__main__":

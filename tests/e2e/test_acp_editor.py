@@ -1,4 +1,4 @@
-"""An editor that talks to an agent of a network by `hubbub acp`: the library's own client."""
+"""An editor that talks to an agent through `hubbub acp`, with the ACP library's own client."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ async def paint(colour: str) -> str:
 
 
 class Editor:
-    """Notes what it is told, and lets everything happen."""
+    """Records updates and allows every tool call."""
 
     def __init__(self) -> None:
-        self.said = ""
-        self.asked: list[str] = []
-        self.news = asyncio.Event()
+        self.text = ""
+        self.approved: list[str] = []
+        self.answering = asyncio.Event()
 
     def on_connect(self, conn: Any) -> None:
         pass
 
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
         if update.session_update == "agent_message_chunk":
-            self.said += update.content.text
-            self.news.set()
+            self.text += update.content.text
+            self.answering.set()
         elif update.session_update == "user_message_chunk":
-            self.said += f"[{update.content.text}]"
+            self.text += f"[{update.content.text}]"
 
     async def request_permission(
         self, session_id: str, tool_call: Any, options: Any, **kwargs: Any
     ) -> Any:
-        self.asked.append(tool_call.title)
+        self.approved.append(tool_call.title)
         outcome = {"outcome": "selected", "optionId": options[0].option_id}
         return acp.RequestPermissionResponse.model_validate({"outcome": outcome})
 
@@ -68,14 +68,12 @@ class Editor:
 @asynccontextmanager
 async def editing(network: Network, folder: Path) -> AsyncIterator[tuple[Any, Editor]]:
     """The connection of an editor that has started `hubbub acp`."""
-    words = ("-m", "hubbub", "acp", "--agent", "bot", "--as", "ann", "--address", network.url)
-    editor = Editor()
-    async with acp.spawn_agent_process(editor, sys.executable, *words, env=environment(folder)) as (
-        connection,
-        _,
-    ):
-        told = await connection.initialize(protocol_version=acp.PROTOCOL_VERSION)
-        assert told.agent_info.name == "bot"
+    options = ("-m", "hubbub", "acp", "--agent", "bot", "--as", "ann", "--address", network.url)
+    editor, env = Editor(), environment(folder)
+    async with acp.spawn_agent_process(editor, sys.executable, *options, env=env) as process:
+        connection, _ = process
+        initialized = await connection.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        assert initialized.agent_info.name == "bot"
         yield connection, editor
 
 
@@ -84,7 +82,7 @@ def finish(text: str, **how: Any) -> ScriptedAnswer:
 
 
 @pytest.mark.behaviour("I-23")
-async def test_an_editor_prompts_decides_cancels_and_comes_back(tmp_path: Path) -> None:
+async def test_an_editor_prompts_approves_cancels_and_reloads_its_session(tmp_path: Path) -> None:
     red = ScriptedAnswer(calls=[ScriptedCall(tool="paint", arguments={"colour": "red"})])
     answers = [
         red,
@@ -102,23 +100,23 @@ async def test_an_editor_prompts_decides_cancels_and_comes_back(tmp_path: Path) 
                     done = await connection.prompt(
                         session_id=session, prompt=[acp.text_block("paint the fence")]
                     )
-                assert (done.stop_reason, editor.said) == ("end_turn", "The fence is red.")
-                assert [title.partition(":")[0] for title in editor.asked] == ["paint"]
-                editor.said = ""
-                editor.news.clear()
-                going = asyncio.create_task(
+                assert (done.stop_reason, editor.text) == ("end_turn", "The fence is red.")
+                assert [title.partition(":")[0] for title in editor.approved] == ["paint"]
+                editor.text = ""
+                editor.answering.clear()
+                prompting = asyncio.create_task(
                     connection.prompt(session_id=session, prompt=[acp.text_block("tell more")])
                 )
                 async with soon():
-                    await editor.news.wait()
+                    await editor.answering.wait()
                     await connection.cancel(session_id=session)
-                    assert (await going).stop_reason == "cancelled"
+                    assert (await prompting).stop_reason == "cancelled"
             async with editing(network, tmp_path) as (connection, editor):
                 await connection.load_session(cwd="/", session_id=session, mcp_servers=[])
-                assert editor.said == "[paint the fence]The fence is red.[tell more]"
+                assert editor.text == "[paint the fence]The fence is red.[tell more]"
 
 
-def test_a_file_in_place_of_an_editor_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_acp_with_its_output_in_a_file_fails_with_one_sentence(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hubbub", "acp", "--agent", "bot"]
     with (tmp_path / "out").open("wb") as file:
         ran = subprocess.run(command, stdin=subprocess.PIPE, stdout=file, stderr=subprocess.PIPE)

@@ -1,4 +1,4 @@
-"""opencode itself, over ACP, in the shipped team, with a scripted model."""
+"""opencode over ACP, in the coding-team config, with a scripted model."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ pytestmark = [
 ]
 
 
-async def asked(person: Person) -> Approval:
-    """The next approval that waits for the person."""
+async def pending_approval(person: Person) -> Approval:
+    """The next approval that the person can decide."""
     async with asyncio.timeout(60):
         while True:
             answer = await person.client.call("list_approvals")
             if pending := Approvals.model_validate(answer).approvals:
-                return pending[0]  # else asked again: the question itself takes its time
+                return pending[0]
 
 
 @pytest.mark.behaviour("I-8")
-async def test_opencode_writes_what_a_person_has_approved_and_others_read_it(
+async def test_opencode_writes_an_approved_file_and_resumes_its_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace, home = tmp_path / "workspace", tmp_path / "home"
@@ -54,7 +54,7 @@ async def test_opencode_writes_what_a_person_has_approved_and_others_read_it(
         async with run_here(config, tmp_path, variables) as network:
             me = await network.join("me")
             await me.tells("lead", "please write hello.py, which prints hello")
-            approval = await asked(me)
+            approval = await pending_approval(me)
             assert (approval.agent, approval.tool) == ("coder", "write")
             assert "+print('hello')" in str(approval.arguments["diff"])
             assert not (workspace / "hello.py").exists()
@@ -62,14 +62,10 @@ async def test_opencode_writes_what_a_person_has_approved_and_others_read_it(
             written = await me.hears("coder")
             assert written.text == "@reviewer hello.py prints hello."
             (file,) = written.attachments
-            assert (file.name, file.uri, file.excerpt) == (
-                "hello.py",
-                "file:f1",
-                "print('hello')",
-            )
-            assert (await me.hears("lead", lambda m: m.type == "direct")).text == (
-                "hello.py is written and reviewed."
-            )
+            excerpt = "print('hello')"
+            assert (file.name, file.uri, file.excerpt) == ("hello.py", "file:f1", excerpt)
+            reply = await me.hears("lead", lambda m: m.type == "direct")
+            assert reply.text == "hello.py is written and reviewed."
             assert (workspace / "hello.py").read_text() == "print('hello')\n"
             turn = Turn.model_validate(await me.client.call("read_turn", id=written.cause_id))
         assert model.mistakes == []
@@ -79,8 +75,7 @@ async def test_opencode_writes_what_a_person_has_approved_and_others_read_it(
         async with run_here(config, tmp_path, variables) as network:
             me = await network.join("me")
             await me.posts("dev", "@coder make it loud")
-            assert (await me.hears("coder", lambda m: "remember" in m.text)).text == (
-                "I remember hello.py."
-            )
-        assert "I write it." in str(model.requests[-1].messages), "it goes on with its session"
+            reply = await me.hears("coder", lambda m: "remember" in m.text)
+            assert reply.text == "I remember hello.py."
+        assert "I write it." in str(model.requests[-1].messages), "the session was not resumed"
         assert model.mistakes == []

@@ -1,4 +1,4 @@
-"""`hubbub chat` and `hubbub ask` as people use them: processes, a network, a pipe, a terminal."""
+"""`hubbub chat` and `hubbub ask` as people run them, in a pipe and in a terminal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 100.0
 HUBBUB = [sys.executable, "-m", "hubbub"]
-DREAMER = """
+SLEEPER = """
 import asyncio
 
 from hubbub import Agent, Message
 
 
-class Dreamer(Agent):
+class Sleeper(Agent):
     async def on_direct(self, message: Message) -> str:
         await asyncio.Event().wait()
         return "never"
@@ -40,17 +40,17 @@ channels: {{general: {{}}}}
 humans: {{ann: {{}}, bob: {{}}}}
 agents:
   calculator: {{kind: python, class: '{ROOT}/configs/agents/calculator.py:Calculator'}}
-  dreamer: {{kind: python, class: 'dreamer.py:Dreamer'}}
+  sleeper: {{kind: python, class: 'sleeper.py:Sleeper'}}
 mods: [files, tasks]
 """
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of a user whose network runs, with two agents and some mods."""
+    """The environment of a user with a running network of two agents and some mods."""
     folder = tmp_path_factory.mktemp("office")
     (folder / "office.yaml").write_text(FILE)
-    (folder / "dreamer.py").write_text(DREAMER)
+    (folder / "sleeper.py").write_text(SLEEPER)
     environment = {
         **os.environ,
         "HUBBUB_STATE_DIR": str(folder / "state"),
@@ -59,17 +59,13 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
         "LOGNAME": "ann",
     }
     up = subprocess.Popen(
-        [*HUBBUB, "up", str(folder / "office.yaml"), "--json"],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+        [*HUBBUB, "up", str(folder / "office.yaml"), "--json"], env=environment, text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
     assert up.stdout is not None
     try:
-        told = iter(up.stdout.readline, "")
-        assert any('"event": "up"' in line for line in told), "the network does not come up"
+        lines = iter(up.stdout.readline, "")
+        assert any('"event": "up"' in line for line in lines), "the network does not start"
         yield environment
     finally:
         up.terminate()
@@ -77,7 +73,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
 
 
 def script(environment: dict[str, str], *lines: str, name: str = "ann", code: int = 0) -> list[str]:
-    """What `hubbub chat` prints for these lines on its standard input."""
+    """The output of `hubbub chat` for these lines of standard input."""
     done = subprocess.run(
         [*HUBBUB, "chat", "--as", name],
         env=environment,
@@ -91,14 +87,14 @@ def script(environment: dict[str, str], *lines: str, name: str = "ann", code: in
     return done.stdout.splitlines()
 
 
-def test_a_script_asks_an_agent_and_reads_the_answer(environment: dict[str, str]) -> None:
+def test_a_piped_chat_asks_an_agent_and_prints_the_answer(environment: dict[str, str]) -> None:
     shown = script(environment, "/dm calculator 19 + 23", "/wait 30")
     assert any(line.endswith("ann: 19 + 23 ✓") for line in shown)
     assert any("calculator: " in line and "42" in line for line in shown)
 
 
 @pytest.mark.behaviour("M-315", "M-316")
-def test_a_script_sends_a_file_and_another_person_saves_it(
+def test_a_piped_chat_sends_a_file_that_another_person_saves(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "plan.csv").write_bytes(b"a,b\n" * 50_000)
@@ -112,7 +108,7 @@ def test_a_script_sends_a_file_and_another_person_saves_it(
 
 
 class Terminal:
-    """A terminal with `hubbub chat` in it. Answers where the cursor is, as terminals do."""
+    """A terminal with `hubbub chat`, which answers requests for the cursor's position."""
 
     def __init__(self, environment: dict[str, str], *options: str) -> None:
         self.drawn = ""
@@ -127,7 +123,7 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def shows(self, text: str) -> None:
-        """Wait until the text has been drawn."""
+        """Waits until the text has been drawn."""
         deadline = time.monotonic() + DEADLINE_S
         while text not in self.drawn:
             assert time.monotonic() < deadline, f"{text!r} is not in {self.drawn!r}"
@@ -142,17 +138,17 @@ class Terminal:
         self.drawn += data.decode(errors="replace")
 
     def leaves(self) -> int:
-        """Press Ctrl-D, again if a prompt was just being drawn; the exit code."""
+        """Presses Ctrl-D, repeatedly in case a prompt is being drawn; returns the exit code."""
         self.types("\x04")
         deadline = time.monotonic() + DEADLINE_S
         while self._process.poll() is None:
-            assert time.monotonic() < deadline, "the chat does not end"
+            assert time.monotonic() < deadline, "the chat does not exit"
             try:
                 if select.select([self._master], [], [], 0.1)[0]:
                     self._read()
                 else:
                     self.types("\x04")
-            except OSError:  # nobody holds the other end any more
+            except OSError:  # the other end is closed
                 break
         return self._process.wait(DEADLINE_S)
 
@@ -174,7 +170,9 @@ def terminal(environment: dict[str, str], *options: str) -> Iterator[Terminal]:
 
 
 @pytest.mark.behaviour("U-1", "M-310")
-def test_a_person_at_a_terminal_asks_takes_a_task_and_leaves(environment: dict[str, str]) -> None:
+def test_a_terminal_chat_asks_an_agent_adds_a_task_and_completes_commands(
+    environment: dict[str, str],
+) -> None:
     with terminal(environment, "--open", "#general") as ann:
         ann.types("/dm calculator 17 * 3\r")
         ann.shows("── @calculator ──")
@@ -188,15 +186,15 @@ def test_a_person_at_a_terminal_asks_takes_a_task_and_leaves(environment: dict[s
         ann.shows("task must be an id such as t3, not 'nothing': /tasks claim <task>")
 
 
-def test_ctrl_c_stops_the_turn_that_is_waited_for(environment: dict[str, str]) -> None:
+def test_ctrl_c_during_ask_cancels_the_turn(environment: dict[str, str]) -> None:
     def turns() -> list[dict[str, str]]:
-        run = [*HUBBUB, "turns", "list", "--as", "ann", "--agent", "dreamer", "--json"]
-        found = subprocess.check_output(run, env=environment, timeout=DEADLINE_S)
-        listed: list[dict[str, str]] = json.loads(found)["turns"]
+        run = [*HUBBUB, "turns", "list", "--as", "ann", "--agent", "sleeper", "--json"]
+        output = subprocess.check_output(run, env=environment, timeout=DEADLINE_S)
+        listed: list[dict[str, str]] = json.loads(output)["turns"]
         return listed
 
     asking = subprocess.Popen(
-        [*HUBBUB, "ask", "dreamer", "sleep well", "--as", "ann"], env=environment,
+        [*HUBBUB, "ask", "sleeper", "sleep well", "--as", "ann"], env=environment,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

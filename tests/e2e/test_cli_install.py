@@ -1,4 +1,4 @@
-"""`make` and scripts/install.sh on machines that lack this or that."""
+"""`make` and scripts/install.sh on machines without Python, venv or uv."""
 
 from __future__ import annotations
 
@@ -21,16 +21,13 @@ Program = Callable[[str, str], None]
 
 @pytest.fixture
 def bin_(tmp_path: Path) -> Path:
-    """A PATH of its own: the few tools the script needs, and no Python."""
+    """A PATH with the few tools that the script needs, and no Python."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for tool in TOOLS:
-        found = next(
-            Path(place, tool)
-            for place in [*os.environ["PATH"].split(":"), "/bin", "/usr/bin"]
-            if Path(place, tool).is_file()
-        )
-        (folder / tool).symlink_to(found)
+        path = shutil.which(tool, path=f"{os.environ['PATH']}:/bin:/usr/bin")
+        assert path is not None, tool
+        (folder / tool).symlink_to(path)
     return folder
 
 
@@ -58,52 +55,54 @@ def install(bin_: Path, *, python: str | None = None) -> subprocess.CompletedPro
     )
 
 
-FINE = """
+GOOD_PYTHON = """
 case "$1 $2" in
 "-c "*) exit 0 ;;
 "-m venv") mkdir -p "$3/bin"; cat "$0" > "$3/bin/python"; chmod +x "$3/bin/python" ;;
 "-m pip") echo "pip $* constraint=${PIP_CONSTRAINT:-}" >> calls.txt ;;
 esac
 """
-"""A Python that is new enough; its pip notes how it was called."""
+"""A recent Python whose pip records its arguments."""
 
 
 def calls(bin_: Path) -> list[str]:
     return (bin_.parent / "calls.txt").read_text().splitlines()
 
 
-def test_a_python_that_is_new_enough_is_looked_for_or_named(bin_: Path, program: Program) -> None:
-    none = "needs Python 3.11 or newer, and none is on the PATH"
+def test_install_uses_a_recent_python_from_the_path_or_from_the_variable(
+    bin_: Path, program: Program
+) -> None:
+    message = "needs Python 3.11 or newer, and none is on the PATH"
     ran = install(bin_)
-    assert (ran.returncode, none in ran.stderr, "PYTHON=" in ran.stderr) == (2, True, True)
+    assert (ran.returncode, message in ran.stderr, "PYTHON=" in ran.stderr) == (2, True, True)
     for name in ("python3", "python3.11"):
         program(name, "exit 1")  # too old
     ran = install(bin_)
-    assert (ran.returncode, none in ran.stderr) == (2, True)
-    program("my-python", FINE)
+    assert (ran.returncode, message in ran.stderr) == (2, True)
+    program("my-python", GOOD_PYTHON)
     assert install(bin_).returncode == 2
     assert install(bin_, python="my-python").returncode == 0
     shutil.rmtree(bin_.parent / ".venv")
-    program("python3.12", FINE)
+    program("python3.12", GOOD_PYTHON)
     assert install(bin_).returncode == 0
     assert calls(bin_)[-1] == "pip -m pip install --quiet -e . constraint=constraints.txt"
 
 
-def test_a_python_without_venv_is_told_with_its_remedy(bin_: Path, program: Program) -> None:
+def test_a_python_without_venv_is_reported_with_the_package_to_install(
+    bin_: Path, program: Program
+) -> None:
     program("python3", 'case "$1 $2" in "-m venv") exit 1 ;; esac')
     ran = install(bin_)
     assert (ran.returncode, "python3-venv" in ran.stderr) == (2, True)
     assert not (bin_.parent / ".venv").exists()
 
 
-def test_uv_is_used_where_it_is_and_pip_where_uv_does_not_manage(
-    bin_: Path, program: Program
-) -> None:
-    program("python3", FINE)
+def test_install_prefers_uv_and_falls_back_to_pip(bin_: Path, program: Program) -> None:
+    program("python3", GOOD_PYTHON)
     program("uv", 'echo "uv $*" >> calls.txt\ncase "$1" in venv) mkdir -p .venv/bin ;; esac')
     assert install(bin_).returncode == 0
-    made, installed = calls(bin_)
-    assert made.startswith("uv venv --quiet --python ")
+    created, installed = calls(bin_)
+    assert created.startswith("uv venv --quiet --python ")
     assert installed == "uv pip install --quiet --python .venv/bin/python -c constraints.txt -e ."
     program("uv", "exit 1")
     ran = install(bin_)
@@ -112,34 +111,34 @@ def test_uv_is_used_where_it_is_and_pip_where_uv_does_not_manage(
     assert calls(bin_)[-1].startswith("pip -m pip install")
 
 
-def test_a_venv_of_a_python_that_is_gone_is_made_anew(bin_: Path, program: Program) -> None:
+def test_a_venv_whose_python_is_gone_is_rebuilt(bin_: Path, program: Program) -> None:
     stale = bin_.parent / ".venv" / "bin"
     stale.mkdir(parents=True)
     (stale / "python").write_text("#!/bin/sh\nexit 127\n")
     (stale / "python").chmod(0o755)
     (stale / "leftover").touch()
-    program("python3", FINE)
+    program("python3", GOOD_PYTHON)
     assert install(bin_).returncode == 0
     assert not (stale / "leftover").exists()
 
 
-def test_make_alone_shows_what_there_is_and_ci_runs_it() -> None:
+def test_plain_make_lists_all_targets_and_ci_runs_check_and_test() -> None:
     outer = ("MAKELEVEL", "MAKEFLAGS", "MFLAGS")  # of the `make test` that runs this
     environ = {name: value for name, value in os.environ.items() if name not in outer}
     ran = subprocess.run(
         ["make"], cwd=ROOT, env=environ, capture_output=True, text=True, check=True
     )
     (phony,) = re.findall(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    told = [line.split()[:2] for line in ran.stdout.splitlines()]
-    assert told == [["make", target] for target in phony.split()]
+    targets = [line.split()[:2] for line in ran.stdout.splitlines()]
+    assert targets == [["make", target] for target in phony.split()]
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     text = script.read_text()
     assert text.index("set -euo pipefail") < text.index("make check") < text.index("make test")
 
 
-def test_a_part_of_the_tests_that_fails_ends_the_run_with_its_code(tmp_path: Path) -> None:
-    """The three parts, with a Python that notes how it is called, and fails in the second."""
+def test_a_failing_part_ends_the_test_run_with_its_exit_code(tmp_path: Path) -> None:
+    """Three parts, with a Python that records its arguments and fails in the second."""
     python = tmp_path / "python"
     python.write_text(
         f'#!/bin/sh\necho "$HYPOTHESIS_PROFILE $*" >> {tmp_path}/calls\n'
@@ -152,19 +151,19 @@ def test_a_part_of_the_tests_that_fails_ends_the_run_with_its_code(tmp_path: Pat
         [*command, "fast", "slow", "page"], env=environ, capture_output=True, text=True, check=False
     )
     assert ran.returncode == 3
-    told = [line.partition(":")[0] for line in ran.stdout.splitlines() if line]
+    lines = [line.partition(":")[0] for line in ran.stdout.splitlines() if line]
     failed = "Part 2 of 3 failed; the parts after it did not run."
-    assert told == ["Part 1 of 3, fast", "Part 2 of 3, slow", failed]
-    began = [line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()]
-    assert (began[0], began[-1]) == ("fast", "full"), "the profiles of hypothesis"
-    assert set(began[1:-1]) == {"-m"}, "the second looks for the programs that it needs"
+    assert lines == ["Part 1 of 3, fast", "Part 2 of 3, slow", failed]
+    calls = [line.split()[0] for line in (tmp_path / "calls").read_text().splitlines()]
+    assert (calls[0], calls[-1]) == ("fast", "full"), "the profiles of hypothesis"
+    assert set(calls[1:-1]) == {"-m"}, "the second part prepares the programs it needs"
     ran = subprocess.run([*command, "page"], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1].startswith("All passed, in ")
     unknown = subprocess.run([*command, "everything"], capture_output=True, text=True, check=False)
     assert (unknown.returncode, "all, fast, slow, page, npm" in unknown.stderr) == (2, True)
 
 
-def test_the_pinned_versions_cover_every_dependency_and_name_no_host() -> None:
+def test_constraints_pin_every_dependency_and_name_no_host() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = project["dependencies"] + project["optional-dependencies"]["dev"]
     lines = (ROOT / "constraints.txt").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The shipped networks with models, each run for real against a scripted model."""
+"""The configs with models, each run against a scripted model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONFIGS = ["team", "support-desk", "debate", "pipeline", "newsroom", "software-t
 
 @contextlib.asynccontextmanager
 async def scripted(config: str, folder: Path) -> AsyncIterator[tuple[Network, ModelServer]]:
-    """The config with the model of `scripts/<config>.yaml`, which must have an answer to all."""
+    """The config with the model of `scripts/<config>.yaml`, which must answer every request."""
     async with ModelServer(load_script(SCRIPTS / f"{config}.yaml")) as model:
         variables = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "scripted"}
         async with run_here(ROOT / "configs" / f"{config}.yaml", folder, variables) as network:
@@ -45,8 +45,8 @@ async def test_the_team_researches_writes_and_answers(tmp_path: Path) -> None:
         assert answer.text == "Why is the sky blue? Because air scatters blue light most."
         assert answer.thread_id == "dm.ann.coordinator"
     assert all(request.tool_required for request in model.requests)
-    said = [rule for rule in model.rules if not rule.startswith("a turn ends")]
-    assert said == [
+    rules = [rule for rule in model.rules if not rule.startswith("a turn ends")]
+    assert rules == [
         "coordinator takes a question",
         "researcher answers",
         "coordinator hands the facts on",
@@ -56,7 +56,7 @@ async def test_the_team_researches_writes_and_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("L-7")
-async def test_the_support_desk_finds_who_can_answer(tmp_path: Path) -> None:
+async def test_the_support_desk_routes_questions_to_agents_or_a_person(tmp_path: Path) -> None:
     async with scripted("support-desk", tmp_path) as (network, _):
         carol, maria = await network.join("carol"), await network.join("maria")
         await carol.posts("help", "@triage until when can a lamp be returned?")
@@ -73,7 +73,7 @@ async def test_the_support_desk_finds_who_can_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("L-7")
-async def test_the_debate_goes_two_rounds_in_public_and_ends(tmp_path: Path) -> None:
+async def test_the_debate_ends_after_two_public_rounds(tmp_path: Path) -> None:
     async with scripted("debate", tmp_path) as (network, model):
         ann = await network.join("ann")
         await ann.broadcasts("@moderator Motion: tabs are better than spaces.")
@@ -88,7 +88,7 @@ async def test_the_debate_goes_two_rounds_in_public_and_ends(tmp_path: Path) -> 
 
 
 @pytest.mark.behaviour("L-7", "O-1")
-async def test_the_pipeline_plans_tries_again_asks_and_answers(tmp_path: Path) -> None:
+async def test_the_pipeline_plans_retries_asks_the_person_and_answers(tmp_path: Path) -> None:
     async with scripted("pipeline", tmp_path) as (network, model):
         ann = await network.join("ann")
         await ann.tells("planner", "What do two nights in Rome cost for two, and what is to see?")
@@ -96,8 +96,8 @@ async def test_the_pipeline_plans_tries_again_asks_and_answers(tmp_path: Path) -
         assert question.text == "It is more than 400 euros. Is that fine?\n1. yes\n2. no"
         await ann.tells("planner", "yes")
         answer = await ann.hears("planner")
-        told = "Rome for two costs 454.0 euros. See: The forum, the stairs, the fountain."
-        assert answer.text == told
+        expected = "Rome for two costs 454.0 euros. See: The forum, the stairs, the fountain."
+        assert answer.text == expected
     assert [rule for rule in model.rules if not rule.startswith("guide")] == [
         "router sends a trip to the planner",
         "planner plans",
@@ -110,14 +110,14 @@ async def test_the_pipeline_plans_tries_again_asks_and_answers(tmp_path: Path) -
 
 
 @pytest.mark.behaviour("L-7", "M-300")
-async def test_the_newsroom_writes_one_document_task_by_task_and_publishes_it(
+async def test_the_newsroom_writes_and_publishes_a_shared_document(
     tmp_path: Path,
 ) -> None:
     async with scripted("newsroom", tmp_path) as (network, _):
         me = await network.join("me")
         await me.posts("desk", "@editor an article on the colour of the sky")
-        told = await me.hears("editor", lambda m: "me" in m.mentions)
-        assert told.text == "@me it is in the channel published"
+        reply = await me.hears("editor", lambda m: "me" in m.mentions)
+        assert reply.text == "@me it is in the channel published"
         article = await me.hears("editor", lambda m: m.thread_id == "channel.published")
         assert article.text == "The sky is blue because air scatters blue light most."
         tasks = Tasks.model_validate(await me.client.call("list_tasks")).tasks
@@ -128,27 +128,27 @@ async def test_the_newsroom_writes_one_document_task_by_task_and_publishes_it(
         history = await me.client.call("document_history", id="d1")
         versions = DocumentHistory.model_validate(history).versions
         assert [version.author for version in versions] == ["writer", "reporter", "editor"]
-        found = SearchHits.model_validate(await me.client.call("search", query="scatters"))
-        assert {"messages", "documents"} <= {hit.kind for hit in found.hits}
+        result = SearchHits.model_validate(await me.client.call("search", query="scatters"))
+        assert {"messages", "documents"} <= {hit.kind for hit in result.hits}
 
 
 @pytest.mark.behaviour("L-7", "M-301")
-async def test_a_timer_of_the_newsroom_wakes_the_editor(tmp_path: Path) -> None:
+async def test_a_newsroom_reminder_wakes_the_editor(tmp_path: Path) -> None:
     async with scripted("newsroom", tmp_path) as (network, _):
         me = await network.join("me")
         listed = await me.client.call("list_reminders", everybody=True)
         assert [r.when for r in Reminders.model_validate(listed).reminders] == ["0 9 * * 1-5"]
-        asked = "good morning: look at the board"
+        text = "good morning: look at the board"
         await me.client.call(
-            "remind", text=asked, when="in 1s", thread="channel_desk", wakes=["editor"]
+            "remind", text=text, when="in 1s", thread="channel_desk", wakes=["editor"]
         )
         reminder = await me.hears("hub", lambda m: m.timer_of == "me")
-        assert asked in reminder.text
+        assert text in reminder.text
         assert (await me.hears("editor")).text == "Nothing is open."
 
 
 @pytest.mark.behaviour("L-7", "M-302")
-async def test_the_software_team_releases_nothing_before_a_person_says_yes(
+async def test_the_software_team_releases_only_after_a_person_approves(
     tmp_path: Path,
 ) -> None:
     async with scripted("software-team", tmp_path) as (network, model):
@@ -170,7 +170,7 @@ async def test_the_software_team_releases_nothing_before_a_person_says_yes(
 
 
 @pytest.mark.behaviour("L-10")
-def test_without_a_key_one_sentence_says_what_is_missing(
+def test_a_missing_api_key_is_reported_with_the_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""The network of `make run`, as a new user meets it."""
+"""The network of `make run`, as a new user sees it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 QUICKSTART = ROOT / "configs" / "quickstart.yaml"
 QUESTION = "how many kilometres is the diameter of Jupiter plus the diameter of Saturn, in miles?"
-DOORS = re.compile(r"(hubbub\.interop|acp|mcp)(\.|$)")
+INTEROP = re.compile(r"(hubbub\.interop|acp|mcp)(\.|$)")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def network(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ConfigNetwork]:
-    """The quickstart in processes of its own, which say what they import. It must end cleanly."""
-    folder, noted = tmp_path_factory.mktemp("quickstart"), {"PYTHONPROFILEIMPORTTIME": "1"}
-    async with run_config("quickstart", folder, noted) as network:
+    """The quickstart in its own processes, which log their imports. It must stop cleanly."""
+    folder, variables = tmp_path_factory.mktemp("quickstart"), {"PYTHONPROFILEIMPORTTIME": "1"}
+    async with run_config("quickstart", folder, variables) as network:
         await network.shows("Hello! I am concierge")
         yield network
 
 
 @pytest.mark.behaviour("L-7", "L-5")
-async def test_the_quickstart_greets_answers_together_and_stops_cleanly(
+async def test_the_quickstart_agents_greet_answer_and_stop_cleanly(
     network: ConfigNetwork,
 ) -> None:
     ann, ben = await network.join("ann"), await network.join("ben")
@@ -43,17 +43,19 @@ async def test_the_quickstart_greets_answers_together_and_stops_cleanly(
 
 
 @pytest.mark.behaviour("I-9")
-async def test_the_quickstart_imports_nothing_of_any_door(network: ConfigNetwork) -> None:
-    await network.shows(r"import time:.*hubbub\.agents\.runner")  # by an agent's process
+async def test_the_quickstart_imports_no_interop_code(network: ConfigNetwork) -> None:
+    await network.shows(r"import time:.*hubbub\.agents\.runner")  # in an agent's process
     ann = await network.join("ann")
     await ann.asks("concierge", "hello, what can you do?")
-    noted = [line for line in network.output if "import time:" in line]
-    imported = [line.rpartition("|")[2].strip() for line in noted]
+    lines = [line for line in network.output if "import time:" in line]
+    imported = [line.rpartition("|")[2].strip() for line in lines]
     assert "hubbub.network.hub" in imported
-    assert [module for module in imported if DOORS.match(module)] == []
+    assert [module for module in imported if INTEROP.match(module)] == []
 
 
-async def test_the_quickstart_answers_in_a_pipe(network: ConfigNetwork, tmp_path: Path) -> None:
+async def test_hubbub_ask_answers_questions_from_a_pipe(
+    network: ConfigNetwork, tmp_path: Path
+) -> None:
     environment = {
         **os.environ, "HUBBUB_ADDRESS": network.url, "HUBBUB_AS": "zoe",
         "HUBBUB_STATE_DIR": str(tmp_path),
@@ -93,12 +95,12 @@ async def _tell_a_secret(ann: Person, ben: Person) -> None:
 
 
 async def _see_it_in_the_terminal(network: ConfigNetwork) -> None:
-    """Who wrote to whom; what was said in private stays with those who said it."""
+    """The terminal shows sender and recipient of a direct message, but not its text."""
     await network.shows(r"librarian → concierge +\(\d+ characters\)")
     assert "swordfish" not in "".join(network.output)
 
 
-async def test_the_librarian_knows_what_was_said_before_a_restart(tmp_path: Path) -> None:
+async def test_the_librarian_remembers_messages_from_before_a_restart(tmp_path: Path) -> None:
     async with run_here(QUICKSTART, tmp_path) as network:
         ann = await network.join("ann")
         await ann.posts("general", "The password of the wiki is tulip.")

@@ -1,4 +1,4 @@
-"""What the pages tell a reader to write and run does what they say."""
+"""The examples of the pages work as the pages show."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _person(url: str, name: str) -> AsyncIterator[Person]:
         yield Person(client)
 
 
-async def test_the_agent_of_the_readme_keeps_notes(tmp_path: Path) -> None:
+async def test_the_readme_agent_keeps_its_notes_across_a_kill(tmp_path: Path) -> None:
     file = tmp_path / "notes.py"
     file.write_text(example(README, "notes.py"))
     async with running_hub(tmp_path) as hub, _person(hub.url, "ann") as ann:
@@ -49,7 +49,7 @@ async def test_the_agent_of_the_readme_keeps_notes(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("U-4")
-async def test_the_shortest_participant_prints_what_is_shown_every_time(
+async def test_the_shortest_participant_prints_the_documented_output_on_every_run(
     tmp_path: Path,
 ) -> None:
     config = ROOT / "configs" / "quickstart.yaml"
@@ -58,22 +58,22 @@ async def test_the_shortest_participant_prints_what_is_shown_every_time(
         url = network.url
         file = tmp_path / "raw.py"
         file.write_text(example(OTHER_LANGUAGE, "raw.py").replace("ws://127.0.0.1:4820", url))
-        assert await _printed_by(file) == shown
-        async with _person(url, "watcher") as watcher:  # it misses this, and gets it later
+        assert await _output_of(file) == shown
+        async with _person(url, "watcher") as watcher:  # sent while raw.py is offline
             await watcher.broadcasts("@calculator 1 + 1")
             await watcher.hears("calculator")
-        assert await _printed_by(file) == shown
+        assert await _output_of(file) == shown
 
 
-async def _printed_by(program: Path) -> str:
+async def _output_of(program: Path) -> str:
     process = await asyncio.create_subprocess_exec(sys.executable, str(program), stdout=PIPE)
     printed, _ = await asyncio.wait_for(process.communicate(), DEADLINE_S)
-    return printed.decode().replace(", watcher", "")  # who joined before, for the test
+    return printed.decode().replace(", watcher", "")  # the test's own participant
 
 
 @asynccontextmanager
 async def _chat(folder: Path) -> AsyncIterator[Process]:
-    """`hubbub chat --as ann`; typed into and read by `_said_and_shown`."""
+    """`hubbub chat --as ann`, for `_type_step`."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "hubbub", "chat", "--as", "ann",
         stdin=PIPE, stdout=PIPE, cwd=folder, env=environment(folder),
@@ -88,10 +88,10 @@ async def _chat(folder: Path) -> AsyncIterator[Process]:
             await process.wait()
 
 
-async def _said_and_shown(chat: Process, step: str) -> None:
-    """Type the lines of a step of the tutorial; what it shows comes, in that order.
+async def _type_step(chat: Process, step: str) -> None:
+    """Types the lines of a step of the tutorial; the lines it shows must appear in that order.
 
-    Each message is typed when what the one before it brings has been shown.
+    Each message is typed once the output of the previous one has appeared.
     """
     assert chat.stdin is not None
     assert chat.stdout is not None
@@ -100,19 +100,19 @@ async def _said_and_shown(chat: Process, step: str) -> None:
         chat.stdin.write(line.encode() + b"\n")
         if line.startswith("/open"):
             continue
-        brings = [shown.pop(0)]
+        expected = [shown.pop(0)]
         while shown and not shown[0].endswith("✓"):
-            brings.append(shown.pop(0))
+            expected.append(shown.pop(0))
         async with asyncio.timeout(DEADLINE_S):
-            while brings:
+            while expected:
                 printed = (await chat.stdout.readline()).decode().rstrip()
-                if printed.endswith(f" {brings[0]}"):  # the time stands before it
-                    del brings[0]
+                if printed.endswith(f" {expected[0]}"):  # after the time
+                    del expected[0]
     assert shown == []
 
 
 async def _output(folder: Path, *words: str) -> str:
-    """What a command writes."""
+    """The output of a command."""
     output = folder / "output.txt"
     output.unlink(missing_ok=True)
     command = Forked(folder, output, environment(folder), hubbub, *words)
@@ -121,7 +121,7 @@ async def _output(folder: Path, *words: str) -> str:
 
 
 @pytest.mark.behaviour("U-4")
-async def test_the_tutorial_leads_where_it_says_ids_included(tmp_path: Path) -> None:
+async def test_following_the_tutorial_gives_the_output_it_shows(tmp_path: Path) -> None:
     for name in ("poll.py", "model.yaml"):
         (tmp_path / name).write_text(example(TUTORIAL, name))
     config = tmp_path / "hubbub.yaml"
@@ -133,23 +133,23 @@ async def test_the_tutorial_leads_where_it_says_ids_included(tmp_path: Path) -> 
         with config.open("a") as file:
             file.write(example(TUTORIAL, "poll.yaml"))
         async with run_here(config, tmp_path), _chat(tmp_path) as chat:
-            await _said_and_shown(chat, "votes")
+            await _type_step(chat, "votes")
         config.write_text(example(TUTORIAL, "hubbub.yaml"))
         async with run_here(config, tmp_path, variables):
             async with _chat(tmp_path) as chat:
-                await _said_and_shown(chat, "question")
-                await _said_and_shown(chat, "again")
+                await _type_step(chat, "question")
+                await _type_step(chat, "again")
             commands = example(TUTORIAL, "look.sh").splitlines()
-            told = [await _output(tmp_path, *line.split()[1:]) for line in commands]
+            outputs = [await _output(tmp_path, *line.split()[1:]) for line in commands]
         assert model.mistakes == []
-    assert "host-m7" in told[0]
-    assert "@poll pizza" in told[1]
-    assert "result" in told[1]
-    assert "".join(told[2:]) == example(TUTORIAL, "look.shown")
+    assert "host-m7" in outputs[0]
+    assert "@poll pizza" in outputs[1]
+    assert "result" in outputs[1]
+    assert "".join(outputs[2:]) == example(TUTORIAL, "look.shown")
 
 
-@pytest.mark.skipif(not node(), reason="no Node with a WebSocket of its own")
-async def test_the_participant_in_javascript_survives_a_kill_of_the_hub(tmp_path: Path) -> None:
+@pytest.mark.skipif(not node(), reason="no Node with a built-in WebSocket")
+async def test_the_javascript_participant_survives_a_hub_kill(tmp_path: Path) -> None:
     file = tmp_path / "echo.mjs"
     file.write_text(example(OTHER_LANGUAGE, "echo.mjs"))
     async with running_hub(tmp_path) as hub:

@@ -1,4 +1,4 @@
-"""What the pages about extending Hubbub tell a reader to write and change works as they show."""
+"""The code of the pages about extending Hubbub works as they show."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PAGES = sorted(page.name for page in (ROOT / "docs/how-to/extend").glob("*.md"))
 def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a pristine copy of the package."""
     folder = tmp_path_factory.mktemp("extend")
-    ignore = shutil.ignore_patterns("static")  # bytecode comes along: else each copy is compiled
+    ignore = shutil.ignore_patterns("static")  # with bytecode, or each copy would be compiled
     shutil.copytree(ROOT / "hubbub", folder / "pristine" / "hubbub", ignore=ignore)
     return folder
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_page_leads_where_it_says(copies: Path, name: str) -> None:
+def test_following_the_page_gives_the_output_it_shows(copies: Path, name: str) -> None:
     folder, page = copies / name, f"docs/how-to/extend/{name}"
     shutil.copytree(copies / "pristine", folder)
     for block in blocks(ROOT / page):
@@ -41,7 +41,7 @@ def test_the_page_leads_where_it_says(copies: Path, name: str) -> None:
         assert " passed" in _run(folder, "-m", "pytest", *options, "test_mirrored.py")
 
 
-def test_a_page_is_no_longer_than_a_page() -> None:
+def test_each_page_has_at_most_120_lines() -> None:
     assert len(PAGES) == 5
     for name in PAGES:
         assert len((ROOT / "docs/how-to/extend" / name).read_text().splitlines()) <= 120, name
@@ -53,7 +53,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _edit(file: Path, change: str) -> None:
-    """Make a change that is written as a diff without line numbers: its context stands once."""
+    """Applies a diff without line numbers, whose context must be unique."""
     lines = change.splitlines(keepends=True)
     before = "".join(line[1:] for line in lines if line[0] != "+")
     after = "".join(line[1:] for line in lines if line[0] != "-")

@@ -1,4 +1,4 @@
-"""MCP hosts that join a network by `hubbub mcp`: the library's own client, and opencode."""
+"""MCP hosts over `hubbub mcp` and HTTP: the library's client, opencode, the protocol's tools."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ def network_file(folder: Path) -> Path:
     return path
 
 
-async def pasted(folder: Path, host: str, *arguments: str) -> dict[str, Any]:
-    """What `hubbub mcp config` prints for a host."""
+async def printed_config(folder: Path, host: str, *arguments: str) -> dict[str, Any]:
+    """The output of `hubbub mcp config` for a host."""
     process = await asyncio.create_subprocess_exec(
         *HUBBUB, "mcp", "config", host, *arguments,
         stdout=asyncio.subprocess.PIPE, env=environment(folder),
     )  # fmt: skip
     out, _ = await process.communicate()
-    found: dict[str, Any] = json.loads(out)
-    return found
+    config: dict[str, Any] = json.loads(out)
+    return config
 
 
 @pytest.mark.behaviour("I-13")
-async def test_a_client_of_the_library_joins_by_what_is_pasted(tmp_path: Path) -> None:
+async def test_an_mcp_client_joins_with_the_printed_config(tmp_path: Path) -> None:
     async with run_here(network_file(tmp_path), tmp_path) as network:
         me = await network.join("me")
-        config = await pasted(tmp_path, "claude", "--address", network.url)
+        config = await printed_config(tmp_path, "claude", "--address", network.url)
         server = config["mcpServers"]["hubbub"]
-        told = mcp.StdioServerParameters(**{**server, "env": environment(tmp_path)})
-        async with mcp.Client(mcp.stdio_client(told)) as client:
+        parameters = mcp.StdioServerParameters(**{**server, "env": environment(tmp_path)})
+        async with mcp.Client(mcp.stdio_client(parameters)) as client:
             await me.tells("claude", "are you there?")
-            heard = await client.call_tool("wait_for_messages", {})
-            assert heard.structured_content["messages"][0]["content"] == "are you there?"
+            result = await client.call_tool("wait_for_messages", {})
+            assert result.structured_content["messages"][0]["content"] == "are you there?"
             await client.call_tool("send_text_message", {"text": "yes"})
             assert (await me.hears("claude")).text == "yes"
 
@@ -97,7 +97,7 @@ async def test_opencode_waits_for_a_message_and_answers_it(tmp_path: Path) -> No
         run_here(network_file(tmp_path), tmp_path) as network,
     ):
         me = await network.join("me")
-        config = await pasted(tmp_path, "opencode", "--address", network.url)
+        config = await printed_config(tmp_path, "opencode", "--address", network.url)
         provider = {
             "npm": "@ai-sdk/openai-compatible",
             "options": {"baseURL": model.base_url, "apiKey": "scripted"},
@@ -107,7 +107,7 @@ async def test_opencode_waits_for_a_message_and_answers_it(tmp_path: Path) -> No
         config |= {"provider": {"team": provider}, "autoupdate": False}
         (workspace / "opencode.json").write_text(json.dumps(config))
         process = await asyncio.create_subprocess_exec(
-            str(OPENCODE), "run", "Answer whoever writes to you.",
+            str(OPENCODE), "run", "Answer all messages.",
             cwd=workspace, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
             env={"HOME": str(home), "PATH": os.environ["PATH"]},
         )  # fmt: skip
@@ -136,7 +136,7 @@ humans: {me: {roles: [owner]}}
 
 @asynccontextmanager
 async def over_http(folder: Path) -> AsyncIterator[tuple[Person, str]]:
-    """A person of a network with tokens, and the address of `claude` there."""
+    """A person in a network with tokens, and the MCP address of `claude`."""
     path = folder / "http.yaml"
     path.write_text(OVER_HTTP)
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
@@ -157,15 +157,15 @@ async def connected(url: str, mode: str) -> AsyncIterator[Any]:
 
 
 @pytest.mark.behaviour("I-14")
-async def test_a_host_joins_over_http_by_either_version_of_the_protocol(tmp_path: Path) -> None:
+async def test_a_host_joins_over_http_with_either_protocol_version(tmp_path: Path) -> None:
     async with over_http(tmp_path) as (me, url):
         for mode, version in {"legacy": "2025-11-25", "auto": "2026-07-28"}.items():
             async with connected(url, mode) as client:
                 assert client.protocol_version == version
                 await me.tells("claude", f"by {version}?")
-                heard = (await client.call_tool("wait_for_messages", {})).structured_content
-                assert [m["content"] for m in heard["messages"]] == [f"by {version}?"]
-                await client.call_tool("ack", {"cursor": heard["cursor"]})
+                received = (await client.call_tool("wait_for_messages", {})).structured_content
+                assert [m["content"] for m in received["messages"]] == [f"by {version}?"]
+                await client.call_tool("ack", {"cursor": received["cursor"]})
                 await client.call_tool("send_text_message", {"text": "yes"})
                 assert (await me.hears("claude")).text == "yes"
                 large = await client.call_tool("send_text_message", {"text": "x" * 1_000_000})
@@ -174,12 +174,14 @@ async def test_a_host_joins_over_http_by_either_version_of_the_protocol(tmp_path
 
 
 @pytest.mark.behaviour("I-14")
-async def test_whom_the_door_turns_away_and_what_stays_as_it_was(tmp_path: Path) -> None:
+async def test_the_mcp_endpoint_refuses_invalid_requests_and_leaves_other_paths_alone(
+    tmp_path: Path,
+) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     good = {"Authorization": f"Bearer {TOKEN}"}
     async with over_http(tmp_path) as (me, url), httpx2.AsyncClient() as http:
         root = url.removesuffix("/mcp/claude")
-        told = {"accept": "application/json, text/event-stream"}
+        accept = {"accept": "application/json, text/event-stream"}
         for address, headers, status in (
             (url, {}, 401),
             (url, {"Authorization": "Bearer of-another"}, 401),
@@ -190,10 +192,10 @@ async def test_whom_the_door_turns_away_and_what_stays_as_it_was(tmp_path: Path)
             (url, {**good, "Host": "evil.example"}, 403),
             (url, {**good, "mcp-session-id": "0" * 32}, 404),
         ):
-            answer = await http.post(address, json=message, headers={**told, **headers})
+            answer = await http.post(address, json=message, headers={**accept, **headers})
             assert answer.status_code == status, (address, headers, answer.text)
         assert (await http.get(f"{root}/healthz")).text == "ok\n"
-        assert (await http.get(f"{root}/mcpx")).status_code == 404, "the hub's own"
+        assert (await http.get(f"{root}/mcpx")).status_code == 404
         assert (await http.post(f"{root}/")).status_code >= 400
         reader, writer = await asyncio.open_connection(*root.removeprefix("http://").split(":"))
         writer.write(b"POST /mcp/claude HTTP/1.1\r\nnonsense\r\n\r\n")
@@ -202,8 +204,8 @@ async def test_whom_the_door_turns_away_and_what_stays_as_it_was(tmp_path: Path)
         await writer.wait_closed()
         async with connected(url, "auto") as client:
             await me.tells("claude", "still there?")
-            heard = (await client.call_tool("wait_for_messages", {})).structured_content
-            assert heard["messages"][0]["content"] == "still there?"
+            received = (await client.call_tool("wait_for_messages", {})).structured_content
+            assert received["messages"][0]["content"] == "still there?"
 
 
 SCENARIOS = (
@@ -217,13 +219,13 @@ SCENARIOS = (
     "http-header-validation",
     "server-sse-multiple-streams",
 )
-"""Those that want no tools of the suite's own."""
+"""The scenarios that need no tools of the suite's own."""
 
 
 @pytest.mark.npm
 @pytest.mark.skipif(command() is None, reason=NO_SUITE)
 @pytest.mark.behaviour("I-14")
-async def test_the_protocols_own_suite_is_content(tmp_path: Path) -> None:
+async def test_the_mcp_conformance_suite_passes(tmp_path: Path) -> None:
     path = tmp_path / "http.yaml"
     path.write_text(OVER_HTTP.replace("mcp: true", "auth: open, mcp: true"))
     async with run_here(path, tmp_path) as network:
@@ -241,12 +243,12 @@ async def test_the_protocols_own_suite_is_content(tmp_path: Path) -> None:
 @pytest.mark.npm
 @pytest.mark.skipif(not INSPECTOR.there(), reason=INSPECTOR.missing)
 @pytest.mark.behaviour("I-12", "I-14")
-async def test_the_protocols_inspector_sees_tools_and_resources_and_calls_one(
+async def test_the_mcp_inspector_lists_tools_and_resources_and_calls_a_tool(
     tmp_path: Path,
 ) -> None:
     async with over_http(tmp_path) as (me, url):
 
-        async def inspected(*words: str) -> Any:
+        async def inspect(*words: str) -> Any:
             process = await asyncio.create_subprocess_exec(
                 str(INSPECTOR.node), str(INSPECTOR.modules / ".bin" / "mcp-inspector"), "--cli",
                 url, "--transport", "http", "--header", f"Authorization: Bearer {TOKEN}", *words,
@@ -257,10 +259,10 @@ async def test_the_protocols_inspector_sees_tools_and_resources_and_calls_one(
             assert process.returncode == 0, err.decode()
             return json.loads(out)
 
-        tools = await inspected("--method", "tools/list")
+        tools = await inspect("--method", "tools/list")
         assert {"wait_for_messages", "send_text_message"} <= {t["name"] for t in tools["tools"]}
-        found = await inspected("--method", "resources/list")
-        assert "hubbub://inbox" in {each["uri"] for each in found["resources"]}
+        listed = await inspect("--method", "resources/list")
+        assert "hubbub://inbox" in {each["uri"] for each in listed["resources"]}
         call = ("--method", "tools/call", "--tool-name", "send_text_message")
-        await inspected(*call, "--tool-arg", "to=me", "--tool-arg", "text=hello")
+        await inspect(*call, "--tool-arg", "to=me", "--tool-arg", "text=hello")
         assert (await me.hears("claude")).text == "hello"

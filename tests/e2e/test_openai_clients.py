@@ -1,16 +1,13 @@
-"""Programs that talk to a network by the OpenAI API: across a death of the hub, from JavaScript,
-and from a chat page in Chromium."""
+"""Clients of the OpenAI API: across a hub kill, in JavaScript, and a chat page in Chromium."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
-import threading
 from asyncio.subprocess import PIPE, STDOUT
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +27,7 @@ from tests.e2e.support.config_network import (
     run_here,
     running_up,
 )
+from tests.e2e.support.http_servers import QuietHandler, http_server
 from tests.e2e.support.openai_clients import CLIENTS
 
 pytestmark = pytest.mark.slow
@@ -53,7 +51,7 @@ def answer(text: str, **how: Any) -> ScriptedAnswer:
     return ScriptedAnswer(calls=[ScriptedCall(tool="finish", arguments={"message": text})], **how)
 
 
-def written(folder: Path, model: ModelServer, hosts: str = "") -> Path:
+def write_config(folder: Path, model: ModelServer, hosts: str = "") -> Path:
     path = folder / "desk.yaml"
     path.write_text(NETWORK.format(url=model.base_url, hosts=hosts))
     return path
@@ -64,8 +62,8 @@ def client(network: ConfigNetwork) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(base_url=base, api_key="ann", max_retries=0)
 
 
-async def said(network: Network) -> list[str]:
-    """The texts of the only conversation that there is."""
+async def conversation(network: Network) -> list[str]:
+    """The messages of the only conversation."""
     async with Client(WebSocketTransport(network.url), "ann", "human") as ann:
         listed = ThreadList.model_validate(await ann.call("list_threads"))
         (thread,) = (thread.id for thread in listed.threads if ".t" in thread.id)
@@ -74,14 +72,14 @@ async def said(network: Network) -> list[str]:
 
 
 async def read(stream: openai.AsyncStream[ChatCompletionChunk], then: Callable[[], None]) -> None:
-    """Read it to its end, and do that as soon as it says something."""
+    """Reads the stream to its end, and calls `then` for each piece of text."""
     async for chunk in stream:
         if chunk.choices[0].delta.content:
             then()
 
 
 @pytest.mark.behaviour("I-21")
-async def test_a_hub_that_is_killed_while_it_streams_is_asked_again_and_nothing_is_said_twice(
+async def test_retrying_a_stream_cut_by_a_hub_kill_duplicates_no_message(
     tmp_path: Path,
 ) -> None:
     script = Script(
@@ -93,7 +91,7 @@ async def test_a_hub_that_is_killed_while_it_streams_is_asked_again_and_nothing_
     )
     asked: list[Any] = [{"role": "user", "content": "tell me"}]
     async with ModelServer(script) as model:
-        path = written(tmp_path, model)
+        path = write_config(tmp_path, model)
         async with running_up(path, tmp_path) as network, client(network) as ann:
             stream = await ann.chat.completions.create(model="bot", messages=asked, stream=True)
             with pytest.raises((openai.APIError, httpx2.TransportError)):
@@ -105,7 +103,7 @@ async def test_a_hub_that_is_killed_while_it_streams_is_asked_again_and_nothing_
             asked.append({"role": "user", "content": "thank you"})
             last = await ann.chat.completions.create(model="bot", messages=asked)
             assert last.choices[0].message.content == "You are welcome."
-            assert await said(network) == [
+            assert await conversation(network) == [
                 "tell me",
                 "It is a long story, and it has an end.",
                 "thank you",
@@ -114,7 +112,7 @@ async def test_a_hub_that_is_killed_while_it_streams_is_asked_again_and_nothing_
 
 
 @pytest.mark.behaviour("I-16")
-async def test_the_shipped_endpoint_answers_and_takes_files(tmp_path: Path) -> None:
+async def test_the_chat_endpoint_config_answers_and_accepts_files(tmp_path: Path) -> None:
     async with run_config("chat-endpoint", tmp_path) as network, client(network) as ann:
         assert {model.id async for model in ann.models.list()} == {"calculator", "librarian"}
         parts: list[Any] = [
@@ -122,8 +120,8 @@ async def test_the_shipped_endpoint_answers_and_takes_files(tmp_path: Path) -> N
             {"type": "file", "file": {"filename": "a.txt", "file_data": "aGVsbG8="}},
         ]
         asked: list[Any] = [{"role": "user", "content": parts}]
-        found = await ann.chat.completions.create(model="calculator", messages=asked)
-        assert "19.3" in (found.choices[0].message.content or "")
+        completion = await ann.chat.completions.create(model="calculator", messages=asked)
+        assert "19.3" in (completion.choices[0].message.content or "")
 
 
 PROGRAM = """
@@ -138,24 +136,24 @@ const runner = client.chat.completions.runTools({
   model: 'bot', messages: [{ role: 'user', content: 'the weather?' }], tools, stream: true })
 const weather = await runner.finalContent()
 const stream = client.responses.stream({ model: 'bot', input: 'thanks' })
-let written = ''
-stream.on('response.output_text.delta', (event) => { written += event.delta })
+let write_config = ''
+stream.on('response.output_text.delta', (event) => { write_config += event.delta })
 const response = await stream.finalResponse()
-console.log(JSON.stringify({ models, weather, written, status: response.status }))
+console.log(JSON.stringify({ models, weather, write_config, status: response.status }))
 """
 
 
 @pytest.mark.npm
 @pytest.mark.skipif(not CLIENTS.there(), reason=CLIENTS.missing)
 @pytest.mark.behaviour("I-16", "I-17", "I-18")
-async def test_the_package_for_javascript_lists_streams_and_runs_tools(tmp_path: Path) -> None:
+async def test_the_javascript_package_lists_models_streams_and_runs_tools(tmp_path: Path) -> None:
     weather = ScriptedAnswer(calls=[ScriptedCall(tool="get_weather", arguments={})])
     script = Script(answers=[weather, answer("It rains."), answer("You are welcome.")])
     program = CLIENTS.folder / "client.mjs"
     program.write_text(PROGRAM)
     async with (
         ModelServer(script) as model,
-        run_here(written(tmp_path, model), tmp_path) as network,
+        run_here(write_config(tmp_path, model), tmp_path) as network,
     ):
         process = await asyncio.create_subprocess_exec(
             str(CLIENTS.node), str(program), f"{network.url.replace('ws:', 'http:')}/v1",
@@ -166,7 +164,7 @@ async def test_the_package_for_javascript_lists_streams_and_runs_tools(tmp_path:
     assert json.loads(out) == {
         "models": ["bot"],
         "weather": "It rains.",
-        "written": "You are welcome.",
+        "write_config": "You are welcome.",
         "status": "completed",
     }
 
@@ -182,50 +180,37 @@ PAGE = """<!doctype html><meta charset="utf-8"><title>Deep Chat</title>
 </script>"""
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@contextmanager
-def elsewhere(folder: Path) -> Iterator[str]:
-    """A web server of these files: another origin than the hub's."""
-    handler = functools.partial(_Quiet, directory=str(folder))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+class _FileHandler(QuietHandler, SimpleHTTPRequestHandler):
+    pass
 
 
 @pytest.mark.npm
 @pytest.mark.skipif(not CLIENTS.there(), reason=CLIENTS.missing)
 @pytest.mark.skipif(chromium.find() is None, reason=chromium.MISSING)
 @pytest.mark.behaviour("I-16", "I-20")
-async def test_a_chat_page_of_another_site_talks_to_an_agent_if_the_config_names_the_site(
+async def test_a_chat_page_on_another_site_works_if_the_config_lists_its_host(
     tmp_path: Path,
 ) -> None:
     script = Script(answers=[answer("hello, I am bot"), answer("as I said: bot")])
     (CLIENTS.folder / "page.html").write_text(PAGE)
     executable = chromium.find() or ""
     async with ModelServer(script) as model, chromium.running(executable) as browser:
-        with elsewhere(CLIENTS.folder) as site:
-            path = written(tmp_path, model, hosts=f'"{site}"')
+        with http_server(partial(_FileHandler, directory=str(CLIENTS.folder))) as site:
+            path = write_config(tmp_path, model, hosts=f'"{site}"')
             async with run_here(path, tmp_path) as network:
                 url = f"{network.url.replace('ws:', 'http:')}/v1/chat/completions"
                 page = await browser.new_page()
                 await page.goto(f"http://{site}/page.html?url={url}")
                 box = page.locator("#text-input")
-                for question, text in (("who are you?", "hello, I am bot"), ("who?", "as I said")):
+                for question, text in (
+                    ("who are you?", "hello, I am bot"),
+                    ("who?", "as I said"),
+                ):
                     await page.locator("#submit-icon").wait_for()  # not while an answer streams
                     await box.fill(question)
                     await box.press("Enter")
                     await page.get_by_text(text).wait_for()
-                assert await said(network) == [
+                assert await conversation(network) == [
                     "who are you?",
                     "hello, I am bot",
                     "who?",

@@ -1,4 +1,4 @@
-"""An agent that dies in the middle of a turn takes the turn up again and says nothing twice."""
+"""An agent killed in the middle of a turn resumes the turn and sends nothing twice."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.frames import Event
+from hubbub.protocol.operations import Turns
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptedCall
 from tests.e2e.support.agents import all_present, llm_config, running_agent
@@ -58,23 +59,23 @@ class Deadly(Hooks):
 
 
 class _Reader:
-    """What ann is told, in order, without reading anything twice."""
+    """The agents' messages that ann receives, in order."""
 
     def __init__(self, client: Client):
         self._client, self.texts = client, list[str]()
-        self._news = asyncio.Condition()
+        self._received = asyncio.Condition()
 
     async def run(self) -> None:
         async for item in self._client.events():
             if isinstance(item, Event) and item.message.sender_kind == "agent":
                 self.texts.append(item.message.text)
                 await self._client.ack(item.seq)
-                async with self._news:
-                    self._news.notify_all()
+                async with self._received:
+                    self._received.notify_all()
 
     async def until(self, text: str) -> None:
-        async with asyncio.timeout(DEADLINE_S), self._news:
-            await self._news.wait_for(lambda: text in self.texts)
+        async with asyncio.timeout(DEADLINE_S), self._received:
+            await self._received.wait_for(lambda: text in self.texts)
 
 
 @asynccontextmanager
@@ -86,20 +87,17 @@ async def _ann(hub: HubProcess) -> AsyncIterator[tuple[Client, _Reader]]:
         task.cancel()
 
 
-async def _the_only_turn(ann: Client, agent: str) -> Turn:
+async def _only_turn(ann: Client, agent: str) -> Turn:
     """The record of the agent's turn, once it has ended."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
-            found = await ann.call("list_turns", agent=agent)
-            assert isinstance(found, dict)
-            assert isinstance(found["turns"], list)
-            (summary,) = found["turns"]
-            assert isinstance(summary, dict)
-            if summary.get("outcome") is not None:
-                return Turn.model_validate(await ann.call("read_turn", id=summary["id"]))
+            answer = await ann.call("list_turns", agent=agent)
+            (summary,) = Turns.model_validate(answer).turns
+            if summary.outcome is not None:
+                return Turn.model_validate(await ann.call("read_turn", id=summary.id))
 
 
-async def test_a_python_agent_killed_after_each_message_of_a_turn_sends_none_twice(
+async def test_a_python_agent_killed_after_each_message_sends_none_twice(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "courier.py"
@@ -115,7 +113,7 @@ async def test_a_python_agent_killed_after_each_message_of_a_turn_sends_none_twi
                 (tmp_path / f"gate{part}").touch()
                 await agent.start()
             await reader.until("letter, delivered")
-            turn = await _the_only_turn(ann, "courier")
+            turn = await _only_turn(ann, "courier")
     parts = [f"letter, part {part}" for part in range(1, PARTS + 1)]
     assert reader.texts == [*parts, "letter, delivered"]
     assert turn.attempts == PARTS + 1
@@ -125,25 +123,25 @@ async def test_a_python_agent_killed_after_each_message_of_a_turn_sends_none_twi
     assert "Traceback" not in agent.output()
 
 
-def _says(text: str, hold: str) -> ScriptedAnswer:
-    """Send a text; the answer waits at the gate `hold`."""
+def _sends(text: str, hold: str) -> ScriptedAnswer:
+    """Sends a text; the answer waits at the gate `hold`."""
     call = ScriptedCall(tool="send_text_message", arguments={"to": "ann", "text": text})
     return ScriptedAnswer(calls=[call], hold=hold)
 
 
 @pytest.mark.behaviour("R-2")
-async def test_an_llm_agent_killed_before_each_answer_of_its_model_sends_nothing_twice(
+async def test_an_llm_agent_killed_before_each_model_answer_sends_none_twice(
     tmp_path: Path,
 ) -> None:
     done = ScriptedAnswer(
         calls=[ScriptedCall(tool="finish", arguments={"reason": "done"})], hold="third"
     )
-    # An answer is used up when its request comes: the one that the agent dies over comes again.
+    # A request consumes an answer, so the answer lost to a kill is scripted again.
     script = Script(
         answers=[
-            _says("one", "first"),
-            _says("two", "lost"),
-            _says("two", "second"),
+            _sends("one", "first"),
+            _sends("two", "lost"),
+            _sends("two", "second"),
             done.model_copy(update={"hold": "lost"}),
             done,
         ]
@@ -156,14 +154,14 @@ async def test_an_llm_agent_killed_before_each_answer_of_its_model_sends_nothing
             await all_present(hub.url, "writer")
             await ann.call("send_text_message", to="writer", text="write")
             await reader.until("one")
-            await model.held("lost", 1)  # the second answer is under way
+            await model.held("lost", 1)  # the second answer is pending
             await agent.kill()
             await agent.start()
             await reader.until("two")
-            await model.held("lost", 2)  # the third one is
+            await model.held("lost", 2)  # the third answer is pending
             await agent.kill()
             await agent.start()
-            turn = await _the_only_turn(ann, "writer")
+            turn = await _only_turn(ann, "writer")
         assert reader.texts == ["one", "two"]
         assert turn.attempts == 3
         assert [[call.name for call in step.calls] for step in turn.steps] == [
@@ -173,16 +171,16 @@ async def test_an_llm_agent_killed_before_each_answer_of_its_model_sends_nothing
         ]
         assert model.mistakes == []
         asked = [sum(m.role == "assistant" for m in r.messages) for r in model.requests]
-        assert asked == [0, 1, 1, 2, 2], "a step that is recorded is not asked for again"
+        assert asked == [0, 1, 1, 2, 2], "a recorded step was requested again"
         assert "Traceback" not in agent.output()
 
 
 @pytest.mark.behaviour("R-7")
 @pytest.mark.parametrize("where", ["tools", "hooks"])
-async def test_an_llm_agent_started_by_hand_ends_a_turn_over_which_it_died_three_times(
+async def test_a_manually_started_llm_agent_fails_a_turn_after_three_crashes(
     tmp_path: Path, where: str
 ) -> None:
-    """In a tool, or in a hook before the model is asked for the first time."""
+    """In a tool, or in a hook before the first request to the model."""
     (tmp_path / "deadly.py").write_text(DEADLY)
     place = "deadly.py:kill_it" if where == "tools" else "deadly.py:Deadly"
     deadly: Mapping[str, JsonValue] = {**WRITER, where: [place]}
@@ -196,5 +194,5 @@ async def test_an_llm_agent_started_by_hand_ends_a_turn_over_which_it_died_three
             for _life in range(3):
                 assert await agent.ended() == 5, agent.output()
                 await agent.start()
-            turn = await _the_only_turn(ann, "writer")
+            turn = await _only_turn(ann, "writer")
     assert (turn.attempts, turn.end and turn.end.outcome) == (3, "handler_error")

@@ -1,4 +1,4 @@
-"""kill -9 of hub or agent at each stage of an approval: decided once, and run once at most."""
+"""kill -9 of hub or agent at each stage of an approval: one decision, and at most one run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-POLL_S = 0.02
 STAGES = ["requested", "announced", "decided", "running", "resumed"]
 VICTIMS = ["hub", "agent", "both"]
 TOOLS = '''
@@ -50,10 +49,22 @@ async def pay(amount: int) -> str:
     """Pay an amount."""
     with (HERE / "paid.txt").open("a") as file:
         file.write(f"{amount}\\n")
-    while not (HERE / "gate").exists():
-        await asyncio.sleep(0.01)
+    reader, _ = await asyncio.open_connection("127.0.0.1", GATE)
+    await reader.read()
     return f"paid {amount}"
 '''
+
+
+class Gate:
+    """Holds each `pay` that connects, until it is opened."""
+
+    def __init__(self) -> None:
+        self.reached, self.opened = asyncio.Event(), asyncio.Event()
+
+    async def hold(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reached.set()
+        await self.opened.wait()
+        writer.close()
 
 
 def rule(tool: str, hold: str | None = None, **when: Any) -> ScriptRule:
@@ -72,21 +83,27 @@ PLAY = Script(
 
 
 class Office:
-    """A clerk who may not pay without a word of ann's."""
+    """A clerk whose payments ann has to approve."""
 
     def __init__(
-        self, folder: Path, hub: HubProcess, agent: AgentProcess, model: ModelServer, ann: Client
+        self,
+        ledger: Path,
+        gate: Gate,
+        hub: HubProcess,
+        agent: AgentProcess,
+        model: ModelServer,
+        ann: Client,
     ):
-        self.hub, self.agent, self.model, self.ann = hub, agent, model, ann
-        self.gate, self._file = folder / "gate", folder / "paid.txt"
+        self.gate, self.hub, self.agent, self.model, self.ann = gate, hub, agent, model, ann
+        self._ledger = ledger
         self.announced = asyncio.Event()
-        self.news = asyncio.Event()
-        """Something has come, or the connection has come back."""
+        self.received = asyncio.Event()
+        """Set by each event, and by a reconnect."""
         self.turn_id = ""
 
     async def listen(self) -> None:
         async for item in self.ann.events():
-            self.news.set()
+            self.received.set()
             if isinstance(item, Event):
                 content = item.message.content
                 if isinstance(content, dict) and content.get("code") == "approval":
@@ -94,43 +111,43 @@ class Office:
                 await self.ann.ack(item.seq)
 
     def clear(self) -> None:
-        self.announced.clear()
-        self._file.write_text("")
-        self.gate.unlink(missing_ok=True)
+        for event in (self.announced, self.gate.reached, self.gate.opened):
+            event.clear()
+        self._ledger.write_text("")
 
     @property
     def paid(self) -> list[str]:
-        return self._file.read_text().split()
+        return self._ledger.read_text().split()
 
     async def approval(self) -> Approval:
-        """That of this turn, once it is there."""
+        """The approval of this turn, once it has been requested."""
         while True:
-            told = await self.ann.call("list_approvals", state="all")
-            for each in Approvals.model_validate(told).approvals:
-                if each.turn == self.turn_id:
-                    return each  # else asked again: the question itself takes its time
+            answer = await self.ann.call("list_approvals", state="all")
+            for approval in Approvals.model_validate(answer).approvals:
+                if approval.turn == self.turn_id:
+                    return approval
 
     async def approve(self) -> None:
         approval = await self.approval()
         await self.ann.call("approve", id=approval.id, hash=approval.hash)
 
     async def bring_to(self, victim: str, stage: str) -> None:
-        """Until the approval of a new turn is at this stage."""
-        told = await self.ann.call("send_text_message", to="clerk", text=f"pay {victim}-{stage}")
-        assert isinstance(told, dict)
-        self.turn_id = f"clerk-{told['id']}"
+        """Starts a turn, and returns when its approval is at this stage."""
+        sent = await self.ann.call("send_text_message", to="clerk", text=f"pay {victim}-{stage}")
+        assert isinstance(sent, dict)
+        self.turn_id = f"clerk-{sent['id']}"
         await self.approval()
         if stage == "announced":
             await self.announced.wait()
         if stage in ("decided", "running", "resumed"):
             await self.approve()
-        while stage == "running" and not self.paid:  # noqa: ASYNC110 - nothing announces it
-            await asyncio.sleep(POLL_S)
+        if stage == "running":
+            await self.gate.reached.wait()
         if stage == "resumed":
             await self.model.held(victim)
 
     async def kill(self, victim: str) -> None:
-        """kill -9, and start it again."""
+        """kill -9, then a restart."""
         victims: list[HubProcess | AgentProcess] = [self.hub] if victim != "agent" else []
         victims += [self.agent] if victim != "hub" else []
         for process in victims:
@@ -139,19 +156,21 @@ class Office:
             await process.start()
 
     async def turn(self) -> Turn:
-        """The record of the turn, when it has ended."""
+        """The record of the turn, once it has ended."""
         while True:
-            self.news.clear()
+            self.received.clear()
             turn = Turn.model_validate(await self.ann.call("read_turn", id=self.turn_id))
             if turn.end is not None:
                 return turn
-            await self.news.wait()  # the signal that it has ended, or another hub may know of it
+            await self.received.wait()  # the signal that it has ended, or a restarted hub
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def office(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Office]:
-    folder = tmp_path_factory.mktemp("office")
-    (folder / "tools.py").write_text(TOOLS)
+    folder, gate = tmp_path_factory.mktemp("office"), Gate()
+    server = await asyncio.start_server(gate.hold, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    (folder / "tools.py").write_text(TOOLS.replace("GATE", str(port)))
     clerk: Mapping[str, JsonValue] = {
         "instruction": "Pay.",
         "tools": ["tools.py:pay", "send_text_message"],
@@ -163,28 +182,29 @@ async def office(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Offi
             running_agent(folder, arguments) as agent,
         ):
             await all_present(hub.url, "clerk")
-            made = Office(folder, hub, agent, model, ann)
-            listening = asyncio.create_task(made.listen())
-            yield made
+            office = Office(folder / "paid.txt", gate, hub, agent, model, ann)
+            listening = asyncio.create_task(office.listen())
+            yield office
             listening.cancel()
+            server.close()
             assert "Traceback" not in agent.output()
 
 
 @pytest.mark.behaviour("H-95")
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("victim", VICTIMS)
-async def test_a_kill_leaves_one_decision_and_one_run_at_most(
+async def test_a_kill_at_any_stage_leaves_one_decision_and_at_most_one_run(
     office: Office, stage: str, victim: str
 ) -> None:
     office.clear()
     if stage != "running":
-        office.gate.touch()
+        office.gate.opened.set()
     async with asyncio.timeout(DEADLINE_S):
         await office.bring_to(victim, stage)
         await office.kill(victim)
         if stage in ("requested", "announced"):
             await office.approve()
-        office.gate.touch()
+        office.gate.opened.set()
         office.model.release(victim)
         turn = await office.turn()
         approval = await office.approval()
@@ -199,9 +219,9 @@ async def test_a_kill_leaves_one_decision_and_one_run_at_most(
     else:
         assert call.error == "interrupted"
         assert len(office.paid) <= 1
-    # The result is told to the hub while the model is asked: both may be gone before it is kept.
-    unsaved = (victim, stage) == ("both", "resumed")
-    may_be_lost = unsaved or (victim != "hub" and stage in ("decided", "running"))
+    # The result is recorded at the hub while the model is asked; a kill of both can lose it.
+    unrecorded = (victim, stage) == ("both", "resumed")
+    may_be_lost = unrecorded or (victim != "hub" and stage in ("decided", "running"))
     assert call.error is None or may_be_lost
     if stage == "running":
         assert (call.error is None) == (victim == "hub")

@@ -1,4 +1,4 @@
-"""Acknowledged means on the disk: what the system calls of the hub say about it."""
+"""Acknowledged messages are on disk, as the hub's system calls show."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from tests.e2e.support.peers import Frame, peer
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 MESSAGES = 40
-CALLS = "pwrite64,fdatasync,fsync,write,writev,sendto,sendmsg"
+SYSTEM_CALLS = "pwrite64,fdatasync,fsync,write,writev,sendto,sendmsg"
 _LINE = re.compile(r"^\d+ +(?P<rest>.*)$")
 _ACK = re.compile(r'\\"op\\":\\"result\\",\\"ref\\":\\"say-(?P<n>\d+)\\"')
 
 
 @cache
 def _why_no_strace() -> str:
-    """Why system calls cannot be watched here; empty if they can."""
+    """Why system calls cannot be traced; empty if they can."""
     strace = shutil.which("strace")
     if strace is None:
         return "strace is not installed"
-    tried = subprocess.run(
+    attempt = subprocess.run(
         [strace, "-e", "trace=none", "true"], capture_output=True, text=True, check=False
     )
-    return "" if tried.returncode == 0 else f"strace may not trace here: {tried.stderr[:200]}"
+    return "" if attempt.returncode == 0 else f"strace is not permitted: {attempt.stderr[:200]}"
 
 
 def _events(trace: str) -> list[str]:
-    """What matters, in order: `wal` (log written), `synced` (fdatasync of it done), `ack <n>`."""
-    found: list[str] = []
+    """`wal` (log written), `synced` (fdatasync of it done) and `ack <n>`, in order."""
+    events: list[str] = []
     syncing: set[str] = set()
     for line in trace.splitlines():
         match = _LINE.match(line)
@@ -44,26 +44,26 @@ def _events(trace: str) -> list[str]:
             continue
         pid, rest = line.split(None, 1)[0], match["rest"]
         if rest.startswith("pwrite64(") and "hub.db-wal>" in rest:
-            found.append("wal")
+            events.append("wal")
         elif rest.startswith(("fdatasync(", "fsync(")) and "hub.db-wal>" in rest:
             if "unfinished" in rest:
                 syncing.add(pid)
             elif rest.endswith("= 0"):
-                found.append("synced")
+                events.append("synced")
         elif "sync resumed" in rest and pid in syncing:
             syncing.discard(pid)
             if rest.endswith("= 0"):
-                found.append("synced")
+                events.append("synced")
         elif ack := _ACK.search(rest):
-            found.append(f"ack {ack['n']}")
-    return found
+            events.append(f"ack {ack['n']}")
+    return events
 
 
 @pytest.mark.behaviour("R-5", "S-2")
 @pytest.mark.skipif(bool(_why_no_strace()), reason=_why_no_strace() or "strace works")
-async def test_no_acknowledgement_leaves_before_its_commit_is_on_the_disk(tmp_path: Path) -> None:
+async def test_no_message_is_acknowledged_before_its_commit_is_synced(tmp_path: Path) -> None:
     trace = tmp_path / "trace.txt"
-    prefix = ["strace", "-f", "-y", "-s", "120", "-e", f"trace={CALLS}", "-o", str(trace)]
+    prefix = ["strace", "-f", "-y", "-s", "120", "-e", f"trace={SYSTEM_CALLS}", "-o", str(trace)]
     async with running_hub(tmp_path, prefix=prefix) as hub, asyncio.timeout(DEADLINE_S):
         async with peer(hub.url) as ann, peer(hub.url) as bob:
             await bob.identify("bob", "agent")
@@ -79,16 +79,16 @@ async def test_no_acknowledgement_leaves_before_its_commit_is_on_the_disk(tmp_pa
     for n in range(MESSAGES):
         before = events[: events.index(f"ack {n}")]
         since = before[before.index(f"ack {n - 1}") :] if n else before
-        assert "wal" in since, f"message {n} was acknowledged and not written"
+        assert "wal" in since, f"message {n} was acknowledged but not written"
         last_write = max(i for i, event in enumerate(since) if event == "wal")
         assert "synced" in since[last_write:], f"message {n} was acknowledged before the sync"
 
 
-def test_the_audit_sees_an_acknowledgement_that_comes_too_early() -> None:
-    honest = (
+def test_the_trace_parser_detects_an_early_acknowledgement() -> None:
+    trace = (
         "7 pwrite64(9</x/hub.db-wal>, ...) = 4096\n"
         "7 fdatasync(9</x/hub.db-wal> <unfinished ...>\n"
         '8 sendto(11<socket:[1]>, "...{\\"op\\":\\"result\\",\\"ref\\":\\"say-0\\"", ...) = 40\n'
         "7 <... fdatasync resumed>) = 0\n"
     )
-    assert _events(honest) == ["wal", "ack 0", "synced"]
+    assert _events(trace) == ["wal", "ack 0", "synced"]

@@ -1,4 +1,4 @@
-"""Agents whose processes die or hang over a message: one network of real processes for all."""
+"""Agents whose processes crash or hang on a message, in one network of real processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STUCK = Path(__file__).parent / "stuck"
 
 
 class Mortal(Agent):
-    """Dies of some messages, and hangs over others with the interpreter's lock held."""
+    """Crashes on some messages, and hangs on others while holding the GIL."""
 
     async def on_direct(self, message: Message) -> str:
         if "die" in message.text:
@@ -42,7 +42,7 @@ class Mortal(Agent):
 
 
 class Listener(Agent):
-    """Dies of what it overhears."""
+    """Crashes on messages that it observes."""
 
     async def on_direct(self, message: Message) -> str:
         return f"you said {message.text}"
@@ -75,29 +75,29 @@ agents:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def people(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Person]]:
-    """Each has said already what an agent does not survive: the agents die at the same time."""
+    """People who have each sent the message that crashes an agent; all agents crash at once."""
     home = tmp_path_factory.mktemp("lives")
     (home / "agents.py").write_text(AGENTS)
     (home / "lives.yaml").write_text(CONFIG)
     async with run_config(str(home / "lives"), home) as network:
-        found = {name: await network.join(name) for name in ("ann", "bob", "cem", "dora", "eve")}
-        found["fay"] = fay = await network.join("fay")
-        await found["ann"].tells("crasher", "die")
-        await found["cem"].tells("hanger", "hang")
-        await found["dora"].tells("stillborn", "hello")
+        names = ("ann", "bob", "cem", "dora", "eve", "fay")
+        people = {name: await network.join(name) for name in names}
+        await people["ann"].tells("crasher", "die")
+        await people["cem"].tells("hanger", "hang")
+        await people["dora"].tells("stillborn", "hello")
         for _ in range(2):
-            await fay.posts("desk", "listeners die")
-        yield found
+            await people["fay"].posts("desk", "listeners die")
+        yield people
 
 
 async def last_turn(person: Person, agent: str) -> Turn:
-    found = await person.client.call("list_turns", agent=agent, limit=1)
-    (summary,) = Turns.model_validate(found).turns
+    listed = await person.client.call("list_turns", agent=agent, limit=1)
+    (summary,) = Turns.model_validate(listed).turns
     return Turn.model_validate(await person.client.call("read_turn", id=summary.id))
 
 
 @pytest.mark.behaviour("R-7")
-async def test_a_message_that_kills_an_agent_ends_after_three_lives_and_the_next_is_answered(
+async def test_a_message_that_crashes_an_agent_fails_after_three_attempts(
     people: dict[str, Person],
 ) -> None:
     ann = people["ann"]
@@ -108,23 +108,23 @@ async def test_a_message_that_kills_an_agent_ends_after_three_lives_and_the_next
 
 
 @pytest.mark.behaviour("R-11")
-async def test_overheard_messages_that_kill_an_agent_are_left_behind_and_the_next_is_answered(
+async def test_an_agent_crashed_by_observed_messages_answers_the_next_one(
     people: dict[str, Person],
 ) -> None:
     assert await people["fay"].asks("listener", "hello") == "you said hello"
 
 
 @pytest.mark.behaviour("R-9")
-async def test_an_agent_that_hangs_with_the_interpreters_lock_is_replaced_and_answers(
+async def test_an_agent_that_hangs_holding_the_gil_is_restarted_and_answers(
     people: dict[str, Person],
 ) -> None:
     await people["cem"].hears("hanger", lambda m: m.text == "you said hang")
     turn = await last_turn(people["cem"], "hanger")
-    assert turn.attempts == 2  # and the message was not lost with the first
+    assert turn.attempts == 2
 
 
 @pytest.mark.behaviour("R-10")
-async def test_who_waits_for_an_agent_that_cannot_live_is_told_and_who_writes_later_too(
+async def test_senders_to_an_agent_that_cannot_start_are_notified(
     people: dict[str, Person],
 ) -> None:
     absent = "stillborn is not running"

@@ -1,4 +1,4 @@
-"""Ten thousand wrong frames: errors for their sender, nothing for anybody else."""
+"""Ten thousand malformed frames cause errors for their sender and disturb no other client."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ FRAME_BYTES = 256 * 1024
 
 
 class Broken(NamedTuple):
-    """One frame as its sender writes it."""
+    """One frame as sent."""
 
     data: bytes
-    surely: bool
-    """Whether it is wrong for certain; a mutation may have left a good frame."""
+    certain: bool
+    """Whether it is certainly invalid; a mutation can leave a valid frame."""
 
 
 def _call(args: str, name: str = "send_text_message") -> bytes:
@@ -48,7 +48,7 @@ LISTED: Sequence[bytes] = (
     _call('{"to":"ann","text":"' + "x" * (64 * 1024 + 1) + '"}'),
     _call('{"to":"ann","content":"' + "€" * 30_000 + '"}', "send_message"),
     _call('{"to":"ann","content":' + "9" * 5000 + "}", "send_message"),
-    # What only a handler can refuse.
+    # Refused by a handler, not by the codec.
     _call('{"to":"ann","text":"x","cause":"m999999"}'),
     _call('{"to":"ann","text":"x","cause":"ann-m1"}'),
     _call('{"to":"ann","text":"x","mentions":["nobody"]}'),
@@ -61,7 +61,7 @@ LISTED: Sequence[bytes] = (
     _call('{"name":"no spaces"}', "create_channel"),
     _call("{}", "__class__"),
 )
-"""What chance does not find. What the codec refuses has tests beside it."""
+"""Frames that random choice misses. Frames refused by the codec have unit tests."""
 
 _GOOD: Sequence[dict[str, JsonValue]] = (
     {"op": "ack", "seq": 0},
@@ -89,15 +89,15 @@ _WORDS = ("ann", "mallory", "broadcast", "m1", "call", "\0", "\ud800", "")
 _LETTERS = 'abc "\\{}[]:,ä€🙂\n\x7f\u200b\ud83d'
 
 
-class _Maker:
-    """Makes frames by chance, the same ones each time."""
+class _FrameGenerator:
+    """Generates random frames, the same for each seed."""
 
     def __init__(self, seed: int):
         self._chance = random.Random(seed)
 
     def frame(self) -> Broken:
         make = self._chance.choice(
-            [self._listed, self._bytes, self._no_frame, self._another_value, self._mutation]
+            [self._listed, self._bytes, self._other_json, self._replaced_value, self._mutation]
         )
         return make()
 
@@ -109,11 +109,11 @@ class _Maker:
         text = self._text(size).encode(errors="surrogatepass")
         return Broken(self._chance.choice([text, self._chance.randbytes(size)]), True)
 
-    def _no_frame(self) -> Broken:
+    def _other_json(self) -> Broken:
         return Broken(json.dumps(self._json()).encode(), True)
 
-    def _another_value(self) -> Broken:
-        """A good frame in which one value, of the frame or of the arguments, is another one."""
+    def _replaced_value(self) -> Broken:
+        """A valid frame with one value, of the frame or its arguments, replaced."""
         frame = dict(self._chance.choice(_GOOD))
         args = frame.get("args")
         target = frame
@@ -124,7 +124,7 @@ class _Maker:
         return Broken(text.encode(errors="surrogatepass"), False)
 
     def _mutation(self) -> Broken:
-        """A good frame of which some bytes are lost, doubled, foreign or changed."""
+        """A valid frame with some bytes removed, doubled, inserted or changed."""
         chance = self._chance
         data = bytearray(json.dumps(chance.choice(_GOOD), ensure_ascii=False).encode())
         for _ in range(chance.randint(1, 3)):
@@ -158,11 +158,11 @@ class _Maker:
 
 
 def corpus(count: int) -> list[Broken]:
-    """So many frames of text; the listed ones come first. (What is no text ends a connection.)"""
-    maker = _Maker(1)
+    """`count` frames of text, the listed ones first. (Frames that are not text close a socket.)"""
+    generator = _FrameGenerator(1)
     listed = [Broken(data, True) for data in LISTED]
-    made = (maker.frame() for _ in range(count))
-    return [*listed, *(each._replace(data=_text(each.data)) for each in made)][:count]
+    generated = (generator.frame() for _ in range(count))
+    return [*listed, *(each._replace(data=_text(each.data)) for each in generated)][:count]
 
 
 def _text(data: bytes) -> bytes:
@@ -173,14 +173,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 FRAMES = 10_000
 WARM_UP = 3_000
-"""Frames after which caches are full; from then on memory must not grow."""
+"""Frames that fill the caches; afterwards memory must not grow."""
 CHUNK = 20
 GROWTH_KIB = 3 * 1024
 LEAKS = ("Traceback", 'File "', ".py", "site-packages", "hubbub/", "0x7f", "pydantic", "sqlite")
 
 
 def _check_error(frame: Frame) -> None:
-    """An error says what is wrong with the frame, and nothing of the hub's inside."""
+    """An error describes the frame and reveals nothing of the hub's internals."""
     error = ErrorFrame.model_validate(frame)
     assert error.code in set(ErrorCode), frame
     assert error.code != ErrorCode.INTERNAL, frame
@@ -189,13 +189,13 @@ def _check_error(frame: Frame) -> None:
 
 
 async def _answers(mallory: Peer, chunk: Sequence[Broken], fence: str) -> None:
-    """Send the frames and then a good call, and wait for its answer and for an error for each frame
-    that is surely wrong: what the store is asked about may be answered after the call.
+    """Sends the frames and a valid call, then waits for its result and for one error per invalid
+    frame, which can come after the result if the store is involved.
     """
     for frame in chunk:
         await mallory.socket.send(frame.data, text=True)
     await mallory.send({"op": "call", "ref": fence, "name": "list_channels"})
-    wrong, fenced = sum(frame.surely for frame in chunk), False
+    wrong, fenced = sum(frame.certain for frame in chunk), False
     while wrong > 0 or not fenced:
         answer = await mallory.recv()
         fenced |= answer["op"] == "result" and answer["ref"] == fence
@@ -205,13 +205,13 @@ async def _answers(mallory: Peer, chunk: Sequence[Broken], fence: str) -> None:
 
 
 async def _one_connection(hub: HubProcess, frames: list[Broken]) -> None:
-    """Send chunks, from the end of `frames`, until the hub closes the socket or none is left."""
+    """Sends chunks, from the end of `frames`, until the hub closes the socket or none is left."""
     async with peer(hub.url) as mallory:
         await mallory.identify("mallory", "agent")
         try:
             while frames:
                 chunk = [frames.pop() for _ in range(min(CHUNK, len(frames)))]
-                async with asyncio.timeout(DEADLINE_S):  # else a wrong frame went unanswered
+                async with asyncio.timeout(DEADLINE_S):  # fails if a frame went unanswered
                     await _answers(mallory, chunk, f"fence-{len(frames)}")
         except ConnectionClosed:
             pass
@@ -219,12 +219,12 @@ async def _one_connection(hub: HubProcess, frames: list[Broken]) -> None:
 
 
 class _Neighbours:
-    """Two well-behaved participants who talk while somebody else misbehaves."""
+    """Two well-behaved participants that talk while another one misbehaves."""
 
     def __init__(self) -> None:
         self.exchanged = 0
-        self.trouble: list[object] = []
-        self._news = asyncio.Condition()
+        self.interruptions: list[object] = []
+        self._changed = asyncio.Condition()
 
     async def talk(self, ann: Client, bob: Client) -> None:
         """Ann counts, bob answers each number, until cancelled."""
@@ -234,18 +234,18 @@ class _Neighbours:
             async for item in ann.events():
                 if self._is_from(item, "bob"):
                     assert isinstance(item, Event)
-                    assert item.message.text == str(self.exchanged), "order"
+                    assert item.message.text == str(self.exchanged), "out of order"
                     self.exchanged += 1
-                    async with self._news:
-                        self._news.notify_all()
+                    async with self._changed:
+                        self._changed.notify_all()
                     await ann.ack(item.seq)
                     await ann.call("send_text_message", to="bob", text=str(self.exchanged))
 
-    async def go_on(self, count: int = 1) -> None:
-        """Wait until they have exchanged so many messages more."""
+    async def exchange(self, count: int = 1) -> None:
+        """Waits until they have exchanged `count` more messages."""
         goal = self.exchanged + count
-        async with asyncio.timeout(DEADLINE_S), self._news:
-            await self._news.wait_for(lambda: self.exchanged >= goal)
+        async with asyncio.timeout(DEADLINE_S), self._changed:
+            await self._changed.wait_for(lambda: self.exchanged >= goal)
 
     async def _answer(self, bob: Client) -> None:
         async for item in bob.events():
@@ -256,7 +256,7 @@ class _Neighbours:
 
     def _is_from(self, item: object, sender: str) -> bool:
         if isinstance(item, Disconnected) or (isinstance(item, Ready) and item.resumed):
-            self.trouble.append(item)
+            self.interruptions.append(item)
         return isinstance(item, Event) and item.message.sender_id == sender
 
 
@@ -268,7 +268,7 @@ async def hub(tmp_path: Path) -> AsyncIterator[HubProcess]:
 
 @asynccontextmanager
 async def _neighbours(hub: HubProcess) -> AsyncIterator[_Neighbours]:
-    """They talk while the context lasts, and nothing disturbs them."""
+    """They talk while the context lasts, and must not be disturbed."""
     async with AsyncExitStack() as stack:
         ann, bob = [
             await stack.enter_async_context(Client(WebSocketTransport(hub.url), name, "human"))
@@ -279,11 +279,11 @@ async def _neighbours(hub: HubProcess) -> AsyncIterator[_Neighbours]:
         yield neighbours
         assert not talking.done(), talking
         talking.cancel()
-    assert neighbours.trouble == []
+    assert neighbours.interruptions == []
 
 
 @pytest.mark.behaviour("R-3", "B-8")
-async def test_ten_thousand_malformed_frames_are_answered_and_disturb_nobody(
+async def test_malformed_frames_are_answered_and_disturb_no_other_client(
     hub: HubProcess,
 ) -> None:
     frames = corpus(FRAMES)
@@ -293,15 +293,15 @@ async def test_ten_thousand_malformed_frames_are_answered_and_disturb_nobody(
         while frames:
             await _one_connection(hub, frames)
             connections += 1
-            await neighbours.go_on()
+            await neighbours.exchange()
             if not warm and len(frames) <= FRAMES - WARM_UP:
                 warm = hub.rss_kib()
         grown = hub.rss_kib() - warm
-    assert connections > FRAMES // 200, "sockets that send nothing else are closed"
+    assert connections > FRAMES // 200, "sockets that only send malformed frames stay open"
     assert grown < GROWTH_KIB
 
 
-async def test_frames_before_identify_are_refused_and_the_socket_can_still_join(
+async def test_a_socket_can_still_identify_after_malformed_frames(
     hub: HubProcess,
 ) -> None:
     every, most = corpus(200), STRANGER_FRAMES - 1
@@ -310,7 +310,7 @@ async def test_frames_before_identify_are_refused_and_the_socket_can_still_join(
             frames = [
                 frame
                 for frame in every[first : first + most]
-                if frame.surely and len(frame.data) <= STRANGER_BYTES
+                if frame.certain and len(frame.data) <= STRANGER_BYTES
             ]
             for frame in frames:
                 await mallory.socket.send(frame.data, text=True)

@@ -1,4 +1,4 @@
-"""`kill -9` of the hub while files, edits, votes and claims come in: each is there once."""
+"""`kill -9` of the hub during files, edits, votes and claims: each is stored exactly once."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 KILLS = 5
 MODS: Sequence[JsonValue] = ("files", "edits", {"polls": {"announce": False}}, "tasks")
 CALLS = 14
-"""As many as a round of work makes, more or less."""
+"""Roughly the number in a round of work."""
 CHUNK = 20_000
 SEED = 20
 
 
 class Work:
-    """What one participant does over and over, and what it was told that it has done."""
+    """The calls that one participant repeats, and the results it received."""
 
     def __init__(self, client: Client, other: Client, chance: random.Random):
         self._client, self._other, self._chance = client, other, chance
         self.files: dict[str, str] = {}
-        """Checksums of the files that were attached, by message."""
+        """Checksums of attached files, by message."""
         self.edited: dict[str, str] = {}
         self.polls: set[str] = set()
         self.claimed: dict[str, str] = {}
@@ -45,19 +45,19 @@ class Work:
         self._reached = asyncio.Event()
 
     async def calls(self, count: int) -> None:
-        """Wait until so many more calls were made; the last of them is on its way."""
+        """Waits until `count` further calls have been made; the last is still in flight."""
         self._left = count
         self._reached.clear()
         await self._reached.wait()
 
-    async def go_on(self, until: asyncio.Event) -> None:
+    async def run(self, until: asyncio.Event) -> None:
         while not until.is_set():
             await self._file()
             await self._edit()
             await self._poll()
             await self._task()
 
-    async def _ask(self, name: str, /, **args: Any) -> dict[str, Any]:
+    async def _call(self, name: str, /, **args: Any) -> dict[str, Any]:
         self._left -= 1
         if self._left == 0:
             self._reached.set()
@@ -68,48 +68,48 @@ class Work:
     async def _file(self) -> None:
         data = self._chance.randbytes(3 * CHUNK)
         try:
-            begun = await self._ask("begin_upload", name="a.bin", size=len(data))
+            begun = await self._call("begin_upload", name="a.bin", size=len(data))
             for at in range(0, len(data), CHUNK):
                 part = base64.b64encode(data[at : at + CHUNK]).decode()
-                await self._ask("upload_chunk", upload=begun["upload"], offset=at, data=part)
-            file = await self._ask("finish_upload", upload=begun["upload"])
+                await self._call("upload_chunk", upload=begun["upload"], offset=at, data=part)
+            file = await self._call("finish_upload", upload=begun["upload"])
         except OperationError as error:
             if error.code != "not_found":
                 raise
-            return  # the hub was killed in the middle: the upload is begun anew
+            return  # a killed hub forgets an upload; the next round begins another
         attachments = [{"name": "a", "uri": f"file:{file['id']}"}]
-        sent = await self._ask(
+        sent = await self._call(
             "send_text_message", to="channel_desk", text="see", attachments=attachments
         )
         self.files[sent["id"]] = hashlib.sha256(data).hexdigest()
 
     async def _edit(self) -> None:
-        sent = await self._ask("send_text_message", to="channel_desk", text="first")
+        sent = await self._call("send_text_message", to="channel_desk", text="first")
         for n in range(3):
-            await self._ask("edit_message", message_id=sent["id"], text=f"version {n}")
+            await self._call("edit_message", message_id=sent["id"], text=f"version {n}")
         self.edited[sent["id"]] = "version 2"
 
     async def _poll(self) -> None:
-        poll = await self._ask(
+        poll = await self._call(
             "create_poll", thread="channel_desk", question="Lunch?", options=["Soup", "Rice"]
         )
-        await self._ask("vote", poll=poll["id"], options=["Soup"])
-        await self._ask("close_poll", poll=poll["id"])
+        await self._call("vote", poll=poll["id"], options=["Soup"])
+        await self._call("close_poll", poll=poll["id"])
         self.polls.add(poll["id"])
 
     async def _task(self) -> None:
-        task = await self._ask("create_task", title="cook", thread="channel_desk")
+        task = await self._call("create_task", title="cook", thread="channel_desk")
         claims = await asyncio.gather(
             self._client.call("claim_task", task=task["id"]),
             self._other.call("claim_task", task=task["id"]),
             return_exceptions=True,
         )
-        won = [name for name, each in zip(("ann", "bob"), claims, strict=True) if _fine(each)]
+        won = [name for name, each in zip(("ann", "bob"), claims, strict=True) if _succeeded(each)]
         assert len(won) == 1, claims
         self.claimed[task["id"]] = won[0]
 
 
-def _fine(answer: object) -> bool:
+def _succeeded(answer: object) -> bool:
     if isinstance(answer, OperationError):
         return False
     if isinstance(answer, BaseException):
@@ -118,7 +118,7 @@ def _fine(answer: object) -> bool:
 
 
 @pytest.mark.behaviour("M-397")
-async def test_what_mods_have_accepted_outlives_kills_whole_and_once(tmp_path: Path) -> None:
+async def test_writes_accepted_by_mods_survive_kills_exactly_once(tmp_path: Path) -> None:
     hub, chance = HubProcess(tmp_path, channels=["desk"], mods=MODS), random.Random(SEED)
     await hub.start()
     try:
@@ -126,14 +126,14 @@ async def test_what_mods_have_accepted_outlives_kills_whole_and_once(tmp_path: P
             Client(WebSocketTransport(hub.url), "ann", "human", options=QUICK) as ann,
             Client(WebSocketTransport(hub.url), "bob", "human", options=QUICK) as bob,
         ):
-            work, over = Work(ann, bob, chance), asyncio.Event()
-            working = asyncio.create_task(work.go_on(over))
+            work, stop = Work(ann, bob, chance), asyncio.Event()
+            working = asyncio.create_task(work.run(stop))
             for _ in range(KILLS):
                 await _until(work.calls(CALLS + chance.randrange(CALLS)), working)
                 await hub.kill()
                 await hub.start()
             await _until(work.calls(CALLS), working)
-            over.set()
+            stop.set()
             async with asyncio.timeout(DEADLINE_S):
                 await working
             await _check(ann, work)
@@ -154,7 +154,7 @@ async def _until(reached: Coroutine[Any, Any, None], working: asyncio.Task[None]
 
 
 async def _check(ann: Client, work: Work) -> None:
-    """What was accepted is there as it was."""
+    """Every accepted write is stored unchanged."""
     for id, sha256 in work.files.items():
         message: Any = await ann.call("read_message", id=id)
         [attachment] = message["attachments"]
@@ -174,8 +174,8 @@ async def _check(ann: Client, work: Work) -> None:
 
 
 def _check_log(database: Path, work: Work) -> None:
-    """Each effect is there once: three versions of each message, one result of each poll, and of
-    each file one row and one content."""
+    """Each effect is stored once: three edits of each message, one result of each poll, and one row
+    and one content of each file."""
     with closing(sqlite3.connect(database)) as db:
         bodies = [json.loads(b) for (b,) in db.execute("SELECT body FROM message ORDER BY seq")]
         objects = db.execute("SELECT count(*), count(DISTINCT sha256) FROM files_file").fetchone()

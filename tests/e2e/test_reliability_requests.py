@@ -1,4 +1,4 @@
-"""`kill -9` of the hub while work is asked for and reported: each request ends once."""
+"""`kill -9` of the hub while work is delegated and reported."""
 
 from __future__ import annotations
 
@@ -24,54 +24,42 @@ SEED = 20_26
 
 
 @pytest.mark.behaviour("H-54")
-async def test_kills_leave_each_request_with_one_end(tmp_path: Path) -> None:
+async def test_every_request_ends_exactly_once_despite_hub_kills(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     async with (
         running_hub(tmp_path) as hub,
-        Client(
-            WebSocketTransport(hub.url),
-            "boss",
-            "agent",
-            options=QUICK,
-            turns=True,
-        ) as boss,
-        Client(
-            WebSocketTransport(hub.url),
-            "work",
-            "agent",
-            options=QUICK,
-            turns=True,
-        ) as work,
+        Client(WebSocketTransport(hub.url), "boss", "agent", options=QUICK, turns=True) as boss,
+        Client(WebSocketTransport(hub.url), "work", "agent", options=QUICK, turns=True) as work,
         asyncio.TaskGroup() as tasks,
     ):
-        book = _Book()
-        readers = [tasks.create_task(book.read(boss)), tasks.create_task(_work(work))]
-        asking = tasks.create_task(_ask(boss, book, chance))
+        requests = _Requests()
+        readers = [tasks.create_task(requests.read(boss)), tasks.create_task(_work(work))]
+        delegating = tasks.create_task(_delegate(boss, requests, chance))
         for n in range(KILLS):
             async with asyncio.timeout(DEADLINE_S):
-                await book.more(ended=(n + 1) * ASKED // (2 * KILLS))
+                await requests.wait(ended=(n + 1) * ASKED // (2 * KILLS))
             await hub.kill()
             await hub.start()
         async with asyncio.timeout(DEADLINE_S):
-            await asking
-            await book.more(ended=ASKED)
+            await delegating
+            await requests.wait(ended=ASKED)
         for reader in readers:
             reader.cancel()
-    _check(hub.database, book)
+    _check(hub.database, requests)
 
 
-class _Book:
-    """What was asked, and which requests have ended."""
+class _Requests:
+    """The requests made, and those that have ended."""
 
     def __init__(self) -> None:
-        self.asked: set[str] = set()
+        self.made: set[str] = set()
         self.ended: set[str] = set()
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
 
-    async def more(self, ended: int) -> None:
-        """Wait until so many have ended."""
-        async with self._news:
-            await self._news.wait_for(lambda: len(self.ended) >= ended)
+    async def wait(self, ended: int) -> None:
+        """Waits until `ended` requests have ended."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: len(self.ended) >= ended)
 
     async def read(self, boss: Client) -> None:
         async for item in boss.events():
@@ -79,27 +67,27 @@ class _Book:
                 assert item.wake is not None
                 assert item.wake.reason == "result"
                 self.ended.add(item.message.request.id)
-                async with self._news:
-                    self._news.notify_all()
+                async with self._changed:
+                    self._changed.notify_all()
 
 
-async def _ask(boss: Client, book: _Book, chance: random.Random) -> None:
-    """Ask for work of which a third is done, a third is dropped, and a third takes too long."""
+async def _delegate(boss: Client, requests: _Requests, chance: random.Random) -> None:
+    """Delegates tasks: a third is done, a third is dropped, and a third times out."""
     for n in range(ASKED):
         task = ("do", "drop", "wait")[n % 3]
         deadline_s = chance.uniform(0.1, 0.4) if task == "wait" else 60.0
-        told = await boss.call(
+        request = await boss.call(
             "delegate", cid=f"task-{n}", to="work", task=task, deadline_s=deadline_s
         )
-        assert isinstance(told, dict)
-        book.asked.add(str(told["id"]))
+        assert isinstance(request, dict)
+        requests.made.add(str(request["id"]))
         if n % 3 == 2:
             async with asyncio.timeout(DEADLINE_S):
-                await book.more(ended=len(book.asked) // 2)
+                await requests.wait(ended=len(requests.made) // 2)
 
 
 async def _work(work: Client) -> None:
-    """Report what is to be done, and end the turn of what is to be dropped."""
+    """Reports the tasks to do, and ends the turns of those to drop."""
     async for item in work.events():
         if isinstance(item, Disconnected) or not isinstance(item, Event) or item.wake is None:
             continue
@@ -116,7 +104,7 @@ async def _work(work: Client) -> None:
 OUTCOMES = "SELECT DISTINCT json_extract(body, '$.outcome') FROM request"
 
 
-def _check(database: Path, book: _Book) -> None:
+def _check(database: Path, requests: _Requests) -> None:
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
         states = dict(db.execute("SELECT 'm' || seq, state FROM request"))
         outcomes = {outcome for (outcome,) in db.execute(OUTCOMES)}
@@ -127,8 +115,8 @@ def _check(database: Path, book: _Book) -> None:
         (wakes,) = db.execute(
             "SELECT count(*) FROM message WHERE reason = 'result' AND reply IS NOT NULL"
         ).fetchone()
-    assert states.keys() == book.asked
+    assert states.keys() == requests.made
     assert "open" not in states.values()
     assert outcomes == {"", "no_report", "timeout"}
-    assert sorted(id for (id,) in ends) == sorted(book.asked)
+    assert sorted(id for (id,) in ends) == sorted(requests.made)
     assert wakes == ASKED

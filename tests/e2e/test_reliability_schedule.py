@@ -1,4 +1,4 @@
-"""`kill -9` of the hub while reminders come and a transcript is imported: each thing once."""
+"""`kill -9` of the hub while reminders fire and while a transcript is imported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEADER = json.dumps({"transcript": 1, "network": "old", "epoch": "01ARZ3NDEKTSV4
 
 
 @pytest.mark.behaviour("M-202")
-async def test_reminders_come_once_each_though_the_hub_is_killed(tmp_path: Path) -> None:
+async def test_reminders_fire_exactly_once_despite_hub_kills(tmp_path: Path) -> None:
     mods: list[JsonValue] = [{"schedule": {"shortest": 1}}]
     async with (
         running_hub(tmp_path, channels=["desk"], mods=mods) as hub,
@@ -51,15 +51,16 @@ async def test_reminders_come_once_each_though_the_hub_is_killed(tmp_path: Path)
         content = body["content"]
         dues[content["text"]].append(datetime.fromisoformat(content["due"]).timestamp())
     assert len(dues) == REMINDERS
-    for found in dues.values():
-        assert len(found) >= KILLS
-        for one, other in pairwise(found):
-            assert other - one > 0.9, "each later than the one before"
-            assert abs((other - one) - round(other - one)) < 1e-3, "and as it was planned"
+    for times in dues.values():
+        assert len(times) >= KILLS
+        for earlier, later in pairwise(times):
+            interval = later - earlier
+            assert interval > 0.9, "a reminder fired twice"
+            assert abs(interval - round(interval)) < 1e-3, "a reminder is off its schedule"
 
 
 @pytest.mark.behaviour("M-219")
-async def test_an_import_goes_on_after_kills_with_no_line_twice(tmp_path: Path) -> None:
+async def test_an_import_resumes_after_kills_without_duplicate_lines(tmp_path: Path) -> None:
     lines = [line(n) for n in range(1, LINES + 1)]
     async with running_hub(tmp_path, mods=["transcript"]) as hub:
         for n in range(1, KILLS + 1):
@@ -69,13 +70,13 @@ async def test_an_import_goes_on_after_kills_with_no_line_twice(tmp_path: Path) 
             for start in range(0, LINES, 100):
                 part = lines[start : start + 100]
                 await operator.call("import_transcript", header=HEADER, lines=part)
-    found = bodies(hub)
-    assert [body["content"] for body in found] == [f"no {n}" for n in range(1, LINES + 1)]
-    assert all(body.get("reply_to") == "m1" for body in found[1:])
+    imported = bodies(hub)
+    assert [body["content"] for body in imported] == [f"no {n}" for n in range(1, LINES + 1)]
+    assert all(body.get("reply_to") == "m1" for body in imported[1:])
 
 
 async def import_until_killed(hub: HubProcess, lines: list[str], count: int) -> None:
-    """Kill the hub when so many lines are in its log, and while further ones are on their way."""
+    """Kills the hub when `count` lines are in its log, while further ones are in flight."""
     async with (
         Client(WebSocketTransport(hub.url), "ann", "human", options=QUICK) as ann,
         Client(WebSocketTransport(hub.url), "operator", "service") as operator,
@@ -108,6 +109,6 @@ def line(n: int) -> str:
 
 
 def bodies(hub: HubProcess) -> list[Any]:
-    """All messages of its log."""
+    """All messages of the hub's log."""
     with closing(sqlite3.connect(hub.database)) as db:
         return [json.loads(body) for (body,) in db.execute("SELECT body FROM message ORDER BY seq")]

@@ -1,4 +1,4 @@
-"""SIGTERM under load: the hub finishes what it has taken, says come back, and ends with 0."""
+"""SIGTERM under load: the hub finishes accepted calls, sends `reconnect` and exits with 0."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 async def _send_until_closed(sender: Peer, answers: list[Frame]) -> tuple[int, list[Frame]]:
-    """Keep 32 calls in flight; returns the close code, and what else the hub said."""
+    """Keeps 32 calls in flight; returns the close code, and all frames that are not answers."""
     others: list[Frame] = []
     sent = 0
     try:
@@ -33,7 +33,9 @@ async def _send_until_closed(sender: Peer, answers: list[Frame]) -> tuple[int, l
 
 
 @pytest.mark.behaviour("P-30")
-async def test_a_terminated_hub_keeps_what_it_acknowledged_and_ends_with_0(tmp_path: Path) -> None:
+async def test_a_terminated_hub_keeps_acknowledged_messages_and_exits_with_0(
+    tmp_path: Path,
+) -> None:
     answers: list[Frame] = []
     async with running_hub(tmp_path) as hub, asyncio.timeout(DEADLINE_S):
         async with peer(hub.url) as bob, peer(hub.url) as ann:
@@ -42,7 +44,7 @@ async def test_a_terminated_hub_keeps_what_it_acknowledged_and_ends_with_0(tmp_p
             sending = asyncio.create_task(_send_until_closed(ann, answers))
             while len(answers) < 200:
                 await bob.expect(op="event")
-            # Bob neither reads nor acknowledges from here on: that must not hold up the end.
+            # Bob no longer reads or acknowledges, which must not delay the exit.
             assert await hub.terminate() == 0
             close_code, others = await sending
         assert close_code == CloseCode.DRAIN
@@ -54,5 +56,5 @@ async def test_a_terminated_hub_keeps_what_it_acknowledged_and_ends_with_0(tmp_p
             refused = [frame for frame in answers if frame["op"] == "error"]
             assert {frame["code"] for frame in refused} <= {ErrorCode.DRAINING}
             for frame in results:
-                found = await ann.call("read_message", id=inside(frame, "value")["id"])
-                assert inside(found, "value")["content"] == f"ann>bob {frame['ref']}"
+                stored = await ann.call("read_message", id=inside(frame, "value")["id"])
+                assert inside(stored, "value")["content"] == f"ann>bob {frame['ref']}"

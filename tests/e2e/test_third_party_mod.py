@@ -1,4 +1,4 @@
-"""A mod of an installed package outside the tree: hooks, tables, and a tool of agents elsewhere."""
+"""A mod of an installed third-party package: its hooks, tables, tools and commands."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ ON CONFLICT (who) DO UPDATE SET count = count + excluded.count
 
 class KudosConfig(ModConfig):
     word: str = "thanks"
-    """The word that counts."""
+    """The word that earns kudos."""
 
 
-class Whose(Input):
+class Lookup(Input):
     who: str
-    """Whose kudos."""
+    """The participant."""
 
 
 class Gift(Input):
     who: str
-    """Who gets them."""
+    """The recipient."""
     count: int
-    """How many."""
+    """The number of kudos."""
 
 
 class Count(BaseModel):
@@ -56,7 +56,7 @@ class Count(BaseModel):
 class Kudos(Mod):
     """Counts kudos.
 
-    Whoever is addressed with the word has one more.
+    Each message with the word gives its recipients one.
     """
 
     name = "kudos"
@@ -65,7 +65,7 @@ class Kudos(Mod):
     migrations = "kudos_tables"
 
     def on_message(self, draft: Draft) -> Verdict:
-        return Reject("nobody is booed here") if draft.content == "boo" else PASS
+        return Reject("no booing") if draft.content == "boo" else PASS
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
         if self.config.word not in message.text:
@@ -73,14 +73,14 @@ class Kudos(Mod):
         return [Statement(ADD, (each, 1)) for each in message.recipients]
 
     @operation()
-    async def kudos_of(self, call: Calling, args: Whose) -> Count:
-        """Tell how many kudos a participant has."""
+    async def kudos_of(self, call: Calling, args: Lookup) -> Count:
+        """Count the kudos of a participant."""
         rows = await self.host.rows("SELECT count FROM kudos_count WHERE who = ?", args.who)
         return Count(count=rows[0][0] if rows else 0)
 
     @operation(permission="write", output=Count)
     def kudos_give(self, call: Calling, args: Gift) -> Commit:
-        """Give somebody kudos."""
+        """Give a participant kudos."""
         return Commit([Statement(ADD, (args.who, args.count))], Count(count=args.count))
 '''
 
@@ -112,7 +112,7 @@ SCRIPT = {
             "answer": {"calls": [{"tool": "kudos_give", "arguments": {"who": "ann", "count": 5}}]},
         },
         {
-            "name": "says so",
+            "name": "reports",
             "when": {"step": 2, "tool_result": "5"},
             "answer": {
                 "calls": [
@@ -127,7 +127,7 @@ SCRIPT = {
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """A folder of installed packages, with one that registers a mod."""
+    """A site-packages folder with a package that registers a mod."""
     files = {
         "acme/__init__.py": "",
         "acme/kudos.py": MOD,
@@ -143,20 +143,20 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
-def seeing(site: Path) -> dict[str, str]:
-    """What makes the package an installed one for a process."""
+def with_site(site: Path) -> dict[str, str]:
+    """The environment in which the package is installed."""
     return {"PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
 
 
-async def shown(
+async def output(
     site: Path, *args: str, variables: dict[str, str] | None = None, typed: str | None = None
 ) -> str:
-    """What a command tells; `typed` comes from a pipe."""
-    around = environment(site.parent, **(seeing(site) if variables is None else variables))
+    """The output of a command; `typed` is its standard input."""
+    variables = with_site(site) if variables is None else variables
     process = await create_subprocess_exec(
         sys.executable, "-m", "hubbub", *args,
         stdin=DEVNULL if typed is None else PIPE, stdout=PIPE, stderr=PIPE,
-        cwd=site.parent, env=around,
+        cwd=site.parent, env=environment(site.parent, **variables),
     )  # fmt: skip
     out, err = await process.communicate(None if typed is None else typed.encode())
     assert process.returncode == 0, err
@@ -164,13 +164,13 @@ async def shown(
 
 
 @pytest.mark.behaviour("M-33", "M-321")
-async def test_a_packages_mod_has_hooks_tables_and_operations_for_agents_the_shell_and_the_chat(
+async def test_an_installed_mod_adds_hooks_tables_tools_and_commands(
     site: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "guild.yaml").write_text(NETWORK, encoding="utf-8")
     async with ModelServer(Script.model_validate(SCRIPT)) as model:
-        variables = {**seeing(site), "OPENAI_BASE_URL": model.base_url}
-        for before in (0, 5):  # the tables outlive the network
+        variables = {**with_site(site), "OPENAI_BASE_URL": model.base_url}
+        for before in (0, 5):  # the tables survive a restart
             async with run_config(str(tmp_path / "guild"), tmp_path, variables) as network:
                 ann, bob = await network.join("ann"), await network.join("bob")
                 assert await ann.client.call("kudos_of", who="ann") == {"count": before}
@@ -179,7 +179,7 @@ async def test_a_packages_mod_has_hooks_tables_and_operations_for_agents_the_she
                 assert await ann.client.call("kudos_of", who="ann") == {"count": before + 5}
                 await ann.tells("bob", "bravo")
                 assert await bob.client.call("kudos_of", who="bob") == {"count": before // 5 + 1}
-                with pytest.raises(OperationError, match="kudos: nobody is booed here"):
+                with pytest.raises(OperationError, match="kudos: no booing"):
                     await ann.tells("clerk", "boo")
                 if before:
                     await _give_by_commands(site, network.url)
@@ -188,21 +188,21 @@ async def test_a_packages_mod_has_hooks_tables_and_operations_for_agents_the_she
 
 
 async def _give_by_commands(site: Path, url: str) -> None:
-    """The program that asks has not installed the package: the hub says what there is."""
+    """The commands work without the package; the hub describes its operations."""
     where = {"HUBBUB_ADDRESS": url, "HUBBUB_AS": "ann", "PYTHONPATH": str(ROOT)}
-    help = await shown(site, "kudos", "--help", variables=where)
+    help = await output(site, "kudos", "--help", variables=where)
     assert "Counts kudos. (mod kudos)" in help
-    assert "give  Give somebody kudos." in help
-    assert "of    Tell how many kudos a participant has." in help
-    assert await shown(site, "kudos", "give", "cem", "5", variables=where) == "count  5\n"
-    told = await shown(site, "kudos", "of", "cem", "--json", variables=where)
-    assert json.loads(told) == {"count": 5}
-    chat = await shown(site, "chat", variables=where, typed="/give dan 2\n/kudos of dan\n")
+    assert "give  Give a participant kudos." in help
+    assert "of    Count the kudos of a participant." in help
+    assert await output(site, "kudos", "give", "cem", "5", variables=where) == "count  5\n"
+    count = await output(site, "kudos", "of", "cem", "--json", variables=where)
+    assert json.loads(count) == {"count": 5}
+    chat = await output(site, "chat", variables=where, typed="/give dan 2\n/kudos of dan\n")
     assert chat.count("count  2") == 2
 
 
-async def test_commands_tell_where_it_comes_from(site: Path) -> None:
-    assert "package acme-mods 1.2" in await shown(site, "mods", "list")
-    page = await shown(site, "mods", "show", "kudos")
-    for part in ("package acme-mods 1.2", "Whoever is addressed", "word", "kudos_give"):
+async def test_mods_commands_show_the_package_of_a_mod(site: Path) -> None:
+    assert "package acme-mods 1.2" in await output(site, "mods", "list")
+    page = await output(site, "mods", "show", "kudos")
+    for part in ("package acme-mods 1.2", "gives its recipients one", "word", "kudos_give"):
         assert part in page

@@ -1,12 +1,10 @@
-"""OpenTelemetry spans of a network, as a collector gets them by OTLP over HTTP."""
+"""OpenTelemetry spans of a network, as received by a collector through OTLP over HTTP."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -17,6 +15,7 @@ from hubbub.app.traces import traced
 from hubbub.testing.model_server import ModelServer, load_script
 from hubbub.testing.network import LocalNetwork
 from tests.e2e.support.config_network import ROOT, run_here
+from tests.e2e.support.http_servers import QuietHandler, http_server
 from tests.interaction.peers import config
 
 pytestmark = pytest.mark.slow
@@ -25,7 +24,7 @@ SCRIPT = Path(__file__).parent / "scripts" / "team.yaml"
 
 
 class Collector:
-    """What was exported to it, in the order of its arrival."""
+    """The exported spans, in order of arrival."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -36,9 +35,9 @@ class Collector:
 
     def take(self, body: bytes) -> None:
         for group in ExportTraceServiceRequest.FromString(body).resource_spans:
-            about = values(group.resource.attributes)
-            self.services.add(about["service.name"])
-            self.nodes.add((about.get("service.instance.id"), about.get("hubbub.network")))
+            resource = values(group.resource.attributes)
+            self.services.add(resource["service.name"])
+            self.nodes.add((resource.get("service.instance.id"), resource.get("hubbub.network")))
             self.spans += [span for scope in group.scope_spans for span in scope.spans]
 
 
@@ -46,29 +45,20 @@ class Collector:
 def collecting() -> Iterator[Collector]:
     collector = Collector()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             collector.take(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing is shown."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        collector.url = f"http://127.0.0.1:{server.server_port}"
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield collector
-        finally:
-            server.shutdown()
-            thread.join()
+    with http_server(Handler) as address:
+        collector.url = f"http://{address}"
+        yield collector
 
 
 def values(attributes: Iterable[KeyValue]) -> dict[str, str]:
-    """Those that are texts."""
+    """The string attributes."""
     return {each.key: each.value.string_value for each in attributes if each.value.string_value}
 
 
@@ -116,11 +106,11 @@ async def test_an_interaction_is_one_trace_of_messages_wakes_turns_model_calls_a
         f"invoke_agent {name}" for name in ("coordinator", "researcher", "writer")
     }
     assert all(span.start_time_unix_nano <= span.end_time_unix_nano for span in trace)
-    said = {key for span in trace for key in values(span.attributes)}
-    assert said & CONTENT == (CONTENT if with_content else set())
+    keys = {key for span in trace for key in values(span.attributes)}
+    assert keys & CONTENT == (CONTENT if with_content else set())
 
 
-async def test_spans_of_a_nodes_network_say_which_node_and_network_it_is(
+async def test_spans_on_a_node_name_the_node_and_the_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with collecting() as collector:

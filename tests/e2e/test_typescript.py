@@ -1,4 +1,4 @@
-"""The client of `sdk/typescript` in Node, across deaths of the hub and its own, and its package."""
+"""The client of `sdk/typescript` in Node: kills of the hub and of its own process, its package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.unit.configs.people import Person
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not node(), reason="no Node with a WebSocket of its own"),
+    pytest.mark.skipif(not node(), reason="no Node with a built-in WebSocket"),
 ]
 
 WRITER = """
@@ -50,7 +50,7 @@ for await (const { message } of reader.events()) {
 
 
 @pytest.mark.behaviour("I-25")
-async def test_what_programs_in_node_say_and_hear_arrives_once_though_the_hub_is_killed(
+async def test_messages_between_node_programs_arrive_once_despite_hub_kills(
     tmp_path: Path,
 ) -> None:
     async with (
@@ -59,13 +59,13 @@ async def test_what_programs_in_node_say_and_hear_arrives_once_though_the_hub_is
     ):
         assert await reader.line() == "joined"
         async with running_program(tmp_path, WRITER, hub.url) as writer:
-            heard = []
+            lines = []
             for n in range(300):
                 if n in (40, 41, 160):
                     await hub.kill()
                     await hub.start()
-                heard.append(await reader.line())
-            assert heard == [str(n) for n in range(300)]
+                lines.append(await reader.line())
+            assert lines == [str(n) for n in range(300)]
             assert await writer.line() == "written"
             assert (await writer.ended(), await reader.ended()) == (0, 0)
 
@@ -73,39 +73,39 @@ async def test_what_programs_in_node_say_and_hear_arrives_once_though_the_hub_is
 AGENT = """
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { serve } from "@hubbub/client";
-const dies = (where) => {
-  if (readFileSync("dies.txt", "utf8") !== where) return;
-  writeFileSync("dies.txt", "");
+const kills = (where) => {
+  if (readFileSync("kills.txt", "utf8") !== where) return;
+  writeFileSync("kills.txt", "");
   process.kill(process.pid, "SIGKILL");
 };
 await serve("thinker", async (message, turn) => {
-  dies("begun");
+  kills("start");
   const { text } = await turn.step(() => {
-    appendFileSync("asked.txt", "x");
+    appendFileSync("steps.txt", "x");
     return { text: `thought about ${message.content}`, tokens_in: 7, tokens_out: 3 };
   });
-  dies("asked");
+  kills("step");
   await turn.call("send_text_message", { to: "bob", text });
-  dies("said");
+  kills("message");
   return `told bob: ${text}`;
 }, { url: process.argv[2], joined: () => console.log("joined") });
 """
 
 
 @pytest.mark.behaviour("I-26")
-async def test_an_agent_in_node_that_is_killed_goes_on_where_the_record_of_its_turn_ends(
+async def test_a_killed_node_agent_resumes_its_turn_from_the_recorded_step(
     tmp_path: Path,
 ) -> None:
-    asked, dies = tmp_path / "asked.txt", tmp_path / "dies.txt"
+    steps, kills = tmp_path / "steps.txt", tmp_path / "kills.txt"
     async with (
         running_hub(tmp_path) as hub,
         Client(WebSocketTransport(hub.url), "ann", "human") as first,
         Client(WebSocketTransport(hub.url), "bob", "human") as second,
     ):
         ann, bob = Person(first), Person(second)
-        for where in ("begun", "asked", "said"):
-            asked.write_text("")
-            dies.write_text(where)
+        for where in ("start", "step", "message"):
+            steps.write_text("")
+            kills.write_text(where)
             async with running_program(tmp_path, AGENT, hub.url) as agent:
                 assert await agent.line() == "joined"
                 await ann.tells("thinker", where)
@@ -116,19 +116,19 @@ async def test_an_agent_in_node_that_is_killed_goes_on_where_the_record_of_its_t
                 assert answer.text == f"told bob: thought about {where}"
                 agent.process.terminate()
                 assert await agent.ended() == 0
-            assert asked.read_text() == "x"
+            assert steps.read_text() == "x"
             assert answer.cause_id is not None
             turn = Turn.model_validate(await first.call("read_turn", id=answer.cause_id))
             assert (turn.attempts, turn.tokens_in, turn.tokens_out) == (2, 7, 3)
             assert turn.steps[0].text == f"thought about {where}"
             assert len(turn.sent) == 2
-        for where in ("begun", "asked", "said"):
+        for where in ("start", "step", "message"):
             assert (await bob.hears("thinker")).text == f"thought about {where}"
         assert len(bob.heard) == 3
 
 
 @pytest.mark.behaviour("I-27")
-async def test_agents_in_two_languages_work_together_in_the_shipped_network(
+async def test_the_two_languages_config_runs_agents_in_python_and_node(
     tmp_path: Path,
 ) -> None:
     options = {"NODE_OPTIONS": " ".join(node()[1:])}
@@ -154,7 +154,7 @@ await serve("worker", async (message, turn) => {
 
 
 @pytest.mark.behaviour("I-26")
-async def test_turns_of_an_agent_in_node_are_stopped_interrupted_and_fail_with_a_record(
+async def test_turns_of_a_node_agent_record_stops_interruptions_and_errors(
     tmp_path: Path,
 ) -> None:
     async with (
@@ -179,9 +179,7 @@ async def test_turns_of_an_agent_in_node_are_stopped_interrupted_and_fail_with_a
         assert (await ann.hears("worker")).text == "no"
         await ann.tells("worker", "fails")
         assert await agent.line() == "begins fails"
-        turns = await _turns(client)
-        while not all(turn.outcome for turn in turns):
-            turns = await _turns(client)
+        turns = await _ended_turns(client, "worker")
         outcomes = ["cancelled", "finished", "cancelled", "finished", "handler_error"]
         assert [turn.outcome for turn in reversed(turns)] == outcomes
         assert turns[0].reason == "no such thing"
@@ -213,7 +211,7 @@ await serve("painter", paint, options);
 
 
 @pytest.mark.behaviour("I-26", "H-57")
-async def test_an_agent_in_node_asks_back_about_a_task(tmp_path: Path) -> None:
+async def test_a_node_agent_asks_a_question_about_its_task(tmp_path: Path) -> None:
     async with (
         running_hub(tmp_path) as hub,
         Client(WebSocketTransport(hub.url), "ann", "human") as client,
@@ -232,7 +230,7 @@ async def test_an_agent_in_node_asks_back_about_a_task(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("I-26")
-async def test_an_agent_in_node_waits_for_answers_and_approvals_across_its_deaths(
+async def test_a_node_agent_awaits_answers_and_approvals_across_kills(
     tmp_path: Path,
 ) -> None:
     async with (
@@ -261,22 +259,20 @@ async def test_an_agent_in_node_waits_for_answers_and_approvals_across_its_death
         async with running_program(tmp_path, WAITS, hub.url):
             await first.call("approve", id=approval["id"], arguments={"what": "half of it"})
             assert (await ann.hears("lead")).text == "deployed half of it"
-            turns = await _turns(first, "lead")
-            while not all(turn.outcome for turn in turns):
-                turns = await _turns(first, "lead")
-        assert len(bob.heard) == 1, "asked once"
-        assert [turn.id for turn in turns if turn.reason == ""] == ["lead-m1"], "answers are none"
+            turns = await _ended_turns(first, "lead")
+        assert len(bob.heard) == 1, "a question was repeated"
+        assert [turn.id for turn in turns if not turn.reason] == ["lead-m1"], "an answer is a turn"
 
 
 @pytest.mark.behaviour("I-26")
-async def test_programs_in_node_are_told_that_their_token_is_not_accepted(tmp_path: Path) -> None:
+async def test_node_programs_get_an_error_for_a_wrong_token(tmp_path: Path) -> None:
     await add_token_offline(f"sqlite:{tmp_path / 'hub.db'}", token_hash("right"), "lead")
     async with running_hub(tmp_path) as hub:
-        for begins in ("serve('lead', () => null, { url, token })", "join(url, 'lead', { token })"):
+        for start in ("serve('lead', () => null, { url, token })", "join(url, 'lead', { token })"):
             text = f"""
 import {{ join, serve }} from "@hubbub/client";
 const [url, token] = [process.argv[2], "wrong"];
-await {begins}.catch(({{ name, code, message }}) => console.log(code, message));
+await {start}.catch(({{ name, code, message }}) => console.log(code, message));
 """
             async with running_program(tmp_path, text, hub.url) as program:
                 assert (await program.line()).startswith("4500 ")
@@ -284,16 +280,19 @@ await {begins}.catch(({{ name, code, message }}) => console.log(code, message));
 
 
 async def _signal(client: Client, type: str) -> Signal:
-    """The next one of this type."""
+    """The next signal of this type."""
     async for item in client.events():
         if isinstance(item, Signal) and item.type == type:
             return item
-    raise AssertionError("the hub has gone")
+    raise AssertionError("the client was closed")
 
 
-async def _turns(client: Client, agent: str = "worker") -> tuple[TurnSummary, ...]:
-    """Those of an agent, the latest first."""
-    return Turns.model_validate(await client.call("list_turns", agent=agent)).turns
+async def _ended_turns(client: Client, agent: str) -> tuple[TurnSummary, ...]:
+    """The turns of an agent, latest first, once all have ended."""
+    while True:
+        turns = Turns.model_validate(await client.call("list_turns", agent=agent)).turns
+        if all(turn.outcome for turn in turns):
+            return turns
 
 
 PAGE = "docs/how-to/write-an-agent-in-typescript.md"
@@ -301,13 +300,13 @@ CHECKED = """{"compilerOptions": {"strict": true, "noEmit": true, "target": "ES2
 "module": "NodeNext", "skipLibCheck": false, "types": ["node"]}, "include": ["*.ts"]}"""
 WRONG = """import { join } from "@hubbub/client";
 const robin = await join("ws://127.0.0.1:1", "robin");
-// @ts-expect-error: there is no argument of this name
+// @ts-expect-error: no such argument
 await robin.call("send_text_message", { to: "bob", text: "hi", txt: "hi" });
 """
 
 
 async def _run(folder: Path, *words: str) -> tuple[int, str]:
-    """A program of npm, with its exit code and what it prints."""
+    """Runs a program; returns its exit code and output."""
     process = await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=STDOUT, cwd=folder)
     out, _ = await process.communicate()
     assert process.returncode is not None
@@ -316,7 +315,7 @@ async def _run(folder: Path, *words: str) -> tuple[int, str]:
 
 @pytest.mark.npm
 @pytest.mark.skipif(not TYPESCRIPT.there(), reason=TYPESCRIPT.missing)
-def test_the_types_that_the_modules_of_the_page_name_hold() -> None:
+def test_the_page_modules_type_check() -> None:
     assert problems() == []
 
 
@@ -324,7 +323,7 @@ def test_the_types_that_the_modules_of_the_page_name_hold() -> None:
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(not TYPESCRIPT.there(), reason=TYPESCRIPT.missing)
 @pytest.mark.behaviour("I-28")
-async def test_the_packed_client_has_types_that_hold_and_runs_what_the_page_shows(
+async def test_the_packed_client_type_checks_and_runs_the_documented_programs(
     tmp_path: Path,
 ) -> None:
     npm, tsc = shutil.which("npm"), TYPESCRIPT.modules / "typescript" / "bin" / "tsc"
@@ -332,8 +331,8 @@ async def test_the_packed_client_has_types_that_hold_and_runs_what_the_page_show
     packed = tmp_path / "packed"
     shutil.copytree(SDK, packed, ignore=shutil.ignore_patterns("node_modules", "types"))
     (packed / "node_modules").symlink_to(TYPESCRIPT.modules)
-    code, told = await _run(packed, npm, "pack", "--silent")
-    assert code == 0, told
+    code, output = await _run(packed, npm, "pack", "--silent")
+    assert code == 0, output
     (package,) = packed.glob("*.tgz")
     user = tmp_path / "user"
     user.mkdir()

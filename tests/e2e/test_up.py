@@ -1,4 +1,4 @@
-"""`hubbub up` as a user runs it: real processes, real signals, real agents."""
+"""`hubbub up` as a user runs it, with real processes, signals and agents."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Line = Mapping[str, JsonValue]
 
 
 class Up:
-    """A `hubbub up --json` that runs, and what it has told."""
+    """A running `hubbub up --json`, and the lines it has printed."""
 
     def __init__(self, process: asyncio.subprocess.Process):
         self.process = process
         self.lines: list[Line] = []
 
     async def until(self, condition: Callable[[Line], bool]) -> Line:
-        """The first line, from here on, for which the condition holds."""
+        """The next line for which the condition holds."""
         assert self.process.stdout is not None
         async with asyncio.timeout(WITHIN_S):
             while raw := await self.process.stdout.readline():
@@ -42,14 +42,14 @@ class Up:
                 if condition(line):
                     return line
         _, err = await self.process.communicate()
-        ended = f"it ended with {self.process.returncode} after {self.lines}"
-        raise AssertionError(f"{ended}: {(err or b'').decode()}")
+        exited = f"it exited with {self.process.returncode} after {self.lines}"
+        raise AssertionError(f"{exited}: {(err or b'').decode()}")
 
     async def event(self, name: str) -> Line:
         return await self.until(lambda line: line["event"] == name)
 
-    async def said(self, text: str) -> Line:
-        """The message with this text."""
+    async def message(self, text: str) -> Line:
+        """The next message with this text."""
         return await self.until(lambda line: content(line) == text)
 
     async def ended(self) -> int:
@@ -68,7 +68,7 @@ def content(line: Line) -> JsonValue:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh folder with the starter network, and a state folder of its own."""
+    """A new folder with the starter network and its own state folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -81,19 +81,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def start(*args: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "hubbub",
-        *args,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=1024 * 1024,
-    )
+        sys.executable, "-m", "hubbub", *args,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, limit=1024 * 1024,
+    )  # fmt: skip
 
 
 @asynccontextmanager
 async def up(*args: str) -> AsyncIterator[Up]:
-    """A network on a free port; killed at the end if it still runs."""
+    """A network on a free port, killed at the end if it is still running."""
     process = await start("up", "--json", "--direct-texts", "--listen", "127.0.0.1:0", *args)
     try:
         yield Up(process)
@@ -104,7 +99,7 @@ async def up(*args: str) -> AsyncIterator[Up]:
 
 
 async def refused(*args: str) -> str:
-    """What `hubbub up` says on stderr when it refuses; it has to end with 2 and start nothing."""
+    """The error of a `hubbub up` that must exit with 2 and start nothing."""
     process = await start("up", *args)
     async with asyncio.timeout(WITHIN_S):
         out, err = await process.communicate()
@@ -114,7 +109,7 @@ async def refused(*args: str) -> str:
 
 
 async def hubbub(*args: str) -> str:
-    """The output of a command that succeeds."""
+    """The output of a command, which must succeed."""
     process = await start(*args)
     async with asyncio.timeout(WITHIN_S):
         out, err = await process.communicate()
@@ -123,7 +118,7 @@ async def hubbub(*args: str) -> str:
 
 
 async def running(pids: list[int]) -> bool:
-    """Whether one of the processes is neither gone nor a zombie that waits to be reaped."""
+    """Whether one of the processes exists and is not a zombie."""
     probe = await asyncio.create_subprocess_exec(
         "ps", "-o", "stat=", "-p", ",".join(map(str, pids)), stdout=asyncio.subprocess.PIPE
     )
@@ -132,6 +127,7 @@ async def running(pids: list[int]) -> bool:
 
 
 async def gone(pids: list[int]) -> None:
+    """Waits until none of the processes runs."""
     async with asyncio.timeout(WITHIN_S):
         while await running(pids):
             pass
@@ -158,31 +154,30 @@ agents:
 
 
 @pytest.mark.behaviour("L-4", "L-5", "R-6")
-async def test_agents_greet_answer_die_and_come_back_until_ctrl_c(home: Path) -> None:
+async def test_agents_greet_answer_and_restart_until_ctrl_c(home: Path) -> None:
     (home / "bad.py").write_text(BAD)
     (home / "net.yaml").write_text(THREE)
     async with up("net.yaml") as network:
-        told = await network.event("up")
-        assert told["agents"] == ["greeter", "second", "bad"]
+        started = await network.event("up")
+        assert started["agents"] == ["greeter", "second", "bad"]
         died = await network.event("agent_died")
         assert (died["agents"], died["code"], died["retry_in_s"]) == (["bad"], 9, 0.5)
-        wrote = [line for line in network.lines if line["event"] == "agent_output"]
-        assert [(line["agents"], line["line"]) for line in wrote] == [(["bad"], "about to die")]
-        url = str(told["url"])
-        async with Client(WebSocketTransport(url), "ann", "human") as ann:
+        output = [line for line in network.lines if line["event"] == "agent_output"]
+        assert [(line["agents"], line["line"]) for line in output] == [(["bad"], "about to die")]
+        async with Client(WebSocketTransport(str(started["url"])), "ann", "human") as ann:
             await ann.call("send_text_message", to="second", text="one two three")
-            await network.said("Hello ann! That was 3 words.")
+            await network.message("Hello ann! That was 3 words.")
             (shared,) = [line for line in network.lines if line.get("agents") == TOGETHER]
             os.kill(int(str(shared["pid"])), signal.SIGKILL)
             died = await network.until(lambda line: "code" in line and line["agents"] == TOGETHER)
             assert died["code"] == -signal.SIGKILL
             await ann.call("send_text_message", to="greeter", text="hello again")
-            await network.said("Hello ann! That was 2 words.")
-            said = [content(line) for line in network.lines]
-            assert said.count(GREETING) == 1, "one who comes back greets no second time"
-            # From here on the terminal is stopped. Nobody else is by that.
+            await network.message("Hello ann! That was 2 words.")
+            texts = [content(line) for line in network.lines]
+            assert texts.count(GREETING) == 1, "a restarted agent greeted again"
+            # Output is no longer read, which must not block the network.
             async with asyncio.timeout(WITHIN_S):
-                for _ in range(80):  # more than a pipe and this side's reader take
+                for _ in range(80):  # more than the pipe and its reader can buffer
                     await ann.call("broadcast_text_message", text="x" * 60_000)
         network.process.send_signal(signal.SIGINT)
         assert await network.ended() == 0
@@ -191,11 +186,11 @@ async def test_agents_greet_answer_die_and_come_back_until_ctrl_c(home: Path) ->
 
 
 @pytest.mark.behaviour("L-5")
-async def test_a_hub_that_is_killed_leaves_no_processes_and_starts_again_in_a_terminal(
+async def test_a_killed_hub_leaves_no_processes_and_can_be_started_again(
     home: Path,
 ) -> None:
     async with up() as network:
-        await network.said(GREETING)
+        await network.message(GREETING)
         network.process.kill()
         await network.ended()
         await gone(network.pids())
@@ -217,7 +212,7 @@ async def test_a_hub_that_is_killed_leaves_no_processes_and_starts_again_in_a_te
 
 
 @pytest.mark.behaviour("L-3", "S-8", "S-9")
-async def test_an_address_or_database_that_cannot_be_had_is_refused_with_nothing_started(
+async def test_an_unusable_address_or_database_is_reported_before_anything_starts(
     home: Path,
 ) -> None:
     (home / "same.yaml").write_text("network: {auth: open, store: 'sqlite:hubbub.db'}")
@@ -231,10 +226,10 @@ async def test_an_address_or_database_that_cannot_be_had_is_refused_with_nothing
         text = await refused("same.yaml", "--listen", "127.0.0.1:0")
         assert "in use by another hub" in text
         assert text.count("\n") == 1
-        agent = await start("agents", "run", "agents/greeter.py")  # one that is started by hand
+        agent = await start("agents", "run", "agents/greeter.py")  # started by hand
         await all_present(url, "greeter")
         assert "sent" in await hubbub("send", "greeter", "hi")
-        await network.said("Hello me! That was 1 word.")
+        await network.message("Hello me! That was 1 word.")
         agent.terminate()
         await agent.communicate()
         assert agent.returncode == 0
@@ -246,7 +241,7 @@ async def test_an_address_or_database_that_cannot_be_had_is_refused_with_nothing
 
 
 @pytest.mark.behaviour("L-3")
-async def test_mistakes_in_the_config_are_refused_before_anything_starts(home: Path) -> None:
+async def test_config_errors_are_reported_before_anything_starts(home: Path) -> None:
     (home / "boom.py").write_text("raise ValueError('boom')\nBot = 1\n")
     (home / "bad.yaml").write_text(
         "include: hubbub.yaml\nagents: {x: {kind: python, class: boom.py:Bot}}\n"

@@ -1,4 +1,4 @@
-"""The same agent in each framework: it knows prices, and asks a scripted model over HTTP."""
+"""The same agent in each framework: it has a tool for prices, and a scripted model over HTTP."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hubbub.testing.model_server import ModelServer
 __all__ = ["GUESTS", "Make", "price", "quiet_crewai"]
 
 Make = Callable[[ModelServer], GuestAgent]
-"""Makes the agent `clerk` with its tool `price`, and a model at this server."""
+"""Creates the agent `clerk` with its tool `price`, and a model at this server."""
 
 
 def price(of: str) -> int:
-    """What a thing costs."""
+    """Return the price of an item."""
     return 7
 
 
@@ -54,13 +54,9 @@ def of_langgraph(model: ModelServer) -> GuestAgent:
     from hubbub.adapters.langgraph import LangGraphAgent
 
     chat = ChatOpenAI(
-        model="m",
-        base_url=model.base_url,
-        api_key="none",
-        max_retries=0,
-        streaming=True,
+        model="m", base_url=model.base_url, api_key="none", max_retries=0, streaming=True,
         stream_usage=True,
-    )
+    )  # fmt: skip
 
     def graph(network: Sequence[Any]) -> Any:
         return langchain.create_agent(chat, [price, *network])
@@ -79,7 +75,7 @@ def of_agent_framework(model: ModelServer) -> GuestAgent:
 
 
 def quiet_crewai() -> Any:
-    """The package, where it is installed."""
+    """The package without telemetry; skips the test if it is not installed."""
     os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false"}
     return pytest.importorskip("crewai")
 

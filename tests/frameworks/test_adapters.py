@@ -1,4 +1,4 @@
-"""Agents of other frameworks take turns in a network: the same guarantees, the same records."""
+"""Agents of other frameworks take turns with the same guarantees and records as ours."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 def calls(*named: tuple[str, dict[str, str]]) -> ScriptedAnswer:
     return ScriptedAnswer(
-        calls=[ScriptedCall(tool=name, arguments={**said}) for name, said in named]
+        calls=[ScriptedCall(tool=name, arguments={**args}) for name, args in named]
     )
 
 
-def playing(*answers: AnyAnswer) -> ModelServer:
+def scripted(*answers: AnyAnswer) -> ModelServer:
     return ModelServer(Script(answers=[*answers]))
 
 
@@ -36,10 +36,10 @@ def tools_of(turn: Turn) -> list[tuple[int, str, str | None]]:
     return [(step.n, call.name, call.error) for step in turn.steps for call in step.calls]
 
 
-async def test_its_run_is_a_turn_with_all_that_it_did_on_record(make: Make) -> None:
+async def test_a_run_is_recorded_as_a_turn_with_its_steps_and_calls(make: Make) -> None:
     first = calls(("price", {"of": "tea"}), ("send_text_message", {"to": "bob", "text": "tea: 7"}))
     async with (
-        playing(first, ScriptedAnswer(text="It costs 7."), ScriptedAnswer(text="Seven.")) as model,
+        scripted(first, ScriptedAnswer(text="It costs 7."), ScriptedAnswer(text="Seven.")) as model,
         Network(make(model), people=["ann", "bob"]) as net,
     ):
         bob = await net.join("bob")
@@ -51,7 +51,7 @@ async def test_its_run_is_a_turn_with_all_that_it_did_on_record(make: Make) -> N
     sent = (2, "answer", None)
     assert tools_of(turn) == [(1, "price", None), (1, "send_text_message", None), sent]
     assert turn.steps[0].calls[0].result == "7"
-    assert turn.steps[0].untrusted == ("price",), "what its own functions bring is from outside"
+    assert turn.steps[0].untrusted == ("price",), "results of its own functions are untrusted"
     assert all(step.tokens_in and step.tokens_out for step in turn.steps)
     assert turn.end is not None
     assert turn.end.outcome == "finished"
@@ -59,28 +59,28 @@ async def test_its_run_is_a_turn_with_all_that_it_did_on_record(make: Make) -> N
     assert message.message.interaction_id == answer.messages[0].interaction_id
     prompt = str(model.requests[-1].messages)
     assert "how much?" in prompt
-    assert "what is tea?" in prompt, "it is shown the thread"
+    assert "what is tea?" in prompt, "the thread is missing"
 
 
-async def test_people_see_what_it_writes_and_what_it_is_at(make: Make) -> None:
+async def test_people_see_an_agents_activity_and_draft(make: Make) -> None:
     written = ScriptedAnswer(text="It costs seven. " * 8, hold="end", hold_after=6)
-    async with playing(written) as model, Network(make(model), people=["ann"]) as net:
+    async with scripted(written) as model, Network(make(model), people=["ann"]) as net:
         ann = await net.join("ann")
         await ann.call("send_text_message", to="clerk", text="what is tea?")
-        told = []
+        signals = []
         async for item in ann.events():
             if isinstance(item, Signal):
-                told.append(item)
-            if told and told[-1].type == "partial":
-                break
+                signals.append(item)
+                if item.type == "partial":
+                    break
         model.release("end")
-    assert any("thinking" in str(signal.data) for signal in told if signal.type == "activity")
-    assert "It costs" in str(told[-1].data)
+    assert any("thinking" in str(signal.data) for signal in signals if signal.type == "activity")
+    assert "It costs" in str(signals[-1].data)
 
 
-async def test_a_model_that_refuses_ends_the_turn_with_its_reason(make: Make) -> None:
+async def test_a_model_error_ends_the_turn_with_its_reason(make: Make) -> None:
     async with (
-        playing(Refusal(status=400, message="no such model")) as model,
+        scripted(Refusal(status=400, message="no such model")) as model,
         Network(make(model), people=["ann"]) as net,
     ):
         with pytest.raises(NoAnswer, match="no such model") as raised:
@@ -88,21 +88,21 @@ async def test_a_model_that_refuses_ends_the_turn_with_its_reason(make: Make) ->
     assert raised.value.outcome in ("model_error", "handler_error")
 
 
-async def test_a_budget_that_is_spent_ends_its_run_before_the_next_question(make: Make) -> None:
+async def test_an_exhausted_budget_ends_the_run_before_the_next_request(make: Make) -> None:
     first = calls(("price", {"of": "tea"}))
     async with (
-        playing(first, ScriptedAnswer(text="It costs 7.")) as model,
+        scripted(first, ScriptedAnswer(text="It costs 7.")) as model,
         Network(make(model), people=["ann"], budgets={"tokens": 2000}) as net,
     ):
         with pytest.raises(NoAnswer) as raised:
             await net.ask("clerk", "what is tea? " * 200)
     assert raised.value.outcome == "budget_exhausted"
-    assert len(model.requests) < 2, "it was not asked what it could not pay"
+    assert len(model.requests) < 2, "a request was made without a budget"
 
 
-async def test_a_stop_cancels_its_run(make: Make) -> None:
+async def test_a_stop_cancels_the_run(make: Make) -> None:
     async with (
-        playing(ScriptedAnswer(text="late", hold="never")) as model,
+        scripted(ScriptedAnswer(text="late", hold="never")) as model,
         Network(make(model), people=["ann"]) as net,
     ):
         question = asyncio.ensure_future(net.ask("clerk", "what is tea?"))
@@ -114,13 +114,13 @@ async def test_a_stop_cancels_its_run(make: Make) -> None:
     assert raised.value.outcome == "cancelled"
 
 
-async def test_a_process_that_dies_in_a_turn_is_followed_by_one_that_answers_once(
+async def test_a_restarted_agent_answers_an_interrupted_turn_once(
     make: Make,
 ) -> None:
     held = ScriptedAnswer(text="late", hold="never")
-    said = calls(("send_text_message", {"to": "bob", "text": "wait"}))
+    sent = calls(("send_text_message", {"to": "bob", "text": "wait"}))
     async with (
-        playing(said, held, said, ScriptedAnswer(text="It costs 7.")) as model,
+        scripted(sent, held, sent, ScriptedAnswer(text="It costs 7.")) as model,
         Network(people=["ann", "bob"]) as net,
     ):
         url = await net.serve(page=False)

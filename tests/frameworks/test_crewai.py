@@ -1,4 +1,4 @@
-"""What CrewAI has beside agents that call tools natively: crews, and models of one's own."""
+"""Features of CrewAI beyond agents with native tool calls: crews, and custom models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.testing.model_server import ModelServer
 from tests.frameworks.guests import price, quiet_crewai
 
 crewai = quiet_crewai()
-from crewai.tools import tool  # noqa: E402  # where it is installed
+from crewai.tools import tool  # noqa: E402  # after the check for the package
 
 from hubbub.adapters.crewai import CrewAiAgent  # noqa: E402
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.frameworks, pytest.mark.behaviour("I-24")]
 
 
 class Scripted(crewai.BaseLLM):  # type: ignore[misc, name-defined]  # where it is not installed
-    """A model in the program itself, which tells nobody of its calls."""
+    """A custom model, which emits no events for its calls."""
 
     answers: list[str]
 
@@ -43,18 +43,15 @@ async def test_a_crew_takes_a_turn_with_the_networks_tools() -> None:
     first = ScriptedAnswer(
         calls=[ScriptedCall(tool="send_text_message", arguments={"to": "bob", "text": "hm"})]
     )
-    played = Script(
-        answers=[first, ScriptedAnswer(text="A note."), ScriptedAnswer(text="It costs 7.")]
-    )
-
-    async with ModelServer(played) as model:
+    rest = [ScriptedAnswer(text="A note."), ScriptedAnswer(text="It costs 7.")]
+    async with ModelServer(Script(answers=[first, *rest])) as model:
         llm = crewai.LLM("openai/m", base_url=model.base_url, api_key="none")
 
         def crew(network: Any) -> Any:
             noting, answering = agent_with(llm, [*network]), agent_with(llm, [])
             tasks = [
-                crewai.Task(description=words, expected_output="a text", agent=agent)
-                for words, agent in [("Note: {conversation}", noting), ("Answer.", answering)]
+                crewai.Task(description=text, expected_output="a text", agent=agent)
+                for text, agent in [("Note: {conversation}", noting), ("Answer.", answering)]
             ]
             return crewai.Crew(agents=[noting, answering], tasks=tasks)
 
@@ -66,10 +63,10 @@ async def test_a_crew_takes_a_turn_with_the_networks_tools() -> None:
     assert "what is tea?" in str(model.requests[0].messages)
 
 
-async def test_the_calls_of_a_model_in_the_program_are_on_record() -> None:
-    called = 'Thought: I look.\nAction: price\nAction Input: {"of": "tea"}'
-    told = "Thought: I know.\nFinal Answer: It costs 7."
-    llm = Scripted(model="mine", answers=[called, told])
+async def test_tool_calls_of_a_custom_model_are_recorded() -> None:
+    call = 'Thought: I look.\nAction: price\nAction Input: {"of": "tea"}'
+    final = "Thought: I know.\nFinal Answer: It costs 7."
+    llm = Scripted(model="mine", answers=[call, final])
     guest = CrewAiAgent(agent_with(llm, [tool(price)]), "clerk")
     async with Network(guest, people=["ann"]) as net:
         answer = await net.ask("clerk", "what is tea?", by="ann")
@@ -78,9 +75,9 @@ async def test_the_calls_of_a_model_in_the_program_are_on_record() -> None:
     assert answer.turn.steps[0].untrusted == ("price",)
 
 
-async def test_what_a_tool_raises_is_a_failed_call_of_which_the_model_is_told() -> None:
+async def test_an_exception_in_a_tool_is_reported_to_the_model_as_a_failed_call() -> None:
     def broken(of: str) -> int:
-        """What a thing costs."""
+        """Return the price of an item."""
         raise RuntimeError("no list of prices")
 
     first = ScriptedAnswer(calls=[ScriptedCall(tool="broken", arguments={"of": "tea"})])

@@ -1,4 +1,4 @@
-"""Tools for a model to try, which remember every call that reached them."""
+"""Tools for a model to try, which record their calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from hubbub import tool
 
 DONE: list[tuple[str, dict[str, JsonValue]]] = []
-"""What was carried out: tool and arguments."""
+"""The executed calls: tool and arguments."""
 
 
 @tool

@@ -1,4 +1,4 @@
-"""These tests ask a real model. They are collected by `make test-model` alone."""
+"""Tests with a real model, which only `make test-model` collects."""
 
 from __future__ import annotations
 

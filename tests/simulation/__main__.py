@@ -1,4 +1,4 @@
-"""`make simulate SEEDS=1000`: a history for each seed; what fails is told as a test."""
+"""`make simulate SEEDS=1000`: tries a history per seed; prints each failure as a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.simulation.histories import Failure
 
-# What is simulated is imported after a fault is planted in it.
+# The simulated code is imported after a fault has been planted in it.
 
 
 def try_seed(seed: int) -> Failure | None:
@@ -22,13 +22,13 @@ def try_seed(seed: int) -> Failure | None:
     return failure(seed, weather(seed), history(seed))
 
 
-def as_test(seed: int, found: Failure) -> str:
-    """The shortest history that fails like this, as a test that one can paste."""
+def as_test(seed: int, first: Failure) -> str:
+    """The shortest history that fails in the same way, as a test to paste."""
     from tests.simulation.histories import failure, history, shortest, weather
 
     rough = weather(seed)
     ops = shortest(seed, rough, history(seed))
-    found = failure(seed, rough, ops) or found
+    found = failure(seed, rough, ops) or first
     lines = pformat(ops, width=90).replace("\n", "\n    ")
     return (
         "from tests.simulation.histories import replay\n"
@@ -40,10 +40,10 @@ def as_test(seed: int, found: Failure) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("seeds", type=int, help="how many")
-    parser.add_argument("--first", type=int, default=0, help="the first of them")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that try them")
-    parser.add_argument("--plant", type=Path, help="a fault: tells the first seed that finds it")
+    parser.add_argument("seeds", type=int, help="number of seeds")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--plant", type=Path, help="a fault: print the first seed that detects it")
     args = parser.parse_args()
     if args.plant is not None:
         from tests.simulation.planting import plant
@@ -60,12 +60,12 @@ def main() -> int:
             if args.plant is not None:
                 return 1
             print(as_test(seed, found), flush=True)
-    print(f"{len(seeds)} seeds from {args.first} on, {failed} failed")
+    print(f"{len(seeds)} seeds from {args.first}, {failed} failed")
     return min(failed, 1)
 
 
 if __name__ == "__main__":
-    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of a set is part of a history
+    if os.environ.get("PYTHONHASHSEED") != "0":  # a history depends on the order of sets
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
     sys.exit(main())

@@ -1,7 +1,7 @@
-"""A disk under the real SQLite: it takes its time, it fills up, and it forgets what was not synced.
+"""A disk under the real SQLite that is slow, fills up, and loses unsynced data in a crash.
 
-Each piece of work is one moment for everybody else, as a transaction is. What a kill leaves behind
-is what was committed, whether or not anybody has heard of it.
+Each piece of work is atomic, as a transaction is. All commits survive a kill, whether or not they
+were reported.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _FULL_SYNC = 2
 
 
 class Disk:
-    """One database, for one hub after the other."""
+    """The database of successive hubs."""
 
     def __init__(self, loop: VirtualLoop, image: bytes = b""):
         self._loop = loop
         self._db = _database(image)
         self._synced: bytes | None = None
-        """What alone is safe where the hub does not sync each commit."""
+        """The only safe state if the hub does not sync each commit."""
         self.troubles: list[Trouble] = []
-        """What comes of the next pieces of work."""
+        """The failures of the next pieces of work."""
 
     async def connect(self, place: SqliteLocation, *pragmas: str) -> DatabaseConnection:
         for pragma in pragmas:
@@ -44,11 +44,11 @@ class Disk:
         return _DiskConnection(self._loop, self, self._db)
 
     def crash(self) -> None:
-        """The power is gone. Who had the database open reaches it no more."""
+        """Loses power, which also cuts off open connections."""
         self._db = _database(self.image())
 
     def image(self) -> bytes:
-        """What would be there after a crash."""
+        """The state after a crash."""
         if self._synced is not None:
             return self._synced
         (pages,) = self._db.execute("PRAGMA page_count").fetchone()
@@ -95,7 +95,7 @@ class _DiskConnection:
             value, error = None, None
             try:
                 value = self._perform(work)
-            except Exception as raised:  # noqa: BLE001  it is who waits that gets it
+            except Exception as raised:  # noqa: BLE001  passed on to the caller
                 error = raised
             loop.call_later(loop.random.uniform(0, most), answer, value, error)
 

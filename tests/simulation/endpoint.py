@@ -1,5 +1,5 @@
-"""An endpoint of models under the real HTTP client: it streams, refuses for now with 429 or 503,
-does not answer at all, and breaks off in the middle of an answer."""
+"""A model endpoint under the real HTTP client, which streams, fails temporarily with 429 or 503,
+does not respond, or breaks off in the middle of an answer."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ MODEL = ModelConfig(
 WRITES = 50
 """Tokens of an answer."""
 MOST_TOKENS = 2500
-"""No question with its answer is larger."""
+"""The maximum of a request with its answer."""
 PIECES = 6
-"""In which the arguments of a call arrive."""
+"""The number of chunks for the arguments of a call."""
 
 
 class Endpoint(httpx2.AsyncBaseTransport):
-    """What it is asked by the agents of one world; `colleague` says whom an agent hands work to."""
+    """The endpoint of one world; `colleague` returns the agent to which an agent passes work."""
 
     def __init__(self, loop: VirtualLoop, colleague: Callable[[str], str]):
         self._loop, self._colleague = loop, colleague
         self.moods: list[Mood] = []
-        """What comes of the next requests."""
+        """The outcomes of the next requests."""
         self.texts: set[tuple[str, str]] = set()
-        """What agents were given to say, by agent, whole or in part."""
+        """The texts that the model wrote, by agent, even if only partly sent."""
         self.failed = Counter[str]()
-        """Questions of each agent that were refused for good, or as often as may be."""
+        """The number of each agent's requests that failed permanently or after all retries."""
         self.hasty: list[str] = []
-        """Who has asked again before the time that it was given."""
+        """Agents that repeated a request before its Retry-After."""
         self._tries: dict[tuple[object, bytes], list[Mood]] = {}
-        """What has come of a question of a process so far."""
+        """The failures of each process's request so far."""
         self._not_before: dict[tuple[object, bytes], float] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -57,24 +57,23 @@ class Endpoint(httpx2.AsyncBaseTransport):
             self.hasty.append(agent)
         mood = self.moods.pop(0) if self.moods else None
         if mood is not None:
-            self._note(agent, question, mood)
+            self._record_failure(agent, question, mood)
         else:
             self._tries.pop(question, None)
         match mood:
             case "429":
-                return httpx2.Response(429, headers=self._later(request), request=request)
+                return httpx2.Response(429, headers=self._retry_after(request), request=request)
             case "503":
                 return httpx2.Response(503, request=request)
             case "unreachable":
-                raise httpx2.ConnectError("nobody listens", request=request)
+                raise httpx2.ConnectError("connection refused", request=request)
             case "silent":
                 await asyncio.sleep(MODEL.timeout)
-                raise httpx2.ReadTimeout("nothing comes", request=request)
+                raise httpx2.ReadTimeout("timed out", request=request)
         return await self._answer(agent, request, json.loads(body), broken=mood is not None)
 
-    def _note(self, agent: str, question: tuple[object, bytes], mood: Mood) -> None:
-        """Whether the agent may give up now: it tries a request, and a stream, `retries` times
-        more."""
+    def _record_failure(self, agent: str, question: tuple[object, bytes], mood: Mood) -> None:
+        """Records a failure; the agent retries a request, and a stream, `retries` times each."""
         tries = self._tries.setdefault(question, [])
         tries.append(mood)
         broken = [n for n, each in enumerate(tries) if each == "breaks off"]
@@ -98,11 +97,11 @@ class Endpoint(httpx2.AsyncBaseTransport):
         headers = {"content-type": "text/event-stream"}
         if broken:
             chunks = chunks[: self._loop.random.randrange(1, len(chunks) - 1)]
-            headers |= self._later(request)
+            headers |= self._retry_after(request)
         return httpx2.Response(200, headers=headers, content=self._stream(chunks), request=request)
 
-    def _later(self, request: httpx2.Request) -> dict[str, str]:
-        """Tell it not to ask again too soon."""
+    def _retry_after(self, request: httpx2.Request) -> dict[str, str]:
+        """Headers with a time before which the request must not be repeated."""
         wait = self._loop.random.randrange(1, 9)
         self._not_before[PROCESS.get(), request.content] = self._loop.time() + wait
         return {"retry-after": str(wait)}
@@ -114,7 +113,7 @@ class Endpoint(httpx2.AsyncBaseTransport):
 
 
 def _chunks(calls: Any, reads: int) -> list[dict[str, Any]]:
-    """The answer, piece by piece; the last one tells why it ends, and what it took."""
+    """The chunks of an answer; the last one has the finish reason and the usage."""
     chunks: list[dict[str, Any]] = []
     for n, (name, args) in enumerate(calls):
         text = json.dumps(args)

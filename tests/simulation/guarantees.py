@@ -1,4 +1,4 @@
-"""What README promises, held against what a world has come to. Each check names what it found."""
+"""The guarantees of the README, checked against the final state of a world."""
 
 from __future__ import annotations
 
@@ -52,34 +52,35 @@ async def check(world: World) -> None:
 
 
 def order(log: list[Message]) -> Iterator[str]:
-    """One order of all, and one without gaps in each thread."""
+    """The log and each thread have one order without gaps."""
     last = Counter[str]()
     for n, message in enumerate(log, 1):
         thread = message["thread_id"]
         last[thread] += 1
         if (message["seq"], message["tseq"]) != (n, last[thread]):
-            yield f"{message['id']} of {thread} stands at {n}, {last[thread]}"
+            yield f"{message['id']} of {thread} is at {n}, {last[thread]}"
 
 
 def confirmed(world: World, log: list[Message]) -> Iterator[str]:
-    """What was confirmed is there; what was refused for good is not; all answers are the same."""
+    """Confirmed messages are in the log, refused ones are not, and repeated answers are equal."""
     by_people = (m for m in log if m["sender_id"] in PEOPLE or "sent_by" in m)
     by_text = {message["content"]: message for message in by_people}
     for asked in world.asked:
         text = asked.args.get("text")
-        found = by_text.get(text) if isinstance(text, str) else None
+        stored = by_text.get(text) if isinstance(text, str) else None
         for answer in asked.answers:
-            if text is not None and (found is None or answer["seq"] != found["seq"]):
-                yield f"{text!r} was confirmed at {answer['seq']}, and is {found and found['seq']}"
-        # What a reply names may be there by the time the second of two frames comes.
+            if text is not None and (stored is None or answer["seq"] != stored["seq"]):
+                position = stored and stored["seq"]
+                yield f"{text!r} was confirmed at {answer['seq']}, but is at {position}"
+        # The message that a reply names can exist by the time a repeated frame arrives.
         for_now = ErrorCode.UNKNOWN_MESSAGE
         refused = [e for e in asked.refusals if not (e.temporary or e.code == for_now)]
-        if found is not None and len(refused) == len(asked.tries):
-            yield f"{text!r} was refused ({asked.refusals[-1]}), and is in the log"
-        kept = text is None and asked.name not in ("stop", "resume", "take_over", "hand_back")
-        same = [answer.get("seq", answer) for answer in asked.answers]  # who is present varies
-        if kept and any(each != same[0] for each in same):
-            yield f"{asked.name} was answered {asked.answers}"
+        if stored is not None and len(refused) == len(asked.tries):
+            yield f"{text!r} was refused ({asked.refusals[-1]}), but is in the log"
+        repeats = text is None and asked.name not in ("stop", "resume", "take_over", "hand_back")
+        same = [answer.get("seq", answer) for answer in asked.answers]  # presence varies
+        if repeats and any(each != same[0] for each in same):
+            yield f"{asked.name} got different answers: {asked.answers}"
 
 
 def readers(thread: str) -> set[str]:
@@ -90,18 +91,18 @@ def readers(thread: str) -> set[str]:
 
 
 def streams(world: World, log: list[Message]) -> Iterator[str]:
-    """Everybody has seen what is theirs, and nothing else; in the order of the log."""
+    """Each person has received exactly the messages to them, in the order of the log."""
     for who, reader in world.readers.items():
         for life in reader.lives:
             if life != sorted(set(life)):
-                yield f"{who} was handed {life}"
+                yield f"{who} received {life}"
         for message in log[reader.began or 0 :]:
-            theirs = who in readers(message["thread_id"])
+            expected = who in readers(message["thread_id"])
             seen = message["seq"] in reader.seen
-            if seen and not theirs and message["sender_id"] != who:
-                yield f"{who} has seen {message['id']} of {message['thread_id']}"
-            if theirs and not seen and message["sender_id"] != who:
-                yield f"{who} has not seen {message['id']} of {message['thread_id']}"
+            if seen and not expected and message["sender_id"] != who:
+                yield f"{who} received {message['id']} of {message['thread_id']}"
+            if expected and not seen and message["sender_id"] != who:
+                yield f"{who} did not receive {message['id']} of {message['thread_id']}"
         for seq, body in reader.seen.items():
             shown = json.loads(body)
             same = seq <= len(log) and (shown["id"], shown["content"]) == (
@@ -109,52 +110,52 @@ def streams(world: World, log: list[Message]) -> Iterator[str]:
                 log[seq - 1]["content"],
             )
             if not same:
-                yield f"{who} was shown {shown['content']!r} at {seq}"
+                yield f"{who} received {shown['content']!r} at {seq}"
 
 
 def acknowledged(world: World, log: list[Message]) -> Iterator[str]:
-    """An agent that has nothing left to do holds no place in the stream open."""
+    """An idle agent has acknowledged all messages to it."""
     for agent, client in world.agents.items():
-        theirs = (m for m in log if agent in readers(m["thread_id"]) and m["sender_id"] != agent)
-        last = max((m["seq"] for m in theirs), default=0)
+        stream = (m for m in log if agent in readers(m["thread_id"]) and m["sender_id"] != agent)
+        last = max((m["seq"] for m in stream), default=0)
         if client.cursor is not None and client.cursor.seq < last:
             yield f"{agent} has acknowledged {client.cursor.seq} of {last}"
 
 
 def once(world: World, log: list[Message]) -> Iterator[str]:
-    """Each call has had its effect once, however often it was sent; each reaction counts once."""
+    """Each message and notice is in the log once, however often it was sent."""
     texts = (m for m in log if m["content"] and isinstance(m["content"], str))
-    said = Counter((m["sender_id"], m["content"]) for m in texts)
-    for (who, text), times in said.items():
+    sent = Counter((m["sender_id"], m["content"]) for m in texts)
+    for (who, text), times in sent.items():
         if times > 1:
-            yield f"{who} has said {text!r} {times} times"
+            yield f"{who} sent {text!r} {times} times"
     notices = Counter(
         (m["thread_id"], json.dumps(m["content"], sort_keys=True))
         for m in log
         if m["sender_kind"] == "system"
     )
     for (thread, notice), times in notices.items():
-        # Who loops is known to the hub's memory alone.
+        # Loops are tracked in the hub's memory only, so each start can announce one.
         if times > (world.hubs if '"loop_limit"' in notice else 1):
-            yield f"in {thread} the hub has said {times} times: {notice}"
+            yield f"in {thread} the hub posted {times} times: {notice}"
 
 
 def answered(world: World, log: list[Message]) -> Iterator[str]:
-    """Who writes to an agent gets an answer, or hears why there is none."""
+    """Each message to an agent gets an answer or a notice."""
     for n, message in enumerate(log):
         who, agents = message["sender_id"], set(message.get("recipients", ())) & {*AGENTS}
         if who not in PEOPLE or message["type"] != "direct" or "amends" in message:
             continue
         for agent in agents:
             if may_be_taken_over(world, agent, n):
-                continue  # a person answers, or does not
+                continue  # whether there is an answer is up to a person
             later = (m for m in log[n + 1 :] if m["thread_id"] == message["thread_id"])
             if not any(m["sender_id"] in (agent, "hub") for m in later):
-                yield f"{who} has no answer to {message['id']}, {message['content']!r}"
+                yield f"{who} got no answer to {message['id']}, {message['content']!r}"
 
 
 def may_be_taken_over(world: World, agent: str, head: int, step: int = sys.maxsize) -> bool:
-    """Whether a person may have spoken for the agent when the log had this end, or at this step,
+    """Whether the agent may have been taken over when the log ended at `head`, or at `step`,
     whichever was earlier."""
     begun, ended = (
         [
@@ -180,7 +181,7 @@ def may_be_taken_over(world: World, agent: str, head: int, step: int = sys.maxsi
 
 
 def sent_at(world: World, message: str) -> int:
-    """The step at which the message was sent first; 0 if nobody knows."""
+    """The step at which the message was first sent; 0 if unknown."""
     return min(
         (
             each.sent.step
@@ -193,14 +194,14 @@ def sent_at(world: World, message: str) -> int:
 
 
 def private(world: World) -> Iterator[str]:
-    """Nobody reads what others say among themselves; only what agents do may people look into."""
+    """People read only their own threads and those among agents."""
     for who, thread in world.peeked:
         if who not in readers(thread) and readers(thread) & {*PEOPLE}:
-            yield f"{who} has read {thread}"
+            yield f"{who} read {thread}"
 
 
 class Hold(NamedTuple):
-    """A time in which an agent is surely silent."""
+    """A time in which an agent must be silent."""
 
     agent: str
     why: str
@@ -209,12 +210,12 @@ class Hold(NamedTuple):
 
 
 ENDS = {"stop": ("target", ("resume",)), "take_over": ("agent", ("hand_back", "take_over"))}
-"""What holds an agent: the argument that names it, and what may end that. Who takes over once more
-may do so for less long."""
+"""The calls that silence an agent: the argument that names it, and the calls that can end that. A
+repeated takeover can be shorter."""
 
 
 def holds(world: World) -> Iterator[Hold]:
-    """From when a stop or takeover is confirmed until somebody asks for its end."""
+    """From the confirmation of each stop or takeover to the first call that can end it."""
     for asked in world.asked:
         key, names = ENDS.get(asked.name, ("", ()))
         if not names or asked.args.get("minutes", LONG) != LONG:
@@ -232,7 +233,7 @@ def holds(world: World) -> Iterator[Hold]:
                 if each.done is None or each.done > begun.sent
             ]
             if begun.done is None or any(sent < begun.done for sent in until):
-                continue  # nobody knows which came last
+                continue  # their order is unknown
             if asked.name == "take_over":
                 until += [jump for jump in world.jumps if jump > begun.sent]
             why, until = f"{asked.who}'s {asked.name}", [*until, world.end]
@@ -240,18 +241,18 @@ def holds(world: World) -> Iterator[Hold]:
 
 
 def silent(world: World, log: list[Message]) -> Iterator[str]:
-    """Who is stopped or taken over says nothing of its own, and nobody sees what it would say."""
+    """An agent that is stopped or taken over sends nothing of its own, and shows no drafts."""
     for agent, why, since, until in holds(world):
         for message in log[since.head : until.head]:
             if message["sender_id"] == agent and "sent_by" not in message:
-                yield f"{agent} has said {message['id']} in spite of {why}"
+                yield f"{agent} sent {message['id']} despite {why}"
         for signal in world.wire.signals:
             if signal.sender == agent and since.step < signal.at.step < until.step:
-                yield f"{agent} has shown {signal.data} in spite of {why}"
+                yield f"{agent} showed {signal.data} despite {why}"
 
 
 def taken_over(world: World, log: list[Message]) -> Iterator[str]:
-    """Only who speaks for an agent has words in its name, and hears what reaches it."""
+    """Only the person who took over an agent sends in its name and observes its messages."""
 
     def began(who: str, agent: str, by: Moment) -> bool:
         return any(
@@ -264,63 +265,63 @@ def taken_over(world: World, log: list[Message]) -> Iterator[str]:
     for message in log:
         notice = message["content"] if message["sender_kind"] == "system" else None
         if notice is not None and notice["notice"] == "taken_over" and "message" in notice:
-            asked = int(notice["message"][1:])
-            step = sent_at(world, notice["message"])  # it may have been judged at once
+            position = int(notice["message"][1:])
+            step = sent_at(world, notice["message"])  # the decision may have been made then
             if not any(
                 may_be_taken_over(world, agent, head, step)
                 for agent in notice["agents"]
-                for head in range(asked - 1, message["seq"])
+                for head in range(position - 1, message["seq"])
             ):
-                yield f"{message['id']} says that {notice['agents']} are taken over"
+                yield f"{message['id']} reports wrongly that {notice['agents']} are taken over"
         who, agent = message.get("sent_by"), message["sender_id"]
         if who is not None and not began(who, agent, Moment(sys.maxsize, 0)):
-            yield f"{who} has spoken for {agent} without leave"
+            yield f"{who} sent as {agent} without a takeover"
     for signal in world.wire.signals:
         if signal.type == "overheard" and not began(signal.to, signal.data["agent"], signal.at):
-            yield f"{signal.to} has overheard {signal.data}"
+            yield f"{signal.to} observed {signal.data}"
 
 
 def drafts(world: World, log: list[Message]) -> Iterator[str]:
-    """What agents are about to say is shown to those who will read it, as the model writes it, and
-    to nobody any more when it is said or will not be said. What they say is what it has written."""
+    """Drafts reach the readers of their thread only, have the model's text, and disappear once sent
+    or dropped. Agents send exactly what their model wrote."""
     for signal in world.wire.signals:
         if signal.type == "partial":
             if signal.to not in readers(signal.thread_id or ""):
-                yield f"{signal.to} was shown what {signal.sender} writes in {signal.thread_id}"
+                yield f"{signal.to} saw a draft of {signal.sender} in {signal.thread_id}"
             if not any(
                 agent == signal.sender and text.startswith(signal.data["text"])
                 for agent, text in world.endpoint.texts
             ):
-                yield f"{signal.sender} is shown to write {signal.data['text']!r}"
+                yield f"{signal.sender} shows a draft not of its model: {signal.data['text']!r}"
     for who, reader in world.readers.items():
         for turn in reader.drafts:
-            yield f"{who} is shown that {turn} writes, which it does not"
+            yield f"{who} still sees a draft of {turn}"
     for message in log:
         own = message["sender_id"] in AGENTS and "sent_by" not in message
-        said = message["sender_id"], message["content"]
-        if own and said[1] and said not in world.endpoint.texts:
-            yield f"{said[0]} has said {said[1]!r}, and its model has not"
+        agent, text = message["sender_id"], message["content"]
+        if own and text and (agent, text) not in world.endpoint.texts:
+            yield f"{agent} sent {text!r}, which its model did not write"
 
 
 def patient(world: World) -> Iterator[str]:
-    """A model that refuses for now is asked again, and not too soon: only one that goes on to
-    refuse ends a turn."""
+    """A temporary failure of a model is retried, but not too soon, and only ends a turn if it
+    persists."""
     failed = Counter(
         str(agent)
         for agent, end in world.disk.sql('SELECT agent, "end" FROM turn WHERE "end" IS NOT NULL')
         if json.loads(str(end))["outcome"] == "model_error"
     )
     for agent, times in (failed - world.endpoint.failed).items():
-        yield f"{times} turns more of {agent} have failed than its model has"
+        yield f"{times} turns of {agent} failed without a failure of its model"
     for agent in world.endpoint.hasty:
-        yield f"{agent} has asked its model again sooner than that had said"
+        yield f"{agent} repeated a request before the model's Retry-After"
 
 
 def approved(world: World) -> Iterator[str]:
-    """What is paid was approved, and is paid once; an approval is decided once."""
+    """Each payment was approved and happens once; each approval is decided once."""
     for (agent, what), times in Counter(world.paid).items():
         if times > 1:
-            yield f"{agent} has paid {times} times for {what}"
+            yield f"{agent} paid {times} times for {what}"
     for (id, how), times in Counter(world.decided).items():
         if times > 1:
             yield f"{id} was decided ({how}) {times} times"
@@ -328,14 +329,14 @@ def approved(world: World) -> Iterator[str]:
         if times > 1:
             yield f"{id} was decided in {times} ways"
     for agent, what in {*world.changed} & {*world.paid}:
-        yield f"{agent} has paid for {what}, and was allowed half of it"
+        yield f"{agent} paid for {what}, but only half of it was approved"
 
 
 async def amended(world: World, log: list[Message]) -> Any:
-    """Who reads a thread finds each message as it was last edited, or nothing of it."""
+    """A thread has each message as last edited, or deleted."""
     newest = {m["amends"]["message_id"]: m for m in log if "amends" in m}
     for id, change in newest.items():
-        # Who speaks for an agent may amend what it has said in threads that are not their own.
+        # A takeover allows edits of the agent's messages, also in threads among agents.
         own = sorted(readers(change["thread_id"]) & world.readers.keys())
         client = world.readers[own[0] if own else change["sender_id"]].client
         if client is None:
@@ -348,11 +349,11 @@ async def amended(world: World, log: list[Message]) -> Any:
             if deleted != (shown.get("amended") == "deleted") or (
                 not deleted and shown["content"] != change["content"]
             ):
-                yield f"{id} is shown as {shown['content']!r}, and was {change['amends']} last"
+                yield f"{id} reads {shown['content']!r} after {change['amends']}"
 
 
 async def budgets(world: World, log: list[Message]) -> Any:
-    """No interaction has cost more than its budget and one estimate; nothing is reserved now."""
+    """No interaction cost more than its budget and one estimate; no reservation is left."""
     client = world.readers["ann"].client
     for message in log:
         if message["interaction_id"] != f"i{message['seq']}" or message["sender_id"] not in PEOPLE:
@@ -360,8 +361,9 @@ async def budgets(world: World, log: list[Message]) -> Any:
         ledger = await world.hub.store.read(AccountOf(message["seq"]))
         used = ledger.tokens_in + ledger.tokens_out if ledger else 0
         if used > BUDGET + MOST_TOKENS:
-            yield f"{message['interaction_id']} has cost {used} of {BUDGET}"
+            yield f"{message['interaction_id']} cost {used} of {BUDGET}"
         if client is not None and ledger is not None and "ann" in readers(message["thread_id"]):
-            told: Any = await client.call("read_budget", interaction=message["interaction_id"])
-            if told["used"]["tokens"] != used:
-                yield f"{message['interaction_id']} has used {told['used']}, its records say {used}"
+            id = message["interaction_id"]
+            budget: Any = await client.call("read_budget", interaction=id)
+            if budget["used"]["tokens"] != used:
+                yield f"{id} has used {budget['used']}, but its records have {used}"

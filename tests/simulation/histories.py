@@ -1,4 +1,4 @@
-"""Histories: made from a seed, tried, and cut down to what a failure needs."""
+"""Histories: generated from a seed, replayed, and shortened to what a failure needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITH_AGENTS = [
     *AMONG_PEOPLE, *["agent"] * 10, *["decide"] * 3, *["stop"] * 2, "resume",
     *["take over"] * 2, "hand back", "speak",
 ]  # fmt: skip
-"""What people do, the more often the more often it stands here."""
+"""The actions of people, weighted by their number of occurrences."""
 MISHAPS = (
     *["kill"] * 3, *["last words"] * 3, *["cut"] * 2, "stall", "disk", "twice", "jump", "stop",
     *["endpoint"] * 3, "backup",
@@ -31,7 +31,7 @@ THREADS = ("dm.ann.bob", "dm.ann.bot", "dm.bot.calc", "dm.bob.eve", "channel.des
 
 
 class Failure(NamedTuple):
-    """Of which kind it is, and what it says."""
+    """The kind and message of an error."""
 
     kind: str
     text: str
@@ -48,39 +48,39 @@ def weather(seed: int) -> Weather:
 
 
 def history(seed: int) -> list[Op]:
-    """What people do and what goes wrong: in some nothing dies, in some hardly anything lives."""
+    """Actions of people and mishaps, from none to very many."""
     chance, tokens = Random(f"{seed} history"), count(1)
     pick = chance.choice
     violence = pick([0.0, 0.1, 0.3])
-    does = pick([("echo",), DOES, ("pay",), ("pay", "slow"), ("work", "ask", "chat", "pass")])
-    deeds = pick([AMONG_PEOPLE, WITH_AGENTS, WITH_AGENTS])
+    tasks = pick([("echo",), DOES, ("pay",), ("pay", "slow"), ("work", "ask", "chat", "pass")])
+    actions = pick([AMONG_PEOPLE, WITH_AGENTS, WITH_AGENTS])
 
-    def under_way(agent: str) -> list[Op]:
-        """Something for the agent to be in the middle of."""
+    def busy(agent: str) -> list[Op]:
+        """Sometimes gives the agent a task to be in the middle of."""
         if chance.random() < 0.5:
             return []
-        asked = "say", pick(PEOPLE), agent, f"t{next(tokens)} {pick(does)}"
+        asked = "say", pick(PEOPLE), agent, f"t{next(tokens)} {pick(tasks)}"
         return [asked, ("wait", pick([0.3, 1.0, 3.0]))]
 
-    def deed() -> Op | list[Op]:
+    def action() -> Op | list[Op]:
         who, agent = pick(PEOPLE), pick(AGENTS)
-        match pick(deeds):
+        match pick(actions):
             case "agent":
-                return "say", who, agent, f"t{next(tokens)} {pick(does)}"
+                return "say", who, agent, f"t{next(tokens)} {pick(tasks)}"
             case "person":
                 to = pick([other for other in PEOPLE if other != who])
                 return "say", who, to, f"t{next(tokens)} hello"
             case "desk":
                 mention = pick(["", " @bot", " @bot"])
-                return "post", pick(["ann", "bob"]), f"t{next(tokens)} {pick(does)}{mention}"
+                return "post", pick(["ann", "bob"]), f"t{next(tokens)} {pick(tasks)}{mention}"
             case "lag":
                 return "lag", who, pick([0, 2, 3])
             case "shout":
-                return "shout", who, f"t{next(tokens)} {pick(does)}"
+                return "shout", who, f"t{next(tokens)} {pick(tasks)}"
             case "reply":
-                return "reply", who, chance.randrange(1, 12), f"t{next(tokens)} {pick(does)}"
+                return "reply", who, chance.randrange(1, 12), f"t{next(tokens)} {pick(tasks)}"
             case "edit":
-                return "edit", who, chance.randrange(1, 12), f"t{next(tokens)} {pick(does)}"
+                return "edit", who, chance.randrange(1, 12), f"t{next(tokens)} {pick(tasks)}"
             case "delete":
                 return "delete", who, chance.randrange(1, 12)
             case "again":
@@ -89,23 +89,23 @@ def history(seed: int) -> list[Op]:
                 how = pick(["approve", "approve", "deny", pick(["approve", "change"])])
                 return "decide", who, how, pick(["pending", "all"])
             case "stop":
-                return [*under_way(agent), ("halt", who, agent)]
+                return [*busy(agent), ("halt", who, agent)]
             case "resume":
                 return "resume", who, agent
             case "take over":
-                return [*under_way(agent), ("take_over", who, agent, pick([LONG, LONG, 1.0]))]
+                return [*busy(agent), ("take_over", who, agent, pick([LONG, LONG, 1.0]))]
             case "hand back":
                 return "hand_back", who, agent
             case "speak":
                 to = pick([*PEOPLE, *AGENTS])
-                return "speak", who, agent, to, f"t{next(tokens)} {pick(does)}"
+                return "speak", who, agent, to, f"t{next(tokens)} {pick(tasks)}"
             case "peek":
                 return "peek", who, pick(THREADS)
             case _:
                 return "react", who, chance.randrange(1, 12)
 
     def mishap() -> Op:
-        somebody = pick([*PEOPLE, *(AGENTS if deeds is WITH_AGENTS else ())])
+        somebody = pick([*PEOPLE, *(AGENTS if actions is WITH_AGENTS else ())])
         anybody = pick(["hub", somebody])
         match pick(MISHAPS):
             case "kill":
@@ -132,18 +132,18 @@ def history(seed: int) -> list[Op]:
 
     ops: list[Op] = []
     for _ in range(chance.randrange(10, 40)):
-        done = mishap() if chance.random() < violence else deed()
+        done = mishap() if chance.random() < violence else action()
         ops += done if isinstance(done, list) else [done]
         match pick(["go on", "go on", "steps", "steps", "wait"]):
             case "steps":
                 ops.append(("steps", chance.randrange(1, pick([20, 200]))))
             case "wait":
                 ops.append(("wait", pick([0.1, 1.0, 10.0, 50.0])))
-    return [*ops, *_death_at_work(seed, next(tokens))] if deeds is WITH_AGENTS else ops
+    return [*ops, *_death_at_work(seed, next(tokens))] if actions is WITH_AGENTS else ops
 
 
 def _death_at_work(seed: int, token: int) -> list[Op]:
-    """An agent dies in the middle of what it was asked for. Has a chance of its own."""
+    """Kills an agent in the middle of a task, with its own random numbers."""
     chance = Random(f"{seed} death")
     who, agent = chance.choice(PEOPLE), chance.choice(AGENTS)
     asked = "say", who, agent, f"t{token} {chance.choice(['pay', 'pay', 'echo', 'ask'])}"
@@ -152,7 +152,7 @@ def _death_at_work(seed: int, token: int) -> list[Op]:
 
 
 def replay(seed: int, weather: Weather, history: Sequence[Op]) -> World:
-    """Let this happen. Raises what is wrong in the end; the seed is what chance has."""
+    """Runs this history with the random numbers of the seed. Raises `Broken`."""
     world = World(seed, weather)
     world.run(history, check)
     return world
@@ -161,24 +161,24 @@ def replay(seed: int, weather: Weather, history: Sequence[Op]) -> World:
 def failure(seed: int, weather: Weather, history: Sequence[Op]) -> Failure | None:
     try:
         replay(seed, weather, history)
-    except Exception as error:  # noqa: BLE001  whatever goes wrong is what is looked for
+    except Exception as error:  # noqa: BLE001  any error is a failure
         return Failure(type(error).__name__, str(error))
     return None
 
 
 def shortest(seed: int, weather: Weather, history: Sequence[Op]) -> list[Op]:
-    """The history without what its failure does not need."""
-    found = failure(seed, weather, history)
-    assert found is not None
-    left, size = list(history), len(history) // 2
+    """The history without operations that its failure does not need."""
+    original = failure(seed, weather, history)
+    assert original is not None
+    needed, size = list(history), len(history) // 2
     while size:
         start = 0
-        while start < len(left):
-            fewer = left[:start] + left[start + size :]
-            less = failure(seed, weather, fewer)
-            if less is not None and less.kind == found.kind:
-                left = fewer
+        while start < len(needed):
+            shorter = needed[:start] + needed[start + size :]
+            error = failure(seed, weather, shorter)
+            if error is not None and error.kind == original.kind:
+                needed = shorter
             else:
                 start += size
         size //= 2
-    return left
+    return needed

@@ -1,7 +1,7 @@
-"""Virtual time: an event loop that runs several processes, one step at a time, as a seed says.
+"""Virtual time: an event loop that runs several processes, one step at a time, driven by a seed.
 
-Within a process callbacks run in the order in which they were scheduled, as asyncio promises; which
-process runs next, and what a thread or a disk takes, is chance. Time passes when nothing can run.
+Within a process callbacks run in the order in which they were scheduled, as asyncio guarantees. The
+next process and the time that a thread or disk takes are random. Time passes when nothing can run.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 STEP_S = 2e-5
-"""What one callback takes."""
+"""The time of one callback."""
 
 
 class Weather(NamedTuple):
-    """How rough it is: seconds that things take at most, each as chance has it."""
+    """The maxima of random delays, in seconds."""
 
     network: float = 0.0
     thread: float = 0.0
     disk: float = 0.0
     model: float = 0.0
-    """From one piece of an answer to the next."""
+    """Between two chunks of an answer."""
 
 
 class Process:
-    """What runs and dies as a whole."""
+    """A process, which runs and is killed as a whole."""
 
     def __init__(self, name: str):
         self.name, self.alive = name, True
@@ -50,8 +50,8 @@ class Process:
         self.frames_to_live: int | None = None
         self.on_death: list[Callable[[], None]] = []
 
-    def has_sent(self) -> None:
-        """A frame has left it: of its last one it dies."""
+    def count_frame(self) -> None:
+        """Counts a sent frame, and ends the process after its last one."""
         if self.frames_to_live is not None:
             self.frames_to_live -= 1
             if self.frames_to_live <= 0:
@@ -59,24 +59,24 @@ class Process:
 
 
 PROCESS: ContextVar[Process] = ContextVar("PROCESS")
-"""Who runs."""
+"""The running process."""
 Timer = tuple[float, int, Process, asyncio.Handle]
 
 
 class _Task(asyncio.Task[Any]):
-    """Has the same place in a set whenever a history is repeated."""
+    """Has the same position in a set whenever a history is repeated."""
 
     def __init__(self, number: int, *args: Any, **kw: Any):
-        self._number = number  # asyncio looks at it before the task is made
+        self._number = number  # asyncio hashes the task during its construction
         super().__init__(*args, **kw)
 
     def __hash__(self) -> int:
         return self._number
 
 
-# What a server's loop has besides (sockets, signals, subprocesses) nobody may use here.
+# Without sockets, signals and subprocesses, which the simulation does not use.
 class VirtualLoop(asyncio.AbstractEventLoop):
-    """Runs in no real time. An exception that nobody catches ends `run`."""
+    """Runs in no real time. An uncaught exception ends `run`."""
 
     def __init__(self, seed: object, weather: Weather):
         self.random, self.weather = Random(f"{seed} loop"), weather
@@ -89,7 +89,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._tasks: list[asyncio.Task[Any]] = []
         self._uncaught: BaseException | None = None
 
-    # What asyncio asks for ----------------------------------------------------------------------
+    # The interface of asyncio -------------------------------------------------------------------
 
     def time(self) -> float:
         return self._now
@@ -130,7 +130,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It is passed over when its time comes."""
+        """A cancelled timer is skipped when its time comes."""
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -146,13 +146,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: object, work: Callable[..., T], *args: Any
     ) -> asyncio.Future[T]:
-        """A thread: `work` is done at once, some time later."""
+        """A thread: `work` runs as one step, after a delay."""
         done: asyncio.Future[T] = self.create_future()
 
         def run() -> None:
             try:
                 answer = work(*args)
-            except Exception as error:  # noqa: BLE001  it is who waits that gets it
+            except Exception as error:  # noqa: BLE001  passed on to the caller
                 if not done.done():
                     done.set_exception(error)
             else:
@@ -169,7 +169,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     # Processes ----------------------------------------------------------------------------------
 
     def start(self, process: Process, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Run something in a process."""
+        """Runs a coroutine in a process."""
         if process not in self._processes:
             self._processes.append(process)
         return process.context.run(self.create_task, work, context=process.context.copy())
@@ -177,22 +177,22 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def deliver(
         self, process: Process, when: float, work: Callable[[*Ts], None], *args: *Ts
     ) -> None:
-        """Call something in a process, which may be another one than this."""
+        """Calls a function in a process, not necessarily the current one."""
         self.call_at(when, work, *args, context=process.context.copy())
 
     def kill(self, process: Process) -> None:
-        """Nothing of it runs any more, no `finally` either."""
+        """Ends a process at once, without running any `finally`."""
         if process.alive:
             process.alive = False
             process.ready.clear()
             self._processes.remove(process)
-            for heard in process.on_death:
-                heard()
+            for callback in process.on_death:
+                callback()
 
     # Running ------------------------------------------------------------------------------------
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """The answer of `main`, which runs in a process of its own. Then everything is over."""
+        """The result of `main`, which runs in its own process; then ends all others."""
         asyncio._set_running_loop(self)
         try:
             task = self.start(Process("world"), main)
@@ -202,7 +202,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                     raise self._uncaught
             return task.result()
         finally:
-            self._bury()
+            self._discard()
             asyncio._set_running_loop(None)
 
     def _step(self) -> None:
@@ -229,14 +229,14 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if process.steps_to_live <= 0:
                 self.kill(process)
 
-    def _bury(self) -> None:
-        """End what has not ended, without a word from it. What it does now reaches nobody."""
+    def _discard(self) -> None:
+        """Closes all unfinished tasks silently and without effect."""
         for process in self._processes:
             process.alive = False
         unraisable, sys.unraisablehook = sys.unraisablehook, lambda args: None
         try:
             with warnings.catch_warnings(action="ignore"):
-                for task in self._tasks:  # more are made meanwhile
+                for task in self._tasks:  # which grows meanwhile
                     if not task.done():
                         task._log_destroy_pending = False  # type: ignore[attr-defined]
                         _close(task.get_coro())
@@ -244,15 +244,15 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                         task.exception()
                 self._tasks.clear()
                 self._timers.clear()
-                gc.collect()  # generators that nobody has ended complain of that
+                gc.collect()  # unfinished generators warn
         finally:
             sys.unraisablehook = unraisable
 
 
 def _close(coro: Any) -> None:  # a coroutine or a generator, as asyncio has it
-    for _ in range(100):  # each time it may wait for something else in a `finally`
+    for _ in range(100):  # each time it can wait for something else in a `finally`
         try:
             coro.close()
-        except BaseException:  # noqa: BLE001  whatever it says now
+        except BaseException:  # noqa: BLE001  of any kind
             continue
         return

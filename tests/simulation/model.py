@@ -1,6 +1,6 @@
 """A model that does what the message says, and a tool whose effects are counted.
 
-A text is `t17 pay`: a token that no other text has, and what the agent shall do.
+A message is `t17 pay`: a unique token, and the agent's task.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from hubbub.agents.tools.base import Tool
 __all__ = ["DOES", "FINISH", "REFUSED", "Calls", "obey", "shop"]
 
 DOES = ("echo", "pay", "ask", "quiet", "fail", "slow", "work", "chat", "pass")
-"""What a message to an agent may want: an answer; a payment; that it asks its colleague, and what
-`chat` does without end; silence; a model that fails; one that takes long; many steps; that it
-hands the work on, and its model fails then, or, of every second token, its colleague's does."""
+"""The tasks: answer; pay; ask the colleague (`chat` repeats that without end); stay silent; a model
+that fails; a slow one; many steps; pass the work on, after which the agent's model fails or, for
+every second token, its colleague's."""
 Calls = list[tuple[str, dict[str, JsonValue]]]
 FINISH = "finish"
 REFUSED: Calls = []
-"""The endpoint refuses the question for good."""
+"""The endpoint refuses the request permanently."""
 _INCOMING = re.compile(r"<incoming_message [^>]*> <content>(t\S+) (\w+)")
 
 
 def obey(messages: Sequence[dict[str, Any]], colleague: str) -> tuple[Calls, float]:
-    """What a model calls that is shown these messages, and the seconds that it thinks."""
+    """The model's calls for these messages, and the seconds it takes."""
     first = next(m for m in messages if m["role"] == "user")
-    said = _INCOMING.findall(str(first["content"]))
-    token, does = said[-1] if said else ("none", "echo")
+    incoming = _INCOMING.findall(str(first["content"]))
+    token, does = incoming[-1] if incoming else ("none", "echo")
     step = sum(m["role"] == "assistant" for m in messages)
     thinks = 30.0 if does == "slow" else 0.05
     if does == "pass" and token[-1:] in "02468":
@@ -66,11 +66,11 @@ def _calls(token: str, does: str, step: int, colleague: str) -> Calls:
 
 
 def shop(paid: Callable[[str], None]) -> dict[str, Tool]:
-    """The agent's tools; `paid` is told of each payment as it is made."""
+    """The agent's tools; `paid` is called for each payment."""
 
     @tool(permission="write", confirm=True, untrusted=False)
     async def pay(what: str) -> str:
-        """Pay for something. It cannot be taken back."""
+        """Pay for something. It cannot be undone."""
         await asyncio.sleep(0.01)
         paid(what)
         await asyncio.sleep(15.0)

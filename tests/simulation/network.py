@@ -1,5 +1,5 @@
-"""A network between clients and one hub: frames take their time, keep their order on a connection,
-and are lost with it. An end may hear of that at once, or not for a long time."""
+"""A network between clients and one hub: frames are delayed, keep their order on a connection, and
+are lost with it. An end can notice that at once, or after a long time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.simulation.loop import PROCESS, Process, VirtualLoop
 __all__ = ["VirtualNetwork"]
 
 UNNOTICED_S = 40.0
-"""Seconds until pings that come to nothing end a connection, at most."""
+"""The maximum number of seconds until unanswered pings close a connection."""
 
 Attach = Callable[[Outlet], Inlet]
 
 
 class VirtualNetwork:
-    """Where a hub listens, while it lives."""
+    """The place where a hub listens while it lives."""
 
     def __init__(self, loop: VirtualLoop):
         self.loop = loop
@@ -32,17 +32,17 @@ class VirtualNetwork:
         self.twice: set[str] = set()
         """Clients whose next call arrives twice."""
         self.tap: Callable[[bytes, str], None] = lambda frame, name: None
-        """Hears what hubs write, and to which client."""
+        """Called with each frame of a hub and its client."""
 
     def listen(self, attach: Attach) -> None:
-        """The process that calls this takes connections from now on."""
+        """The calling process accepts connections from now on."""
         process = PROCESS.get()
         self.hub = process, attach
         process.on_death.append(lambda: self.died(process))
 
     def died(self, process: Process) -> None:
-        """The other ends of its connections hear of it: soon if its machine lives on, which still
-        sends what it has taken, else late."""
+        """The other ends of its connections notice: soon if its machine survives, which still sends
+        buffered frames, else late."""
         if self.hub is not None and self.hub[0] is process:
             self.hub = None
         late = self.loop.random.random() < 0.2
@@ -50,10 +50,10 @@ class VirtualNetwork:
             line.cut(silently=late, sent_by=None if late else process)
 
     async def open(self, name: str) -> Wire:
-        """A new connection of the client `name`. Raises OSError while nobody listens."""
+        """A new connection of the client `name`. Raises OSError while no hub listens."""
         await asyncio.sleep(self.loop.random.uniform(0, self.loop.weather.network))
         if self.hub is None:
-            raise ConnectionRefusedError("nobody listens")
+            raise ConnectionRefusedError("connection refused")
         hub, attach = self.hub
         line = _Line(self, name, PROCESS.get(), hub)
         self.lines.append(line)
@@ -73,12 +73,12 @@ class _Transport:
 
 
 class _Way:
-    """One direction: what is sent arrives in order, unless the line is cut."""
+    """One direction: frames arrive in order, unless the line is cut."""
 
     def __init__(self, line: _Line, to: Process):
         self._line, self._to, self.last = line, to, 0.0
         self.broken = False
-        """Whether nothing arrives any more."""
+        """Whether frames no longer arrive."""
 
     def send(self, arrive: Callable[..., None], *args: Any) -> None:
         loop = self._line.network.loop
@@ -92,7 +92,7 @@ class _Way:
 
 
 class _Line:
-    """One connection: for the hub it is an `Outlet`."""
+    """One connection, which is an `Outlet` for the hub."""
 
     inlet: Inlet | None = None
 
@@ -101,7 +101,7 @@ class _Line:
         self.to_hub, self.to_client = _Way(self, hub), _Way(self, client)
         self.wire = _Wire(self)
         self.broken = self.closed = False
-        """Whether it is cut, and whether the hub has closed it or lost it."""
+        """Whether it is cut, and whether the hub has closed or lost it."""
         self._unsent = 0
         client.on_death.append(lambda: network.died(client))
 
@@ -115,7 +115,7 @@ class _Line:
             self.network.tap(frame, self.name)
             self._unsent += len(frame)
             self.to_client.send(self.wire.arrive, frame)
-            self.hub.has_sent()
+            self.hub.count_frame()
 
     def close(self, code: int, reason: str) -> None:
         if not self.closed:
@@ -123,7 +123,7 @@ class _Line:
             asyncio.get_running_loop().call_soon(self.lose)
 
     def identified(self) -> None:
-        """Nobody counts connections here."""
+        """Connections are not counted."""
 
     def unsent(self) -> int:
         return self._unsent
@@ -138,7 +138,7 @@ class _Line:
             self.inlet.drained()
 
     def lose(self) -> None:
-        """The hub learns that it is over."""
+        """The hub notices that the connection has ended."""
         if not self.closed:
             self.closed = True
             if self in self.network.lines:
@@ -146,11 +146,11 @@ class _Line:
             if self.inlet is not None:
                 self.inlet.lost()
 
-    # What goes wrong ----------------------------------------------------------------------------
+    # Failures -----------------------------------------------------------------------------------
 
     def cut(self, *, silently: bool, sent_by: Process | None = None) -> None:
-        """Nothing arrives any more but what a process has sent that is dead. Each end hears of it
-        in its own time."""
+        """Frames no longer arrive, except those of the dead process `sent_by`. Each end notices in
+        its own time."""
         if self.broken:
             return
         self.broken = True
@@ -159,13 +159,13 @@ class _Line:
         loop = self.network.loop
         most = UNNOTICED_S if silently else max(loop.weather.network, 0.001)
         now, chance = loop.time(), loop.random.uniform
-        heard, lost = now + chance(0, most), now + chance(0, most)
+        client_at, hub_at = now + chance(0, most), now + chance(0, most)
         if sent_by is self.hub:
-            heard = max(heard, self.to_client.last)
+            client_at = max(client_at, self.to_client.last)
         if sent_by is self.client:
-            lost = max(lost, self.to_hub.last)
-        loop.deliver(self.client, heard, self.wire.end, ABNORMAL, "")
-        loop.deliver(self.hub, lost, self.lose)
+            hub_at = max(hub_at, self.to_hub.last)
+        loop.deliver(self.client, client_at, self.wire.end, ABNORMAL, "")
+        loop.deliver(self.hub, hub_at, self.lose)
 
 
 class _Wire:
@@ -175,17 +175,17 @@ class _Wire:
         self._line = line
         self._frames = deque[bytes]()
         self._ended: tuple[int, str] | None = None
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def arrive(self, frame: bytes) -> None:
         if self._ended is None:
             self._frames.append(frame)
-            self._news.set()
+            self._changed.set()
 
     def end(self, code: int, reason: str) -> None:
         if self._ended is None:
             self._ended = code, reason
-            self._news.set()
+            self._changed.set()
 
     async def send(self, frame: str | bytes) -> None:
         if self._ended is not None:
@@ -195,14 +195,14 @@ class _Wire:
         if line.name in line.network.twice and b'"call"' in data[:40]:
             line.network.twice.discard(line.name)
             line.to_hub.send(line.receive, data)
-        line.client.has_sent()
+        line.client.count_frame()
 
     async def recv(self) -> bytes:
         while not self._frames:
             if self._ended is not None:
                 raise ConnectionLost(*self._ended)
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
         frame = self._frames.popleft()
         self._line.to_hub.send(partial(self._line.taken, len(frame), all=not self._frames))
         return frame

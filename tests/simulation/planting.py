@@ -1,6 +1,6 @@
-"""Planted faults: a patch of `tests/mutants` is applied to a module as it is imported.
+"""Plants faults: applies a patch of `tests/mutants` to a module as it is imported.
 
-`make simulate-mutants` says for each whether the simulation finds it, and at which seed.
+`make simulate-mutants` reports for each whether the simulation detects it, and at which seed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import NamedTuple
 
-__all__ = ["MUTANTS", "Mutant", "found_by", "plant"]
+__all__ = ["MUTANTS", "Mutant", "detected_by", "plant"]
 
 MUTANTS = Path(__file__).parent.parent / "mutants"
 ROOT = MUTANTS.parent.parent
 MOST_SEEDS = 200
-"""A fault that needs more is not found."""
+"""A fault that needs more counts as undetected."""
 
 
 class Mutant(NamedTuple):
-    """One place in one module."""
+    """A change at one place in one module."""
 
     module: str
     before: str
@@ -34,7 +34,7 @@ class Mutant(NamedTuple):
 
     @classmethod
     def read(cls, patch: Path) -> Mutant:
-        """As `git diff` writes it; what stands before the first `---` is what it does."""
+        """Reads a `git diff`; the text before the first `---` describes the fault."""
         lines = patch.read_text(encoding="utf-8").splitlines(keepends=True)
         (file,) = (line[6:].strip() for line in lines if line.startswith("+++ b/"))
         begin = next(n for n, line in enumerate(lines) if line.startswith("@@")) + 1
@@ -44,7 +44,7 @@ class Mutant(NamedTuple):
         return cls(file.removesuffix(".py").replace("/", "."), before, after)
 
     def fits(self) -> bool:
-        """Whether the module has what it replaces, once."""
+        """Whether the module has the replaced text exactly once."""
         source = Path(*self.module.split(".")).with_suffix(".py")
         return (ROOT / source).read_text(encoding="utf-8").count(self.before) == 1
 
@@ -55,7 +55,7 @@ class _Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         source = self.get_data(self.path).decode()
         if source.count(self.mutant.before) != 1:
-            raise ImportError(f"{fullname} has changed: write its patch in tests/mutants anew")
+            raise ImportError(f"{fullname} has changed: rewrite its patch in tests/mutants")
         return compile(source.replace(self.mutant.before, self.mutant.after), self.path, "exec")
 
 
@@ -77,24 +77,24 @@ class _Finder(MetaPathFinder):
 
 
 def plant(patch: Path) -> None:
-    """Apply it in this process, which must not have imported the module yet."""
+    """Applies it in this process, which must not have imported the module yet."""
     mutant = Mutant.read(patch)
     assert mutant.module not in sys.modules
     sys.meta_path.insert(0, _Finder(mutant))
 
 
-def found_by(patch: Path, seeds: int = MOST_SEEDS) -> str | None:
-    """What the simulation says of the first seed that finds the fault; None: none does."""
+def detected_by(patch: Path, seeds: int = MOST_SEEDS) -> str | None:
+    """The simulation's line for the first seed that detects the fault, None if none does."""
     command = [sys.executable, "-m", "tests.simulation", str(seeds), "--plant", str(patch)]
     done = subprocess.run(command, capture_output=True, text=True)
-    found = re.search(r"^seed .*", done.stdout, re.MULTILINE)
-    assert found or not done.returncode, done.stdout + done.stderr
-    assert not found or " NameError: " not in found[0], f"{patch.name} does not run: {found[0]}"
-    return found and found[0]
+    line = re.search(r"^seed .*", done.stdout, re.MULTILINE)
+    assert line or not done.returncode, done.stdout + done.stderr
+    assert not line or " NameError: " not in line[0], f"{patch.name} does not run: {line[0]}"
+    return line and line[0]
 
 
 def _outcome(patch: Path) -> str | None:
-    return found_by(patch) if Mutant.read(patch).fits() else "does not fit: write it anew"
+    return detected_by(patch) if Mutant.read(patch).fits() else "does not fit: rewrite it"
 
 
 def main() -> int:
@@ -104,10 +104,10 @@ def main() -> int:
     args = parser.parse_args()
     missed = 0
     with ThreadPoolExecutor(args.jobs) as pool:
-        for patch, found in zip(args.patches, pool.map(_outcome, args.patches), strict=True):
-            print(f"{patch.stem:30} {(found or 'NOT FOUND')[:150]}", flush=True)
-            missed += not (found or "").startswith("seed")
-    print(f"{len(args.patches)} faults, {missed} not found")
+        for patch, line in zip(args.patches, pool.map(_outcome, args.patches), strict=True):
+            print(f"{patch.stem:30} {(line or 'NOT DETECTED')[:150]}", flush=True)
+            missed += not (line or "").startswith("seed")
+    print(f"{len(args.patches)} faults, {missed} not detected")
     return min(missed, 1)
 
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong, in whatever order: what README promises holds."""
+"""The guarantees of the README hold in random histories with faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.guarantees import check
 from tests.simulation.histories import history, replay, weather
 from tests.simulation.loop import Weather
-from tests.simulation.planting import MUTANTS, Mutant, found_by
+from tests.simulation.planting import MUTANTS, Mutant, detected_by
 from tests.simulation.world import World
 
 SEEDS = 100
@@ -18,18 +18,18 @@ SAMPLE = (
     "answered-before-the-commit", "direct-messages-to-all", "budget-returned-twice",
     "calls-lost-with-the-connection", "cursor-before-the-effect",
 )  # fmt: skip
-"""The others are for `make simulate-mutants`."""
+"""`make simulate-mutants` tries all."""
 
 
 @pytest.mark.slow
 @pytest.mark.behaviour("R-12")
-def test_what_is_promised_holds_in_a_hundred_histories() -> None:
+def test_the_guarantees_hold_in_a_hundred_random_histories() -> None:
     command = [sys.executable, "-m", "tests.simulation", str(SEEDS)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_who_writes_to_a_stopped_agent_is_told_although_the_hub_dies_right_then() -> None:
+def test_a_sender_to_a_stopped_agent_is_notified_despite_a_hub_kill() -> None:
     history = [
         ("wait", 50.0),
         ("cut", "calc", False),
@@ -43,7 +43,7 @@ def test_who_writes_to_a_stopped_agent_is_told_although_the_hub_dies_right_then(
     replay(44, Weather(network=0.001, disk=0.02), history)
 
 
-def test_who_asks_an_agent_is_told_that_it_was_stopped_although_it_had_asked_another_one() -> None:
+def test_a_sender_is_notified_of_a_stop_while_the_agent_awaits_a_colleague() -> None:
     history = [
         ("wait", 50.0), ("say", "bob", "calc", "t16 ask"), ("wait", 1.0), ("wait", 1.0),
         ("halt", "ann", "calc"), ("steps", 10),
@@ -51,7 +51,7 @@ def test_who_asks_an_agent_is_told_that_it_was_stopped_although_it_had_asked_ano
     replay(2945, Weather(network=0.5, disk=0.001), history)
 
 
-def test_an_agent_whose_turns_were_stopped_as_they_began_goes_on_to_hear_what_is_said() -> None:
+def test_an_agent_stopped_as_its_turns_begin_receives_later_messages() -> None:
     history = [
         ("wait", 10.0), ("cut", "calc", False), ("say", "bob", "calc", "t2 echo"),
         ("shout", "eve", "t4 echo"), ("wait", 2.0), ("halt", "bob", "calc"),
@@ -60,7 +60,7 @@ def test_an_agent_whose_turns_were_stopped_as_they_began_goes_on_to_hear_what_is
     replay(3, Weather(network=0.5, thread=0.01, disk=0.3), history)
 
 
-def test_a_stop_that_the_disk_has_refused_at_first_is_told_once() -> None:
+def test_a_stop_whose_first_write_failed_is_announced_once() -> None:
     history = [
         ("wait", 50.0), ("say", "ann", "calc", "t1 pay"), ("say", "ann", "bot", "t3 slow"),
         ("halt", "ann", "calc"), ("say", "eve", "calc", "t7 pay"),
@@ -70,7 +70,7 @@ def test_a_stop_that_the_disk_has_refused_at_first_is_told_once() -> None:
     replay(1663, Weather(network=0.001, thread=0.01, disk=0.001), history)
 
 
-def test_what_waits_behind_a_turn_that_has_ended_is_heard_by_the_agent_s_next_process() -> None:
+def test_messages_queued_behind_an_ended_turn_reach_the_restarted_agent() -> None:
     history = [
         ("wait", 10.0), ("say", "eve", "bot", "t1 pass"), ("steps", 7),
         ("say", "ann", "bot", "t2 echo"),
@@ -84,7 +84,7 @@ def test_what_waits_behind_a_turn_that_has_ended_is_heard_by_the_agent_s_next_pr
     replay(5069, Weather(network=0.0, thread=0.0, disk=0.3), history)
 
 
-def test_who_comes_when_a_hub_has_sent_all_away_is_sent_away_too() -> None:
+def test_a_client_that_connects_to_a_draining_hub_is_told_to_reconnect() -> None:
     history = [
         ("wait", 10.0), ("trouble", "broken", 1), ("shout", "bob", "t1 echo"), ("wait", 50.0),
         ("shout", "ann", "t9 echo"), ("wait", 50.0), ("restart",), ("steps", 1), ("kill", "bob", 4),
@@ -93,7 +93,7 @@ def test_who_comes_when_a_hub_has_sent_all_away_is_sent_away_too() -> None:
     replay(1772, Weather(thread=0.01, disk=0.3), history)
 
 
-def test_who_writes_to_a_stopped_agent_is_told_although_the_disk_refuses_that() -> None:
+def test_a_sender_to_a_stopped_agent_is_notified_despite_a_full_disk() -> None:
     history = [
         ("halt", "bob", "bot"), ("wait", 50.0), ("say", "bob", "ann", "t1 hello"),
         ("say", "bob", "calc", "t4 pay"), ("steps", 9), ("say", "eve", "ann", "t5 hello"),
@@ -106,7 +106,7 @@ def test_who_writes_to_a_stopped_agent_is_told_although_the_disk_refuses_that() 
     replay(640, Weather(network=0.001, disk=0.001), history)
 
 
-def test_a_history_repeats_itself_step_by_step() -> None:
+def test_a_seed_always_gives_the_same_steps() -> None:
     def steps() -> list[tuple[str, float]]:
         world, seen = World(7, weather(7)), list[tuple[str, float]]()
         world.loop.trace = lambda process, _: seen.append((process.name, world.loop.time()))
@@ -119,10 +119,10 @@ def test_a_history_repeats_itself_step_by_step() -> None:
 @pytest.mark.slow
 @pytest.mark.behaviour("R-13")
 @pytest.mark.parametrize("fault", SAMPLE)
-def test_a_planted_fault_is_found(fault: str) -> None:
-    assert found_by(MUTANTS / f"{fault}.patch") is not None
+def test_a_planted_fault_is_detected(fault: str) -> None:
+    assert detected_by(MUTANTS / f"{fault}.patch") is not None
 
 
-def test_every_planted_fault_fits_the_code() -> None:
+def test_every_patch_of_a_planted_fault_still_applies() -> None:
     for patch in MUTANTS.glob("*.patch"):
-        assert Mutant.read(patch).fits(), f"{patch.name}: write it anew"
+        assert Mutant.read(patch).fits(), f"{patch.name}: rewrite it"

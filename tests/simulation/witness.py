@@ -1,4 +1,4 @@
-"""What was seen of a network: by those who asked, by those who read, and on the wire."""
+"""Records of a network: calls with their answers, events that people received, and signals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hubbub.client import Client
 from hubbub.errors import OperationError
 from hubbub.protocol.frames import Event, Signal
 
-__all__ = ["Asked", "Moment", "Reader", "Try", "Wiretap", "Written"]
+__all__ = ["Asked", "Moment", "Reader", "SentSignal", "Try", "Wiretap"]
 
 
 class Moment(NamedTuple):
@@ -24,16 +24,16 @@ class Moment(NamedTuple):
 
 @dataclass
 class Try:
-    """A call on its way: it may be carried out between these moments."""
+    """A call in flight, executed at some point between these moments."""
 
     sent: Moment
     done: Moment | None = None
-    """None: nobody knows."""
+    """None if unknown."""
 
 
 @dataclass
 class Asked:
-    """A call of a person's, each time it was made, and what it was answered."""
+    """A person's call, with each try and answer."""
 
     who: str
     name: str
@@ -46,35 +46,35 @@ class Asked:
 
 @dataclass
 class Reader:
-    """What a person's machine keeps, whatever becomes of its program."""
+    """The state on a person's machine, which survives the program."""
 
     seen: dict[int, bytes] = field(default_factory=dict)
     """Its messages by position."""
     lives: list[list[int]] = field(default_factory=list)
-    """The positions that each of its programs was handed."""
+    """The positions that each run of the program received."""
     began: int | None = None
     """The position after which it reads."""
     cursor: Any = None
     client: Client | None = None
     lags: int = 0
-    """Events that it leaves unacknowledged."""
+    """The number of events it leaves unacknowledged."""
     unacknowledged: int = 0
     drafts: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """What agents are about to say, by turn: who, and in which step."""
+    """The agents' drafts, by turn: agent and step."""
 
-    def begins(self) -> None:
-        """A program of its has started, or is connected anew: what was ephemeral is gone."""
+    def begin(self) -> None:
+        """The program has started or reconnected, which drops ephemeral state."""
         self.drafts.clear()
 
-    def sees(self, event: Event) -> bool:
-        """Whether it has not seen another message there."""
+    def receive(self, event: Event) -> bool:
+        """Returns False if it received a different message at this position before."""
         body = event.message.model_dump_json().encode()
         self.lives[-1].append(event.seq)
         self.drafts.pop(event.message.cause_id or "", None)
         return self.seen.setdefault(event.seq, body) == body
 
-    def hears(self, signal: Signal) -> None:
-        """Whose drafts begin and end, as the page has it."""
+    def update(self, signal: Signal) -> None:
+        """Updates the drafts as the page does."""
         data: Any = signal.data
         match signal.type:
             case "partial":
@@ -88,8 +88,8 @@ class Reader:
                     del self.drafts[turn]
 
 
-class Written(NamedTuple):
-    """A signal as the hub has written it."""
+class SentSignal(NamedTuple):
+    """A signal as written by the hub."""
 
     at: Moment
     to: str
@@ -100,15 +100,15 @@ class Written(NamedTuple):
 
 
 class Wiretap:
-    """Notes which signals with words in them the hub writes, and to whom."""
+    """Records the hub's signals that contain text, and their recipients."""
 
     _SIGNALS = tuple(b'{"op":"signal","type":"%s",' % type for type in (b"partial", b"overheard"))
 
     def __init__(self) -> None:
-        self.signals: list[Written] = []
+        self.signals: list[SentSignal] = []
 
-    def hear(self, frame: bytes, to: str, at: Callable[[], Moment]) -> None:
+    def record(self, frame: bytes, to: str, at: Callable[[], Moment]) -> None:
         if frame.startswith(self._SIGNALS):
-            told = json.loads(frame)
-            named = told["type"], told["sender"], told.get("thread_id"), told["data"]
-            self.signals.append(Written(at(), to, *named))
+            signal = json.loads(frame)
+            fields = signal["type"], signal["sender"], signal.get("thread_id"), signal["data"]
+            self.signals.append(SentSignal(at(), to, *fields))

@@ -1,8 +1,8 @@
-"""A whole network in virtual time: the real hub, store, clients, agents and mods, and what is done
-to them, as a list of operations.
+"""A whole network in virtual time: the real hub, store, clients, agents and mods, driven by a list
+of operations.
 
-An operation is a tuple, its name first: `("say", "ann", "bot", "t7 pay")`. Who is not there does
-nothing. None waits for what it sets going; `wait` and `steps` let time pass.
+An operation is a tuple that starts with its name: `("say", "ann", "bot", "t7 pay")`. An absent
+participant does nothing. Operations do not wait for their effect; `wait` and `steps` let time pass.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ __all__ = ["AGENTS", "BUDGET", "FILE", "LONG", "PEOPLE", "Op", "World"]
 Op = tuple[Any, ...]
 PEOPLE, AGENTS = ("ann", "bob", "eve"), ("bot", "calc")
 TRUSTING = "eve"
-"""Leaves it to the hub to know how far it has read."""
+"""Uses the hub's cursor instead of its own."""
 BUDGET = 5000
 """Tokens of an interaction."""
 EXPECTED = ConnectionLost | OSError | StoreUnavailable | UserError
-"""What a process may end with: it is started again."""
+"""The errors with which a process can end; it is restarted."""
 DISK_TROUBLE = {"the store refuses writes"}
-"""What a hub may log."""
+"""The errors that a hub can log."""
 EPOCH = 1_800_000_000.0
 LONG = 1440.0
-"""Minutes for which somebody may speak for an agent: longer than a history."""
+"""Minutes of a takeover that outlasts a history."""
 CALM_S = 900.0
-"""In a calm of this length all that was begun comes to its end."""
+"""A calm of this length is enough for everything to finish."""
 FILE = NetworkFile.model_validate(
     {
         "network": {
@@ -90,30 +90,30 @@ class World:
         self.endpoint = Endpoint(self.loop, lambda agent: AGENTS[agent == AGENTS[0]])
         self.random = Random(f"{seed} clients")
         self.wire = Wiretap()
-        self.network.tap = lambda frame, name: self.wire.hear(frame, name, self._moment)
+        self.network.tap = lambda frame, name: self.wire.record(frame, name, self._moment)
         self.readers = {who: Reader() for who in PEOPLE}
         self.agents: dict[str, Client] = {}
         self.asked: list[Asked] = []
         self.peeked: list[tuple[str, str]] = []
-        """Who has read a page of which thread."""
+        """Person and thread of each page read."""
         self.hubs = 0
-        """How often one has started."""
+        """The number of hubs started."""
         self.paid: list[tuple[str, str]] = []
-        """Which agent has paid for what."""
+        """Agent and item of each payment."""
         self.tools = shop(lambda what: self.paid.append((PROCESS.get().name, what)))
         self.decided: list[tuple[str, str]] = []
-        """Approvals and what was said of them, as it was confirmed."""
+        """Approvals and their confirmed decisions."""
         self.changed: list[tuple[str, str]] = []
-        """What agents wanted to pay for, where somebody has allowed half of it."""
+        """Agent and item of payments of which a person approved only half."""
         self.failures: list[str] = []
-        """What came to light while it happened."""
+        """Faults detected during the run."""
         self.backups: list[tuple[int, bytes]] = []
-        """The end of the log as each was begun, and what the disk had."""
+        """The end of the log at the start of each, and the disk's content."""
         self.stepped = 0.0
         self.jumps: list[Moment] = []
         self.processes: dict[str, Process] = {}
         self.held: set[str] = set()
-        """What is not started again for now."""
+        """The processes that are not restarted for now."""
         self._cids = self._ulids = 0
         self._unfinished: object = None
 
@@ -128,19 +128,19 @@ class World:
     # Lives --------------------------------------------------------------------------------------
 
     def run(self, history: Sequence[Op], check: Callable[[World], Awaitable[None]]) -> None:
-        """Let it all happen, then the calm, then `check`. Raises what that finds wrong."""
+        """Runs the history, then the calm, then `check`."""
         _warm()
         self._run(history, check)
 
     def _run(self, history: Sequence[Op], check: Callable[[World], Awaitable[None]]) -> None:
-        snapshot.forget()  # else what a history asks for would depend on those before it
-        asking = partial(_asking, openai.AsyncOpenAI, self.endpoint)
+        snapshot.forget()  # so that a history does not depend on earlier ones
+        asking = partial(_openai_client, openai.AsyncOpenAI, self.endpoint)
         with (
             patch.object(parts, "open_model", self._model),
             patch.object(openai, "AsyncOpenAI", asking),
             patch.object(openai._base_client, "random", self.random.random),
             patch.object(ulid, "ULID", self._ulid),
-            patch.multiple(Guard, start=_nothing, stop=_nothing),  # a thread that looks at the loop
+            patch.multiple(Guard, start=_nothing, stop=_nothing),  # a thread that watches the loop
             patch.object(guard, "monotonic", self.loop.time),
         ):
             structlog.configure(processors=[self._log])
@@ -169,7 +169,7 @@ class World:
         await check(self)
 
     def _keep_alive(self, name: str) -> None:
-        """Start a process, and again whenever it has died."""
+        """Starts a process, and restarts it whenever it has died."""
         process = self.processes[name] = Process(name)
         work = self._hub if name == "hub" else self._person if name in PEOPLE else self._agent
         life = self.loop.start(process, work(name))
@@ -211,25 +211,25 @@ class World:
         async with client:
             reader.client, reader.unacknowledged = client, 0
             reader.lives.append([])
-            reader.begins()
+            reader.begin()
             first = True
             async for item in client.events():
                 if isinstance(item, Ready):
                     if not (item.resumed or (first and reader.cursor is None)):
-                        self.failures.append(f"{who} was told to start afresh")
+                        self.failures.append(f"{who} could not resume")
                     reader.began = item.cursor if reader.began is None else reader.began
-                    reader.begins()
+                    reader.begin()
                     first = False
                 elif isinstance(item, Event):
                     await asyncio.sleep(self.random.uniform(0, self.loop.weather.disk))
-                    if not reader.sees(item):
-                        self.failures.append(f"{who} was shown two messages at {item.seq}")
+                    if not reader.receive(item):
+                        self.failures.append(f"{who} received two messages at {item.seq}")
                     reader.unacknowledged += 1
                     if reader.unacknowledged > reader.lags:
                         reader.unacknowledged = 0
                         await client.ack(item.seq)
                 elif isinstance(item, Signal):
-                    reader.hears(item)
+                    reader.update(item)
                 if who != TRUSTING:
                     reader.cursor = client.cursor
 
@@ -254,7 +254,7 @@ class World:
         self._ulids += 1
         return f"{int(self.now() * 1000):013d}{self._ulids:013d}"
 
-    # What people do -----------------------------------------------------------------------------
+    # Actions of people --------------------------------------------------------------------------
 
     async def call(self, who: str, name: str, args: dict[str, JsonValue]) -> None:
         self._cids += 1
@@ -269,8 +269,8 @@ class World:
     async def _answered(self, who: str, asked: Asked) -> None:
         client = self.readers[who].client
         assert client is not None
-        this = Try(self._moment())
-        asked.tries.append(this)
+        attempt = Try(self._moment())
+        asked.tries.append(attempt)
         try:
             answer = await client.call(asked.name, cid=asked.cid, **asked.args)
         except OperationError as error:
@@ -279,7 +279,7 @@ class World:
             return
         else:
             assert isinstance(answer, dict)
-            this.done = self._moment()
+            attempt.done = self._moment()
             asked.answers.append(answer)
 
     async def say(self, who: str, to: str, text: str) -> None:
@@ -295,7 +295,7 @@ class World:
         await self.call(who, "reply", {"message_id": f"m{seq}", "text": text})
 
     async def again(self, before: int) -> None:
-        """Somebody asks once more what it has asked."""
+        """A person repeats an earlier call."""
         if before < len(self.asked):
             asked = self.asked[-1 - before]
             self._ask(asked.who, asked)
@@ -323,20 +323,20 @@ class World:
         await self.call(who, "hand_back", {"agent": agent})
 
     async def speak(self, who: str, agent: str, to: str, text: str) -> None:
-        """Say something in the agent's name."""
+        """Sends a message in the agent's name."""
         args: dict[str, JsonValue] = {"to": to, "text": text, "on_behalf_of": agent}
         await self.call(who, "send_text_message", args)
 
     async def decide(self, who: str, how: str, state: str = "pending") -> None:
-        """Approve, change or deny the newest call, or the newest that waits for that."""
+        """Approves, changes or denies the newest call in this state."""
         client = self.readers[who].client
         if client is not None:
             self.loop.start(self.processes[who], self._decide(client, how, state))
 
     async def _decide(self, client: Client, how: str, state: str) -> None:
         try:
-            found: Any = await client.call("list_approvals", state=state)
-            for approval in found["approvals"][:1]:
+            listed: Any = await client.call("list_approvals", state=state)
+            for approval in listed["approvals"][:1]:
                 id, agent, what = approval["id"], approval["agent"], approval["arguments"]["what"]
                 if how == "change":
                     await client.call("approve", id=id, arguments={"what": f"half of {what}"})
@@ -359,23 +359,23 @@ class World:
             return
         self.peeked.append((client.participant, thread))
 
-    # What goes wrong ----------------------------------------------------------------------------
+    # Mishaps ------------------------------------------------------------------------------------
 
     async def kill(self, name: str, steps: int) -> None:
-        """A process dies after so many of its steps, or soon, if it takes none."""
+        """Kills a process after this number of its steps, or soon if it takes none."""
         process = self.processes[name]
         process.steps_to_live = steps
         self.loop.deliver(self._driver, self.loop.time() + 1, lambda: self._die(process))
 
     async def last_words(self, name: str, frames: int) -> None:
-        """A process dies as soon as it has sent so many frames more."""
+        """Kills a process after this number of further frames."""
         self.processes[name].frames_to_live = frames
 
     def _die(self, process: Process) -> None:
         self.loop.kill(process)
 
     async def restart(self) -> None:
-        """The hub is stopped as an operator stops it."""
+        """Stops the hub as an operator does."""
         process = self.processes["hub"]
         if self.network.hub is not None and process.alive:
             self.loop.deliver(process, self.loop.time(), self.stop.set)
@@ -385,7 +385,7 @@ class World:
             line.cut(silently=silently)
 
     async def stall(self, name: str, seconds: float) -> None:
-        """A process gets no time."""
+        """A process gets no processor time."""
         self.processes[name].stalled_until = self.loop.time() + seconds
 
     async def lag(self, who: str, events: int) -> None:
@@ -396,21 +396,21 @@ class World:
         self.network.twice.add(name)
 
     async def trouble(self, what: Trouble, times: int) -> None:
-        """The disk refuses what it is asked next."""
+        """The disk's next operations fail."""
         self.disk.troubles += [what] * times
 
     async def endpoint_is(self, mood: Mood, times: int) -> None:
-        """So it is with what the models' endpoint is asked next."""
+        """The model endpoint's next requests have this outcome."""
         self.endpoint.moods += [mood] * times
 
     async def backup(self) -> None:
-        """The store is copied while the hub goes on."""
+        """Copies the store while the hub runs."""
         image = self.disk.image()
         if image:
             self.backups.append((self.head(), image))
 
     async def jump(self, seconds: float) -> None:
-        """Somebody sets the clock."""
+        """Sets the clock."""
         self.stepped += seconds
         self.jumps.append(self._moment())
 
@@ -418,9 +418,9 @@ class World:
         await asyncio.sleep(seconds)
 
     async def steps(self, count: int) -> None:
-        """A few steps of whatever runs."""
+        """Lets the processes take `count` steps."""
         until = self.loop.steps + count
-        while self.loop.steps < until:  # noqa: ASYNC110  they are counted, not announced
+        while self.loop.steps < until:  # noqa: ASYNC110  steps have no event
             await asyncio.sleep(0)
 
     # The end ------------------------------------------------------------------------------------
@@ -434,11 +434,11 @@ class World:
 
     def head(self) -> int:
         """The end of the log, as it would be after a crash."""
-        found = self.disk.sql("SELECT coalesce(max(seq), 0) FROM message")
-        return int(str(found[0][0]))
+        [(head,)] = self.disk.sql("SELECT coalesce(max(seq), 0) FROM message")
+        return int(str(head))
 
     async def calm(self) -> None:
-        """Nothing goes wrong any more, people say yes or no, and everything comes to its end."""
+        """Ends all mishaps, resumes what was stopped, and waits until everything has finished."""
         self.disk.troubles.clear()
         self.endpoint.moods.clear()
         for process in self.processes.values():
@@ -461,7 +461,7 @@ class World:
                 raise AssertionError(f"it never ends: {self._unfinished}")
             await self.decide("ann", "deny")
             await asyncio.sleep(20)
-        await asyncio.sleep(20)  # until the last words have come to those who read
+        await asyncio.sleep(20)  # until the last messages have reached their readers
 
     async def _quiet(self) -> bool:
         if self.network.hub is None:
@@ -476,24 +476,24 @@ class World:
         return not (waiting or wakes)
 
 
-def _asking(
+def _openai_client(
     client: type[openai.AsyncOpenAI], endpoint: Endpoint, **options: Any
 ) -> openai.AsyncOpenAI:
-    """What asks the endpoint, as an agent makes it."""
+    """An agent's client, connected to the endpoint."""
     http = openai.DefaultAsyncHttpxClient(transport=endpoint, trust_env=False)
     return client(http_client=http, **options)
 
 
 def _nothing(guard: Guard) -> None:
-    """Nobody looks whether a mod holds up the hub: here no time passes."""
+    """Mods are not watched for blocking the hub, since no real time passes."""
 
 
 async def _unchecked(world: World) -> None:
-    """Whatever has come of it."""
+    """Accepts any outcome."""
 
 
 @cache
 def _warm() -> None:
-    """Do what a process does once for all hubs and agents: each history finds the same."""
+    """Runs one-time initialization, so that every history starts from the same state."""
     World("warm", Weather())._run([("say", "ann", "bot", "t1 echo")], _unchecked)
-    gc.freeze()  # what stays is not looked through after each history
+    gc.freeze()  # speeds up the collection after each history

@@ -1,4 +1,4 @@
-"""A hub that lives in a task of its own while a state machine takes its steps."""
+"""A hub in its own task, for the steps of a state machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class HubLife:
-    """One loop, one hub in it. `run` takes a step from outside the loop."""
+    """One loop with one hub. `run` takes a step from outside the loop."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class HubLife:
         self.network = self.run(self._begin())
 
     def run(self, work: Awaitable[T]) -> T:
-        """Wait for `work`, but not longer than the deadline."""
+        """Runs `work`, within the deadline."""
 
         async def bounded() -> T:
             async with asyncio.timeout(DEADLINE_S):
@@ -49,7 +49,7 @@ class HubLife:
         both: list[asyncio.Future[Any]] = [ready, self._life]
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if self._life.done():
-            self._life.result()  # it failed to start: raise what it raised
+            self._life.result()  # raises if the hub failed to start
         return ready.result()
 
     async def _live(self, ready: asyncio.Future[Network]) -> None:
@@ -58,7 +58,7 @@ class HubLife:
             await self._stop.wait()
 
     def end(self) -> None:
-        """Stop the hub; raises what it died of, if it did."""
+        """Stops the hub; raises its error if it failed."""
 
         async def stop() -> None:
             self._stop.set()

@@ -1,7 +1,6 @@
-"""The hub in dicts and lists: what a call must come to, without a word on how.
+"""A model of the hub in dicts and lists, written from the documentation.
 
-Written from the documentation. Each call is over before the next one is looked at, and what can
-be found in the log is looked for there.
+Calls are handled one after the other, and state that can be derived from the log is not stored.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 __all__ = ["Answer", "Data", "HubModel", "Wake"]
 
 Data = dict[str, Any]
-"""JSON as it travels."""
+"""JSON as sent."""
 
 
 class Answer(NamedTuple):
@@ -30,42 +29,42 @@ class Wake(NamedTuple):
 
 
 class Refused(Exception):
-    """A call is refused with a code."""
+    """A call is refused with this code."""
 
 
 @dataclass
 class HubModel:
-    """A hub in an open network, in which everybody but agents is an owner."""
+    """A hub of an open network, in which all participants but agents are owners."""
 
     hops: int
     depth: int
-    """How many levels deep replies nest."""
+    """The levels of nested replies."""
     kinds: dict[str, str] = field(default_factory=dict)
     present: set[str] = field(default_factory=set)
     channels: dict[str, set[str]] = field(default_factory=dict)
     log: list[Data] = field(default_factory=list)
     """The messages, without their time."""
     reached: list[Set[str]] = field(default_factory=list)
-    """Whom each of them has reached, its sender included."""
+    """The recipients of each message, and its sender."""
     wakes: dict[tuple[str, int], Wake] = field(default_factory=dict)
     """By agent and position."""
     at_limit: set[tuple[str, int]] = field(default_factory=set)
-    """Wakes that the hop limit has prevented."""
+    """Wakes that the hop limit prevented."""
     waiting: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """The wakes that an agent is not done with."""
+    """An agent's open wakes."""
     hop_limits: dict[str, int] = field(default_factory=dict)
-    """Of interactions."""
+    """By interaction."""
     first: dict[tuple[str, str], tuple[object, Data]] = field(default_factory=dict)
-    """What was asked under a sender's cid, and the answer."""
+    """The call and its answer, by sender and cid."""
 
-    # Who is there -----------------------------------------------------------------------------
+    # Participants -----------------------------------------------------------------------------
 
     def join(self, who: str, kind: str) -> None:
         self.kinds[who] = kind
         self.present.add(who)
 
     def stream(self, who: str) -> list[int]:
-        """The positions of all that reaches a participant; of its own only a person gets them."""
+        """The positions of all messages to a participant; only people get their own, too."""
         own = self.kinds[who] == "human"
         return [
             message["seq"]
@@ -74,17 +73,17 @@ class HubModel:
         ]
 
     def has_read(self, agent: str, seq: int) -> None:
-        """An agent that records no turns has acknowledged `seq`: it is done with its wakes."""
+        """An agent that records no turns has acknowledged `seq`, which ends its wakes up to it."""
         self.waiting[agent] = [wake for wake in self.waiting[agent] if wake > seq]
 
     # Calls ------------------------------------------------------------------------------------
 
     def call(self, who: str, name: str, args: Mapping[str, Any], cid: str | None = None) -> Answer:
-        """What a call is answered; the model is changed as the hub must be."""
+        """The answer to a call, which changes the model as it must change the hub."""
         key = who, cid or ""
         if key in self.first:
-            asked, value = self.first[key]
-            same = asked == (name, args)
+            call, value = self.first[key]
+            same = call == (name, args)
             return Answer(value, duplicate=True) if same else Answer({}, "cid_conflict")
         try:
             value = getattr(self, name)(who, **args)
@@ -94,30 +93,30 @@ class HubModel:
             self.first[key] = (name, args), value
         return Answer(value)
 
-    def send_text_message(self, who: str, *, to: str | Sequence[str], **said: Any) -> Data:
-        return self._say(who, self._target(who, to), **said)
+    def send_text_message(self, who: str, *, to: str | Sequence[str], **message: Any) -> Data:
+        return self._send(who, self._target(who, to), **message)
 
-    def broadcast_text_message(self, who: str, **said: Any) -> Data:
-        return self._say(who, "broadcast", **said)
+    def broadcast_text_message(self, who: str, **message: Any) -> Data:
+        return self._send(who, "broadcast", **message)
 
-    def post_to_channel(self, who: str, *, channel: str, **said: Any) -> Data:
+    def post_to_channel(self, who: str, *, channel: str, **message: Any) -> Data:
         if who not in self._channel(channel):
             raise Refused("forbidden")
-        return self._say(who, f"channel.{channel.lstrip('#')}", **said)
+        return self._send(who, f"channel.{channel.lstrip('#')}", **message)
 
-    def reply(self, who: str, *, message_id: str, **said: Any) -> Data:
+    def reply(self, who: str, *, message_id: str, **message: Any) -> Data:
         under = self._message(message_id)
         if under is None or who not in self.readers(under["thread_id"]):
             raise Refused("unknown_message")
         if len(under["thread_id"].split(".t")) > self.depth:
             raise Refused("thread_depth")
         thread_id = f"{under['thread_id']}.t{under['seq']}"
-        return self._say(who, thread_id, reply_to=under["id"], **said)
+        return self._send(who, thread_id, reply_to=under["id"], **message)
 
     def create_channel(self, who: str, *, name: str, members: Sequence[str] = ()) -> Data:
         if name in self.channels:
             raise Refused("channel_exists")
-        self._check_known(members)
+        self._check_participants(members)
         self.channels[name] = {who, *members}
         joined = sorted(self.channels[name])
         return {"name": name, "description": "", "members": joined, "joined": True}
@@ -132,20 +131,20 @@ class HubModel:
 
     def read_thread(self, who: str, *, thread: str, before: int = 10**9, limit: int = 20) -> Data:
         thread_id = self._named(who, thread)
-        if not self._exists(thread_id) or not self._may_look(who, thread_id):
+        if not self._exists(thread_id) or not self._can_read(who, thread_id):
             raise Refused("unknown_thread")
-        found = [message for message in self.in_thread(thread_id) if message["tseq"] < before]
-        page = found[-limit:]
-        return {"thread_id": thread_id, "messages": page, "more": len(found) > len(page)}
+        earlier = [message for message in self.in_thread(thread_id) if message["tseq"] < before]
+        page = earlier[-limit:]
+        return {"thread_id": thread_id, "messages": page, "more": len(earlier) > len(page)}
 
     def list_threads(self, who: str) -> list[Data]:
-        """The last message of each of one's threads, the latest first."""
+        """The last message of each of the caller's threads, latest first."""
         last = {message["thread_id"]: message for message in self.log}
         mine = [m for thread_id, m in last.items() if who in self.readers(thread_id)]
         return sorted(mine, key=lambda message: -message["seq"])
 
     def explain_wake(self, agent: str, seq: int) -> tuple[bool, str]:
-        """Whether the message has woken the agent, and the code that says why or why not."""
+        """Whether the message woke the agent, and the code of the reason."""
         message = self.log[seq - 1]
         if (agent, seq) in self.wakes:
             return True, self.wakes[agent, seq].reason
@@ -159,17 +158,17 @@ class HubModel:
             return False, "system"
         return False, "broadcast_policy" if message["type"] == "broadcast" else "not_mentioned"
 
-    # Where ------------------------------------------------------------------------------------
+    # Threads ----------------------------------------------------------------------------------
 
     def readers(self, thread_id: str) -> Set[str]:
-        """Who receives what is said in a thread, the sender included."""
+        """The recipients of a thread's messages, including their sender."""
         kind, *names = root(thread_id).split(".")
         if kind == "channel":
             return self.channels.get(names[0], set())
         return set(names if kind == "dm" else self.kinds)
 
-    def is_there(self, who: str, thread: str) -> bool:
-        """Whether a thread exists for good; `thread` may also be the name of a participant."""
+    def has_thread(self, who: str, thread: str) -> bool:
+        """Whether a thread exists; `thread` can also be the name of a participant."""
         return self._exists(self._named(who, thread))
 
     def _named(self, who: str, thread: str) -> str:
@@ -179,11 +178,11 @@ class HubModel:
         return [message for message in self.log if message["thread_id"] == thread_id]
 
     def _exists(self, thread_id: str) -> bool:
-        made = thread_id == "broadcast" or thread_id.removeprefix("channel.") in self.channels
-        return made or bool(self.in_thread(thread_id))
+        permanent = thread_id == "broadcast" or thread_id.removeprefix("channel.") in self.channels
+        return permanent or bool(self.in_thread(thread_id))
 
-    def _may_look(self, who: str, thread_id: str) -> bool:
-        """Owners may look into what agents say among themselves."""
+    def _can_read(self, who: str, thread_id: str) -> bool:
+        """Owners can read threads among agents."""
         readers = self.readers(thread_id)
         people = {name for name in readers if self.kinds[name] == "human"}
         owner = self.kinds[who] != "agent" and thread_id.startswith("dm.") and not people
@@ -195,10 +194,10 @@ class HubModel:
             others = {to} if isinstance(to, str) else set(to)
             if not others - {who}:
                 raise Refused("bad_request")
-            self._check_known(sorted(others))
+            self._check_participants(sorted(others))
             return direct(who, *others)
         if thread_id.startswith("dm."):
-            self._check_known(sorted(self.readers(thread_id)))
+            self._check_participants(sorted(self.readers(thread_id)))
         if thread_id.startswith("channel."):
             self._channel(root(thread_id).removeprefix("channel."))
         new = thread_id.startswith("dm.") and thread_id == root(thread_id)
@@ -206,7 +205,7 @@ class HubModel:
             raise Refused("unknown_thread")
         return thread_id
 
-    def _check_known(self, names: Sequence[str]) -> None:
+    def _check_participants(self, names: Sequence[str]) -> None:
         if not set(names) <= self.kinds.keys():
             raise Refused("unknown_participant")
 
@@ -221,9 +220,9 @@ class HubModel:
         seq = int(message_id[1:])
         return self.log[seq - 1] if seq <= len(self.log) else None
 
-    # What is said -----------------------------------------------------------------------------
+    # Messages ---------------------------------------------------------------------------------
 
-    def _say(
+    def _send(
         self,
         who: str,
         thread_id: str,
@@ -251,30 +250,28 @@ class HubModel:
             "mentions": resolved, "cause_id": cause,
         }  # fmt: skip
         message = {key: value for key, value in message.items() if value not in (None, [])}
-        woken = self._woken_by(message, readers)
+        woken, not_woken = self._woken_by(message, readers), dict[str, str]()
         self.log.append(message)
         self.reached.append({*readers, who})
-        if hop >= self.hop_limits[interaction]:
+        if woken and hop >= self.hop_limits[interaction]:
             self.at_limit |= {(agent, seq) for agent in woken}
             woken, not_woken = {}, dict.fromkeys(woken, "hop_limit")
-        else:
-            not_woken = {}
-        if not_woken:
-            self._tell(interaction)
+            self._notify(interaction)
         for agent, wake in woken.items():
             self.wakes[agent, seq] = wake
             self.waiting[agent].append(seq)
-        told = {*message.get("recipients", ()), *resolved}
+        addressed = {*message.get("recipients", ()), *resolved}
         return {
             "id": message["id"], "seq": seq, "thread_id": thread_id, "tseq": message["tseq"],
-            "present": sorted(told & self.present), "absent": sorted(told - self.present),
+            "present": sorted(addressed & self.present),
+            "absent": sorted(addressed - self.present),
             "queued": {agent: len(self.waiting[agent]) for agent in woken},
             "not_woken": not_woken, "message": message,
             "unresolved": [name for name in named if name not in readers],
         }  # fmt: skip
 
-    def _tell(self, interaction: str) -> None:
-        """Say once, where an interaction was opened, that it is at its hop limit."""
+    def _notify(self, interaction: str) -> None:
+        """Posts once, in the thread where an interaction began, that it is at its hop limit."""
         opening, seq = self.log[int(interaction[1:]) - 1], len(self.log) + 1
         thread_id, limit = opening["thread_id"], self.hop_limits[interaction]
         content = {
@@ -298,7 +295,7 @@ class HubModel:
         self.reached.append({*readers})
 
     def _context(self, who: str, cause: str | None) -> tuple[str, int]:
-        """The interaction that a message belongs to, and how far it is from its beginning."""
+        """A message's interaction, and its distance from the interaction's start."""
         own = f"i{len(self.log) + 1}"
         if cause is None:
             return own, 0
@@ -312,7 +309,7 @@ class HubModel:
         return before["interaction_id"], before["hop"] + 1
 
     def _woken_by(self, message: Data, readers: Set[str]) -> dict[str, Wake]:
-        """Whom the rules let it wake."""
+        """The agents that the rules let it wake."""
         agents = {name for name in readers if self.kinds[name] == "agent"}
         person, thread_id = message["sender_kind"] == "human", message["thread_id"]
         asks, mentions = "required" if person else "optional", message.get("mentions", [])
@@ -328,10 +325,10 @@ class HubModel:
         return woken
 
     def last_speaker(self, thread_id: str) -> str:
-        """The agent that spoke last in a reply thread, which begins with what it replies to."""
+        """The agent that wrote last in a reply thread or wrote the message it hangs under."""
         under = self.log[int(thread_id.rpartition(".t")[2]) - 1]
-        spoke = [m["sender_id"] for m in (under, *self.in_thread(thread_id))]
-        return next((who for who in reversed(spoke) if self.kinds.get(who) == "agent"), "")
+        senders = [m["sender_id"] for m in (under, *self.in_thread(thread_id))]
+        return next((who for who in reversed(senders) if self.kinds.get(who) == "agent"), "")
 
 
 def direct(*members: str) -> str:
@@ -339,12 +336,12 @@ def direct(*members: str) -> str:
 
 
 def root(thread_id: str) -> str:
-    """The thread in which replies hang at last: no name here begins with a t."""
+    """The thread at the top of nested reply threads. (No name in this model begins with a t.)"""
     return thread_id.partition(".t")[0]
 
 
 def canonical(who: str, name: str) -> str:
-    """The id of the thread that `who` means; empty if it is none."""
+    """The canonical id of a thread as named by `who`, empty if the name is invalid."""
     top, dot, replies = name.partition(".t")
     kind, _, rest = top.replace("_", ".", 1).partition(".")
     if kind in ("direct", "dm"):

@@ -1,4 +1,4 @@
-"""What state machines of mods share: a hub with the mod on a store that fails and comes back."""
+"""Shared by the state machines of mods: a hub with the mod, on a store that fails temporarily."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["FAILING", "ModMachine", "as_test"]
 T = TypeVar("T")
 
 FAILING = st.sampled_from([0, 0, 0, 1, 2])
-"""So many commits are refused, as by a full disk."""
+"""The number of commits that fail, as on a full disk."""
 
 
 class ModMachine(RuleBasedStateMachine):
-    """`people` join with their kinds at each start of the hub, those at the desk and others.
+    """`people` join with their kinds at each start of the hub.
 
-    A machine says what it asks for first in `prepare`, and what must hold whenever nothing is under
-    way in `check`; it does things with `breathe`.
+    A machine makes its first calls in `prepare`, its further ones with `at_once`, and asserts in
+    `check` what must hold while nothing is in flight.
     """
 
     people: ClassVar[Mapping[str, str]] = {"ann": "human", "bob": "human", "cat": "human"}
@@ -41,15 +41,15 @@ class ModMachine(RuleBasedStateMachine):
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Before the first rule."""
+        """Called before the first rule."""
 
     async def check(self) -> None:
-        """What must hold whenever nothing is under way."""
+        """Asserts what must hold while nothing is in flight."""
 
     @initialize()
     def start(self) -> None:
         if hasattr(self, "life"):
-            return  # another first step has needed it before
+            return  # another initial rule called it already
         self.folder = TemporaryDirectory()
         self.clock = HandClock()
         self.cids = 0
@@ -85,7 +85,7 @@ class ModMachine(RuleBasedStateMachine):
         return await self.peers[who].call(name, **args)
 
     async def repeated(self, who: str, name: str, twice: bool, /, **args: Any) -> list[Frame]:
-        """The answers, when it is asked again with its cid, as after a lost connection."""
+        """The answers to a call, repeated with its cid if `twice`, as after a lost connection."""
         peer, cid = self.peers[who], self.cid()
         refs = [await peer.post(name, cid=cid, **args) for _ in range(1 + twice)]
         return [await peer.answer(ref) for ref in refs]
@@ -96,8 +96,8 @@ class ModMachine(RuleBasedStateMachine):
         self.begin()
         self.run(self.check())
 
-    def breathe(self, failing: int, work: Callable[[], Awaitable[None]]) -> None:
-        """All at once, while the store fails so often."""
+    def at_once(self, failing: int, work: Callable[[], Awaitable[None]]) -> None:
+        """Runs `work` while the store fails `failing` times, then the check."""
         self.store.failing = failing
         self.run(work())
         self.store.failing = 0
@@ -105,8 +105,7 @@ class ModMachine(RuleBasedStateMachine):
 
 
 def as_test(machine: type[RuleBasedStateMachine], count: int, steps: int = 12) -> Any:
-    """The machine as a test: of so many examples in the profile `full`, of few in another."""
-    case = machine.TestCase
-    few = max(3, examples(count))
-    case.settings = settings(max_examples=few, stateful_step_count=steps, deadline=None)
+    """The machine as a test, with `count` examples in the profile `full`, else a few."""
+    case, number = machine.TestCase, max(3, examples(count))
+    case.settings = settings(max_examples=number, stateful_step_count=steps, deadline=None)
     return case

@@ -1,4 +1,4 @@
-"""The `Store` port in lists and dicts: what it must answer, without a word on how."""
+"""A model of the `Store` port in lists and dicts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ModelTurn:
 
 
 class StoreModel:
-    """Says what a store must contain after the batches that it was given."""
+    """The expected content of a store after its batches."""
 
     def __init__(self) -> None:
         self.messages: list[MessageRow] = []
@@ -84,10 +84,10 @@ class StoreModel:
 
     def append(self, batch: Batch) -> None:
         calls = [record for record in batch.records if isinstance(record, CallSettled)]
-        asked = {(call.sender, call.cid) for call in calls}
-        asked |= {(row.sender, row.cid) for row in batch.messages if row.cid}
-        if found := {pair for pair in asked if self.settled(*pair)}:
-            raise DuplicateCids(frozenset(found))
+        cids = {(call.sender, call.cid) for call in calls}
+        cids |= {(row.sender, row.cid) for row in batch.messages if row.cid}
+        if duplicates := {pair for pair in cids if self.settled(*pair)}:
+            raise DuplicateCids(frozenset(duplicates))
         for record in batch.records:
             self._apply(record)
         self.messages += batch.messages
@@ -126,7 +126,7 @@ class StoreModel:
             case ParticipantSeen(participant):
                 self.cursors.setdefault(participant, 0)
             case ThreadCreated():
-                pass  # known to the machine
+                pass  # tracked by the machine
             case _:
                 self._apply_turn(record)
 
@@ -165,13 +165,13 @@ class StoreModel:
         return [StoredKey(*pair) for pair in sorted(self.memory)]
 
     def memories(self, participant: str, short: int) -> list[StoredMemory]:
-        found = []
+        memories = []
         for (name, key), value in sorted(self.memory.items()):
             if name == participant:
                 size = len(value.encode())
                 shown = value.encode() if size <= short else None
-                found.append(StoredMemory(key, size, shown))
-        return found
+                memories.append(StoredMemory(key, size, shown))
+        return memories
 
     def members_at(self, scope: int, seq: int) -> set[str]:
         return {e.participant for e in self.memberships if e.scope == scope and e.reaches(seq)}
@@ -185,14 +185,14 @@ class StoreModel:
     def events(
         self, participant: str, after: int, upto: int, limit: int, own: bool
     ) -> list[StoredEvent]:
-        found = []
+        events = []
         for row in self.messages[after:upto]:
             named = self.deliveries.get((participant, row.seq))
             scoped = row.scope is not None and self.was_member(participant, row.scope, row.seq)
             if (named or scoped) and (own or row.sender != participant):
                 decision = (*named[2:], turn_of(named)) if named else (None, None, None)
-                found.append(StoredEvent(row.seq, row.tseq, row.sender, row.body, *decision))
-        return found[:limit]
+                events.append(StoredEvent(row.seq, row.tseq, row.sender, row.body, *decision))
+        return events[:limit]
 
     def thread(self, no: int, upto: int) -> list[bytes]:
         """Bodies of a thread's messages with seq <= `upto`, oldest first."""
@@ -216,13 +216,13 @@ class StoreModel:
         )
 
     def wakes(self, seqs: Iterable[int]) -> dict[tuple[int, str], StoredWake]:
-        found = {
+        wakes = {
             (seq, name): self.wake(name, seq) for name, seq in self.deliveries if seq in set(seqs)
         }
-        return {key: wake for key, wake in sorted(found.items()) if wake}
+        return {key: wake for key, wake in sorted(wakes.items()) if wake}
 
     def named(self, participant: str, text: str, before: int) -> list[int]:
-        """Positions of what reaches a participant by name and contains the text, newest first."""
+        """Positions of messages addressed to a participant that contain the text, newest first."""
         return [
             row.seq
             for row in reversed(self.messages[: before - 1])
@@ -236,14 +236,14 @@ class StoreModel:
         return "ended" if row.seq <= self.floors.get(row.participant, 0) else "pending"
 
     def pending(self, agent: str, upto: int) -> list[PendingRow]:
-        found = []
+        rows = []
         for seq in range(1, min(upto, self.head) + 1):
             row = self.deliveries.get((agent, seq))
             if row and row.reply and self._state(row) != "ended":
                 started = self.taken.get((agent, seq))
                 body, turn = self.messages[seq - 1].body, f"{agent}-m{seq}"
-                found.append(PendingRow(seq, body, row.reason, row.reply, turn, started))
-        return found
+                rows.append(PendingRow(seq, body, row.reason, row.reply, turn, started))
+        return rows
 
     def latest_turns(self, agent: str | None) -> Sequence[str]:
         return [id_ for id_, turn in reversed(self.turns.items()) if agent in (None, turn.agent)]

@@ -1,4 +1,4 @@
-"""A budget holds whoever asks at the same time, whatever the disk refuses and whoever restarts."""
+"""A budget holds for concurrent agents, despite store failures and restarts of agents and hub."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ MOST = 300
 KEYS = ("1", "2", "3")
 
 
-class Asked(NamedTuple):
-    """A question that an agent wants to ask."""
+class Question(NamedTuple):
+    """A reservation that an agent requests."""
 
     agent: str
     key: str
     tokens: int
 
 
-class Answered(NamedTuple):
-    """A step: how much of the estimates it settles it has used, in tenths."""
+class Step(NamedTuple):
+    """A step, and the share of its settled estimates that it used, in tenths."""
 
     agent: str
     n: int
@@ -43,9 +43,11 @@ class Answered(NamedTuple):
     tenths: int
 
 
-ASKED = st.builds(Asked, st.sampled_from(AGENTS), st.sampled_from(KEYS), st.integers(0, MOST))
-ANSWERED = st.builds(
-    Answered,
+QUESTIONS = st.builds(
+    Question, st.sampled_from(AGENTS), st.sampled_from(KEYS), st.integers(0, MOST)
+)
+STEPS = st.builds(
+    Step,
     st.sampled_from(AGENTS),
     st.integers(1, 3),
     st.sets(st.sampled_from(KEYS)).map(lambda keys: tuple(sorted(keys))),
@@ -54,29 +56,29 @@ ANSWERED = st.builds(
 
 
 class BudgetMachine(RuleBasedStateMachine):
-    """The model: what each agent has reserved, by key, and what its steps cost, by number.
+    """The model: each agent's reservations by key, and the costs of its steps by number.
 
-    Three agents have a turn each because of one message of a person: they share its budget. A step
-    costs no more than was reserved for it, besides what its number had cost before.
+    One message of a person starts a turn of each of three agents, which share its budget. A step
+    costs at most its reservations plus the earlier cost of the same number.
     """
 
     @initialize()
     def start(self) -> None:
-        self.place = tempfile.TemporaryDirectory()
+        self.folder = tempfile.TemporaryDirectory()
         self.reservations: dict[str, dict[str, int]] = {agent: {} for agent in AGENTS}
         self.steps: dict[tuple[str, int], int] = {}
         self.peers: dict[str, Peer] = {}
         self.open()
-        asked = self.run(self.ann.say(list(AGENTS), "go"))
-        self.interaction = f"i{asked['seq']}"
-        self.turns = {agent: f"{agent}-{asked['id']}" for agent in AGENTS}
+        sent = self.run(self.ann.say(list(AGENTS), "go"))
+        self.interaction = f"i{sent['seq']}"
+        self.turns = {agent: f"{agent}-{sent['id']}" for agent in AGENTS}
         for agent, turn in self.turns.items():
-            start = {"id": turn, "thread_id": asked["thread_id"], "messages": [asked["id"]]}
+            start = {"id": turn, "thread_id": sent["thread_id"], "messages": [sent["id"]]}
             self.run(self.peers[agent].call("begin_turn", start=start))
 
     def open(self) -> None:
-        """Start a hub on what is there, and let everybody join."""
-        self.store = MoodyStore(f"sqlite:{Path(self.place.name) / 'hub.db'}")
+        """Starts a hub on the stored log; all participants join."""
+        self.store = MoodyStore(f"sqlite:{Path(self.folder.name) / 'hub.db'}")
         daily = {"network": {"tokens": 10 * BUDGET}}
         self.life = HubLife(limited(tokens=BUDGET, daily=daily), self.store)
         self.run = self.life.run
@@ -90,7 +92,7 @@ class BudgetMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "life"):
             self.life.end()
-            self.place.cleanup()
+            self.folder.cleanup()
 
     # The model ----------------------------------------------------------------------------
 
@@ -102,11 +104,11 @@ class BudgetMachine(RuleBasedStateMachine):
     def reserved(self) -> int:
         return sum(sum(reservations.values()) for reservations in self.reservations.values())
 
-    # What agents do -----------------------------------------------------------------------
+    # Calls --------------------------------------------------------------------------------
 
-    @rule(questions=st.lists(ASKED, min_size=1, max_size=6))
-    def ask(self, questions: list[Asked]) -> None:
-        """All at once; the hub takes what one agent asks in its order."""
+    @rule(questions=st.lists(QUESTIONS, min_size=1, max_size=6))
+    def ask(self, questions: list[Question]) -> None:
+        """Reserves all at once; the hub handles the calls of one agent in order."""
         answers = self.run(self.all_at_once(questions))
         for question, answer in zip(questions, answers, strict=True):
             if answer["op"] == "result":
@@ -117,7 +119,7 @@ class BudgetMachine(RuleBasedStateMachine):
                 assert (left["limit"], left["of"]) == ("tokens", BUDGET)
                 assert left["used"] + question.tokens > BUDGET
 
-    async def all_at_once(self, questions: list[Asked]) -> list[Frame]:
+    async def all_at_once(self, questions: list[Question]) -> list[Frame]:
         refs = [
             await self.peers[agent].post(
                 "reserve_budget", turn=self.turns[agent], key=key, tokens=tokens
@@ -129,9 +131,9 @@ class BudgetMachine(RuleBasedStateMachine):
             for question, ref in zip(questions, refs, strict=True)
         ]
 
-    @rule(question=ASKED)
-    def ask_alone(self, question: Asked) -> None:
-        """Exactly what fits is given."""
+    @rule(question=QUESTIONS)
+    def ask_alone(self, question: Question) -> None:
+        """A reservation succeeds exactly if it fits."""
         before = self.reservations[question.agent].get(question.key, 0)
         fits = self.used + self.reserved - before + question.tokens <= BUDGET
         (answer,) = self.run(self.all_at_once([question]))
@@ -139,9 +141,9 @@ class BudgetMachine(RuleBasedStateMachine):
         if fits:
             self.reservations[question.agent][question.key] = question.tokens
 
-    @rule(steps=st.lists(ANSWERED, min_size=1, max_size=5), failing=st.integers(0, 3))
-    def record(self, steps: list[Answered], failing: int) -> None:
-        """Steps of several agents at once, while the disk refuses some commits."""
+    @rule(steps=st.lists(STEPS, min_size=1, max_size=5), failing=st.integers(0, 3))
+    def record(self, steps: list[Step], failing: int) -> None:
+        """Records steps of several agents at once, while some commits fail."""
         priced = [(step, *self.price(step)) for step in self.without_repeats(steps)]
         self.store.failing = failing
         answers = self.run(self.recorded([(step, cost) for step, cost, _ in priced]))
@@ -155,19 +157,19 @@ class BudgetMachine(RuleBasedStateMachine):
                 assert answer["code"] == "store_unavailable"
 
     @staticmethod
-    def without_repeats(steps: list[Answered]) -> list[Answered]:
-        """At most one step of an agent: its price depends on what is reserved."""
+    def without_repeats(steps: list[Step]) -> list[Step]:
+        """At most one step per agent, since its price depends on the reservations."""
         return list({step.agent: step for step in steps}.values())
 
-    def price(self, step: Answered) -> tuple[int, list[str]]:
-        """What the step costs, and the keys that it settles."""
+    def price(self, step: Step) -> tuple[int, list[str]]:
+        """The cost of a step, and the keys that it settles."""
         reservations = self.reservations[step.agent]
         settled = [key for key in step.settles if key in reservations]
         estimate = sum(reservations[key] for key in settled)
         before = self.steps.get((step.agent, step.n), 0)
         return (before + estimate) * step.tenths // 10, settled
 
-    async def recorded(self, steps: list[tuple[Answered, int]]) -> list[Frame]:
+    async def recorded(self, steps: list[tuple[Step, int]]) -> list[Frame]:
         refs = [
             await self.peers[step.agent].post(
                 "record_step",
@@ -182,7 +184,7 @@ class BudgetMachine(RuleBasedStateMachine):
             for (step, _), ref in zip(steps, refs, strict=True)
         ]
 
-    # What goes wrong ----------------------------------------------------------------------
+    # Failures -----------------------------------------------------------------------------
 
     @rule(agent=st.sampled_from(AGENTS))
     def an_agent_dies(self, agent: str) -> None:
@@ -199,7 +201,7 @@ class BudgetMachine(RuleBasedStateMachine):
         self.reservations = {agent: {} for agent in AGENTS}
         self.open()
 
-    # What holds ---------------------------------------------------------------------------
+    # Invariants ---------------------------------------------------------------------------
 
     @invariant()
     def the_budget_holds(self) -> None:
@@ -224,8 +226,8 @@ class BudgetMachine(RuleBasedStateMachine):
         for agent, turn in self.turns.items():
             stored = await self.store.read(TurnById(turn))
             assert stored is not None
-            found = {(agent, step["n"]): _tokens(step) for step in map(json.loads, stored.steps)}
-            assert found == {key: cost for key, cost in self.steps.items() if key[0] == agent}
+            costs = {(agent, step["n"]): _tokens(step) for step in map(json.loads, stored.steps)}
+            assert costs == {key: cost for key, cost in self.steps.items() if key[0] == agent}
 
 
 def _tokens(sums: Any) -> int:

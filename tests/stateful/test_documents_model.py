@@ -1,5 +1,5 @@
-"""Several writers of one document, with stale bases, a store that fails and a hub that comes back:
-whatever was accepted is in the history, and goes only when somebody removes it."""
+"""Several writers edit one document, with stale bases, store failures and restarts: each accepted
+edit is in the history, and lines only disappear when an edit removes them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ pytestmark = pytest.mark.behaviour("M-41", "M-43", "M-44", "M-48")
 
 
 class Change(NamedTuple):
-    """An edit that somebody is about to make."""
+    """A requested edit."""
 
     who: str
     back: int
-    """By so many versions the base is stale."""
+    """The age of its base in versions."""
     at: int
     size: int
+    """The number of lines to replace."""
     lines: int
-    """How many new ones stand there afterwards."""
+    """The number of new lines."""
     twice: bool
 
 
@@ -45,7 +46,7 @@ CHANGES = st.builds(
 
 
 class Accepted(NamedTuple):
-    """An edit, as its author made it of the version that was read."""
+    """An accepted edit, relative to the version that its author read."""
 
     base: int
     added: set[str]
@@ -53,7 +54,7 @@ class Accepted(NamedTuple):
 
 
 class DocumentsMachine(ModMachine):
-    """The model: every version as it was first read, and what each accepted edit added."""
+    """The model: every version as first read, and the lines that each edit added or removed."""
 
     def mods(self) -> list[Mod]:
         return [DocumentsMod(DocumentsConfig())]
@@ -68,12 +69,12 @@ class DocumentsMachine(ModMachine):
 
     @rule(changes=st.lists(CHANGES, min_size=1, max_size=5), failing=FAILING)
     def edit(self, changes: list[Change], failing: int) -> None:
-        self.breathe(failing, lambda: self.make_all(changes))
+        self.at_once(failing, lambda: self.make_all(changes))
 
     async def make_all(self, changes: list[Change]) -> None:
-        made = await asyncio.gather(*map(self.make, changes))
+        results = await asyncio.gather(*map(self.make, changes))
         latest = len(self.versions)
-        for accepted, answers in made:
+        for accepted, answers in results:
             saved = set[int]()
             for answer in answers:
                 if answer["op"] == "error":
@@ -85,7 +86,7 @@ class DocumentsMachine(ModMachine):
                 elif data["status"] == "conflict":
                     assert data["conflicts"]
                     assert data["advice"]
-            assert len(saved) <= 1, "one write, one version"
+            assert len(saved) <= 1, "a write made two versions"
             for version in saved:
                 assert version > latest
                 assert version not in self.accepted
@@ -103,25 +104,25 @@ class DocumentsMachine(ModMachine):
         name, how = "write_document", dict[str, Any](text="\n".join(text))
         if change.at % 2:
             name, how = "edit_document", {"edits": [edit]}
-        asked = {"id": "d1", "base_version": base, **how}
-        edited = Accepted(base, set(new), set(lines) - set(text))
-        return edited, await self.repeated(change.who, name, change.twice, **asked)
+        args = {"id": "d1", "base_version": base, **how}
+        edit_ = Accepted(base, set(new), set(lines) - set(text))
+        return edit_, await self.repeated(change.who, name, change.twice, **args)
 
     async def check(self) -> None:
         history = await self.value("ann", "document_history", id="d1", limit=200)
-        told = {each["version"]: each for each in history["versions"]}
+        versions = {each["version"]: each for each in history["versions"]}
         latest = history["document"]["version"]
-        assert sorted(told) == list(range(1, latest + 1)), "versions are dense"
+        assert sorted(versions) == list(range(1, latest + 1)), "versions have gaps"
         for version in range(1, latest + 1):
             text = await self.value("bob", "read_document", id="d1", version=version, numbers=False)
             lines = text["text"].split("\n")
-            assert self.versions.setdefault(version, lines) == lines, "a version never changes"
-        assert sorted(self.accepted) == list(range(2, latest + 1)), "what was told as saved"
+            assert self.versions.setdefault(version, lines) == lines, "a version changed"
+        assert sorted(self.accepted) == list(range(2, latest + 1))
         for version, accepted in self.accepted.items():
-            assert told[version]["base"] == accepted.base
-            assert accepted.added <= set(self.versions[version]), "accepted, and in its version"
+            assert versions[version]["base"] == accepted.base
+            assert accepted.added <= set(self.versions[version]), "an accepted line is missing"
             gone = set(self.versions[version - 1]) - set(self.versions[version])
-            assert gone <= accepted.removed, "lines go only when somebody removes them"
+            assert gone <= accepted.removed, "a line disappeared that no edit removed"
 
 
 TestDocuments = as_test(DocumentsMachine, 20)

@@ -1,5 +1,5 @@
-"""Several who edit and delete the same messages at once, with a store that fails and a hub that
-comes back: whoever heard it all, whoever reads it later and the history agree."""
+"""Edits and deletions of the same messages at once, with store failures and restarts: events,
+threads read later and the history agree."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.behaviour("M-87", "M-88")
 IDS = ("m1", "m2")
 
 
-class Ask(NamedTuple):
-    """What ann asks for, on one of her sockets."""
+class Change(NamedTuple):
+    """An edit or deletion by ann, on one of her sockets."""
 
     socket: int
     verb: str
@@ -29,8 +29,8 @@ class Ask(NamedTuple):
     twice: bool
 
 
-ASKS = st.builds(
-    Ask,
+CHANGES = st.builds(
+    Change,
     st.integers(0, 2),
     st.sampled_from(["edit", "edit", "edit", "delete"]),
     st.sampled_from(IDS),
@@ -39,7 +39,7 @@ ASKS = st.builds(
 
 
 class EditsMachine(ModMachine):
-    """The model: the texts of each message in the order of the log, by the answers alone."""
+    """The model: the texts of each message in the order of the log, from the answers alone."""
 
     people = {}  # noqa: RUF012  # they join with their cursors
 
@@ -49,61 +49,61 @@ class EditsMachine(ModMachine):
     def begin(self) -> None:
         super().begin()
         join = self.life.network.join
-        heard = getattr(self, "heard", {})
+        received = getattr(self, "received", {})
         for n in range(3):
             self.peers[str(n)] = self.run(join("ann"))
-        cursor = {"epoch": self.peers["0"].hello["epoch"], "seq": max(heard, default=0)}
+        cursor = {"epoch": self.peers["0"].hello["epoch"], "seq": max(received, default=0)}
         self.peers["bob"] = self.run(join("bob", cursor=cursor))
 
     def prepare(self) -> None:
         self.texts: dict[str, dict[int, str | None]] = {}
-        """By message and position; None: deleted."""
-        self.heard: dict[int, Message] = {}
+        """By message and position; None if deleted."""
+        self.received: dict[int, Message] = {}
         for id in IDS:
             self.texts[id] = {self.run(self.peers["0"].say("bob", id))["seq"]: id}
 
-    @rule(asks=st.lists(ASKS, min_size=1, max_size=6), failing=FAILING)
-    def change(self, asks: list[Ask], failing: int) -> None:
-        self.breathe(failing, lambda: self.make_all(asks))
+    @rule(changes=st.lists(CHANGES, min_size=1, max_size=6), failing=FAILING)
+    def change(self, changes: list[Change], failing: int) -> None:
+        self.at_once(failing, lambda: self.make_all(changes))
 
-    async def make_all(self, asks: list[Ask]) -> None:
-        for ask, text, answers in await asyncio.gather(*map(self.make, asks)):
-            fine = [answer["value"] for answer in answers if answer["op"] == "result"]
-            assert len({value["seq"] for value in fine}) <= 1, "a repetition happens once"
+    async def make_all(self, changes: list[Change]) -> None:
+        for change, text, answers in await asyncio.gather(*map(self.make, changes)):
+            results = [answer["value"] for answer in answers if answer["op"] == "result"]
+            assert len({value["seq"] for value in results}) <= 1, "a repetition took effect"
             for answer in answers:
                 if answer["op"] == "error":
                     assert answer["code"] in ("store_unavailable", "not_found"), answer
-            if fine:
-                self.texts[ask.id][fine[0]["seq"]] = text
+            if results:
+                self.texts[change.id][results[0]["seq"]] = text
 
-    async def make(self, ask: Ask) -> tuple[Ask, str | None, list[Frame]]:
-        text = f"text {self.cids}" if ask.verb == "edit" else None
-        args = {"message_id": ask.id} | ({} if text is None else {"text": text})
-        name = f"{ask.verb}_message"
-        return ask, text, await self.repeated(str(ask.socket), name, ask.twice, **args)
+    async def make(self, change: Change) -> tuple[Change, str | None, list[Frame]]:
+        text = f"text {self.cids}" if change.verb == "edit" else None
+        args = {"message_id": change.id} | ({} if text is None else {"text": text})
+        name = f"{change.verb}_message"
+        return change, text, await self.repeated(str(change.socket), name, change.twice, **args)
 
     def versions(self, id: str) -> list[str | None]:
-        """Oldest first; nothing counts after a deletion."""
+        """Oldest first, up to a deletion."""
         texts = [text for _, text in sorted(self.texts[id].items())]
         return texts[: texts.index(None) + 1] if None in texts else texts
 
     async def check(self) -> None:
-        """Reading, having heard and the history all say what the model says."""
+        """Thread, events and history are those of the model."""
         page = await self.value("bob", "read_thread", thread="direct_ann", limit=100)
         read = {each["id"]: Message.model_validate(each) for each in page["messages"]}
         for frame in await self.peers["bob"].sync():
             message = Message.model_validate(frame["message"])
-            self.heard[message.seq] = message
+            self.received[message.seq] = message
         for id in IDS:
             versions = self.versions(id)
-            changes = [m for m in self.heard.values() if m.amends and m.amends.message_id == id]
-            folded = amended(self.heard[int(id[1:])], sorted(changes, key=lambda m: m.seq))
+            changes = [m for m in self.received.values() if m.amends and m.amends.message_id == id]
+            folded = amended(self.received[int(id[1:])], sorted(changes, key=lambda m: m.seq))
             if len(page["messages"]) < 100:
                 assert (read[id].content, read[id].amended) == (folded.content, folded.amended)
             assert folded.content == (versions[-1] or "")
-            told = await self.value("0", "message_history", message_id=id, limit=50)
-            said = [None if v["kind"] == "deleted" else v["content"] for v in told["versions"]]
-            assert said == versions[-50:]
+            answer = await self.value("0", "message_history", message_id=id, limit=50)
+            history = [None if v["kind"] == "deleted" else v["content"] for v in answer["versions"]]
+            assert history == versions[-50:]
 
 
 TestEdits = as_test(EditsMachine, 25, 10)

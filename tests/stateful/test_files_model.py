@@ -1,5 +1,5 @@
-"""Uploads, files and messages with files, with a store that fails and a hub that is killed: what
-lies in the folder is what files refer to, and everybody reads what they may."""
+"""Uploads, files and attachments, with store failures and kills: the folder has exactly the content
+of the files, and participants read only the files they can see."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OWNER = "ann"
 CHANNELS = {"desk": ("ann", "bob"), "yard": ("bob", "cat")}
 CONTENTS = (b"one", b"two\ntwo", b"three", b"\x00\x01\x02\x03", b"five five five")
 QUOTA, TOTAL = 40, 30
-"""Bytes; so few that both are met."""
+"""Bytes, few enough to reach both."""
 
 WHO = st.sampled_from(PEOPLE)
 THREADS = st.sampled_from([None, "desk", "yard"])
@@ -40,7 +40,7 @@ FAILING = st.sampled_from([0, 0, 0, 1])
 
 
 class StoredFile(NamedTuple):
-    """A file, as the model knows it."""
+    """A file in the model."""
 
     content: bytes
     owner: str
@@ -71,23 +71,23 @@ class FilesMachine(ModMachine):
         self.gone: set[str] = set()
 
     def begin(self) -> None:
-        self.uploads: dict[str, OpenUpload] = {}  # none outlives the hub
+        self.uploads: dict[str, OpenUpload] = {}  # none survives a restart
         super().begin()
 
-    def asked(self, who: str, name: str, /, **args: Any) -> tuple[Any, str]:
+    def call(self, who: str, name: str, /, **args: Any) -> tuple[Any, str]:
         """The answer, or the code of the error."""
         answer = self.run(self.ask(who, name, **args))
         if answer["op"] == "error":
             return None, str(answer["code"])
         return answer["value"], ""
 
-    # What happens -------------------------------------------------------------------------------
+    # Calls --------------------------------------------------------------------------------------
 
     @rule(who=WHO, content=st.sampled_from(CONTENTS), channel=THREADS)
     def begin_upload(self, who: str, content: bytes, channel: str | None) -> None:
         thread = None if channel is None else f"channel.{channel}"
         args: dict[str, Any] = {"name": "x.md", "size": len(content), "thread": thread}
-        answer, code = self.asked(who, "begin_upload", **args)
+        answer, code = self.call(who, "begin_upload", **args)
         if channel is not None and who not in CHANNELS[channel]:
             assert code in ("forbidden", "unknown_thread"), code
         elif not self.has_room(who, len(content)):
@@ -113,7 +113,7 @@ class FilesMachine(ModMachine):
         if not part:
             return
         encoded = base64.b64encode(part).decode()
-        answer, code = self.asked(up.owner, "upload_chunk", upload=id, offset=offset, data=encoded)
+        answer, code = self.call(up.owner, "upload_chunk", upload=id, offset=offset, data=encoded)
         end = offset + len(part)
         if offset > up.received:
             assert code == "bad_request"
@@ -129,7 +129,7 @@ class FilesMachine(ModMachine):
         id = data.draw(st.sampled_from(list(self.uploads)))
         up = self.uploads[id]
         self.store.failing = failing
-        answer, code = self.asked(up.owner, "finish_upload", upload=id)
+        answer, code = self.call(up.owner, "finish_upload", upload=id)
         self.store.failing = 0
         if up.received < len(up.content):
             assert code == "bad_request"
@@ -140,23 +140,23 @@ class FilesMachine(ModMachine):
             self.add(answer, StoredFile(up.content, up.owner, channels))  # type: ignore[arg-type]
             del self.uploads[id]
 
-    def add(self, answer: Any, kept: StoredFile) -> None:
-        assert answer["id"] not in {*self.files, *self.gone}, "numbers are given once"
-        assert answer["sha256"] == hashlib.sha256(kept.content).hexdigest()
-        self.files[answer["id"]] = kept
+    def add(self, answer: Any, file: StoredFile) -> None:
+        assert answer["id"] not in {*self.files, *self.gone}, "an id was reused"
+        assert answer["sha256"] == hashlib.sha256(file.content).hexdigest()
+        self.files[answer["id"]] = file
 
     @precondition(lambda self: self.uploads)
     @rule(data=st.data())
     def cancel_upload(self, data: st.DataObject) -> None:
         id = data.draw(st.sampled_from(list(self.uploads)))
-        answer, _ = self.asked(self.uploads.pop(id).owner, "cancel_upload", upload=id)
+        answer, _ = self.call(self.uploads.pop(id).owner, "cancel_upload", upload=id)
         assert answer == {"done": True}
 
     @rule(who=WHO, text=st.sampled_from(["one", "new"]), failing=FAILING)
     def write_file(self, who: str, text: str, failing: int) -> None:
         room = self.has_room(who, len(text))
         self.store.failing = failing
-        answer, code = self.asked(who, "write_file", name="y.md", text=text)
+        answer, code = self.call(who, "write_file", name="y.md", text=text)
         self.store.failing = 0
         if not room:
             assert code == "limit"
@@ -169,17 +169,17 @@ class FilesMachine(ModMachine):
     @rule(data=st.data(), who=WHO, channel=st.sampled_from(sorted(CHANNELS)), share=st.booleans())
     def attach_or_share(self, data: st.DataObject, who: str, channel: str, share: bool) -> None:
         id = data.draw(st.sampled_from(list(self.files)))
-        kept = self.files[id]
+        file = self.files[id]
         if share:
-            _, code = self.asked(who, "share_file", id=id, thread=f"channel.{channel}")
+            _, code = self.call(who, "share_file", id=id, thread=f"channel.{channel}")
         else:
             files = [{"name": "x", "uri": f"file:{id}"}]
-            _, code = self.asked(
+            _, code = self.call(
                 who, "post_to_channel", channel=channel, text="x", attachments=files
             )
-        if who in kept.readers() and who in CHANNELS[channel]:
+        if who in file.readers() and who in CHANNELS[channel]:
             assert code == ""
-            self.files[id] = kept._replace(channels=kept.channels | {channel})
+            self.files[id] = file._replace(channels=file.channels | {channel})
         else:
             assert code in ("not_found", "rejected", "forbidden", "unknown_thread"), code
 
@@ -187,13 +187,13 @@ class FilesMachine(ModMachine):
     @rule(data=st.data(), who=WHO, failing=FAILING)
     def delete_file(self, data: st.DataObject, who: str, failing: int) -> None:
         id = data.draw(st.sampled_from(list(self.files)))
-        kept = self.files[id]
+        file = self.files[id]
         self.store.failing = failing
-        _, code = self.asked(who, "delete_file", id=id)
+        _, code = self.call(who, "delete_file", id=id)
         self.store.failing = 0
-        if who not in kept.readers():
+        if who not in file.readers():
             assert code == "not_found"
-        elif who not in (kept.owner, OWNER):
+        elif who not in (file.owner, OWNER):
             assert code == "forbidden"
         elif failing:
             assert code == "store_unavailable"
@@ -202,16 +202,16 @@ class FilesMachine(ModMachine):
             self.gone.add(id)
             del self.files[id]
 
-    # Ends ---------------------------------------------------------------------------------------
+    # Crashes ------------------------------------------------------------------------------------
 
     @rule()
     def crash(self) -> None:
-        """The next hub finds what lay there in the middle of it all."""
+        """The next hub starts on a copy of the folder while the hub was running."""
         self.run(self.check())
         here = Path(self.folder.name)
         there = here / "crashed"
         shutil.copytree(here / "x.files", there)
-        (there / "files" / "objects" / ("0" * 64)).write_bytes(b"moved, and not yet in a row")
+        (there / "files" / "objects" / ("0" * 64)).write_bytes(b"moved, but not yet in a row")
         self.life.end()
         shutil.rmtree(here / "x.files")
         there.rename(here / "x.files")
@@ -223,27 +223,27 @@ class FilesMachine(ModMachine):
         self.run(self.check())
 
     async def check(self) -> None:
-        """What must hold whenever nothing is under way."""
+        """Asserts what must hold while nothing is in flight."""
         folder = Path(self.folder.name) / "x.files" / "files"
-        wanted = {hashlib.sha256(f.content).hexdigest() for f in self.files.values()}
-        held = {hashlib.sha256(up.content).hexdigest() for up in self.uploads.values()}
+        stored = {hashlib.sha256(f.content).hexdigest() for f in self.files.values()}
+        uploading = {hashlib.sha256(up.content).hexdigest() for up in self.uploads.values()}
 
         def names(place: str) -> set[str]:
             return {path.name.partition(".")[0] for path in (folder / place).iterdir()}
 
-        def right() -> bool:
-            there = names("objects")
-            others = names("texts") <= there and names("uploads") <= set(self.uploads)
-            return wanted <= there <= wanted | held and others
+        def is_consistent() -> bool:
+            objects = names("objects")
+            others = names("texts") <= objects and names("uploads") <= set(self.uploads)
+            return stored <= objects <= stored | uploading and others
 
-        await eventually(right)  # what is deleted goes a moment later
+        await eventually(is_consistent)  # deleted files are removed a moment later
         for who in PEOPLE:
             listed = (await self.ask(who, "list_files"))["value"]["files"]
-            mine = {id for id, kept in self.files.items() if who in kept.readers()}
+            mine = {id for id, file in self.files.items() if who in file.readers()}
             assert {file["id"] for file in listed} == mine
-        for id, kept in self.files.items():
-            got = await self.ask(kept.owner, "download_chunk", id=id)
-            assert base64.b64decode(got["value"]["data"]) == kept.content
+        for id, file in self.files.items():
+            chunk = await self.ask(file.owner, "download_chunk", id=id)
+            assert base64.b64decode(chunk["value"]["data"]) == file.content
 
 
 TestFiles = FilesMachine.TestCase

@@ -1,4 +1,4 @@
-"""Whatever is asked, in whatever order: the hub answers, keeps, delivers and wakes as its model."""
+"""The hub answers, stores, delivers and wakes as its model does after any sequence of calls."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ KINDS = {
     "eve": "human",
 }  # fmt: skip
 FIRST = ("ann", "bob", "bot", "calc", "feed")
-"""Who is there from the beginning; eve comes when she comes, and zoe never."""
+"""The participants that join first; eve joins at some point, and zoe never."""
 RECORDS_TURNS = "bot"
-"""Its wakes wait for turns, of which there are none; those of calc end as it acknowledges them."""
+"""Its wakes wait for turns, which it never begins; calc ends its wakes by acknowledging them."""
 STAMPED = ("message", "id", "seq", "tseq", "thread_id")
-"""What a result tells of a message whenever it is asked for."""
+"""The fields that a repeated result has, too."""
 WINDOW, HOPS, DEPTH = 6, 3, 2
 NEVER = 9999
-"""A position that no log comes to."""
+"""A position that no log reaches."""
 FILE = config(
     network={
         "limits": {
@@ -44,7 +44,7 @@ FILE = config(
 
 
 class Ago(NamedTuple):
-    """The message so many before the last one."""
+    """The message that many before the last one."""
 
     before: int
 
@@ -58,31 +58,31 @@ class Call(NamedTuple):
 
 
 class Again(NamedTuple):
-    """A call with a cid that was sent before, once more."""
+    """A repetition of an earlier call with a cid."""
 
     before: int
 
 
-class Breath(NamedTuple):
-    """Calls that are all sent before any answer is read; none has a cause, or a notice of the hub
-    might come between."""
+class Burst(NamedTuple):
+    """Calls sent before any answer is read. None has a cause, which could cause a notice of the hub
+    in between."""
 
     calls: Sequence[Call | Again]
 
 
-class Go(NamedTuple):
+class Disconnect(NamedTuple):
     who: str
 
 
-class Come(NamedTuple):
-    """Connect, from a cursor of one's own or from that of the hub."""
+class Connect(NamedTuple):
+    """Connects, from its own cursor or from the hub's."""
 
     who: str
     own: bool
 
 
 class Read(NamedTuple):
-    """Look at what has arrived, and acknowledge it but for the last so many."""
+    """Reads events and acknowledges all but the last `but`."""
 
     who: str
     but: int
@@ -139,7 +139,7 @@ STEPS = st.one_of(
     CAUSED,
     READS,
     READS,
-    st.builds(Breath, st.lists(UNCAUSED | AGAIN, min_size=2, max_size=6)),
+    st.builds(Burst, st.lists(UNCAUSED | AGAIN, min_size=2, max_size=6)),
     AGAIN,
     st.builds(
         Call, WHO, st.just("create_channel"),
@@ -157,38 +157,38 @@ STEPS = st.one_of(
         ),
         st.none(),
     ),
-    st.builds(Go, WHO),
-    st.builds(Come, WHO, st.booleans()),
+    st.builds(Disconnect, WHO),
+    st.builds(Connect, WHO, st.booleans()),
 )  # fmt: skip
 LIVES = st.lists(st.lists(STEPS, min_size=25, max_size=50), min_size=1, max_size=2)
-"""What happens in each life of the hub, between one start and the next."""
+"""The steps of each life of the hub, from one start to the next."""
 
 
 class Stream:
-    """What one connection has received, held against what the model has for it."""
+    """The events that one connection received, compared with the model's."""
 
     def __init__(self, peer: Peer, cursor: int):
         self.peer, self.cursor = peer, cursor
-        self.said = set[int]()
-        """What was said on it, which does not come back."""
-        self.taken: list[int] = []
+        self.sent = set[int]()
+        """Positions of messages sent on it, which it does not receive."""
+        self.received: list[int] = []
 
     def due(self, model: HubModel, who: str) -> list[int]:
-        """All that it must bring, from its beginning."""
-        theirs = model.stream(who)
-        return [seq for seq in theirs if seq > self.cursor and seq not in self.said]
+        """The positions it must receive, from its beginning."""
+        stream = model.stream(who)
+        return [seq for seq in stream if seq > self.cursor and seq not in self.sent]
 
-    def take(self, model: HubModel, who: str, events: Sequence[Frame]) -> None:
+    def receive(self, model: HubModel, who: str, events: Sequence[Frame]) -> None:
         for event in events:
-            self.taken.append(event["seq"])
+            self.received.append(event["seq"])
             message = model.log[event["seq"] - 1]
             expected = {
                 "op": "event", "seq": message["seq"], "tseq": message["tseq"], "message": message,
-                "prev": self.taken[-2] if self.taken[1:] else self.cursor,
+                "prev": self.received[-2] if self.received[1:] else self.cursor,
                 **woken(model, who, event["seq"]),
             }  # fmt: skip
             assert {**event, "message": timeless(event["message"])} == expected
-        assert self.taken == self.due(model, who)[: len(self.taken)], "what is theirs, in order"
+        assert self.received == self.due(model, who)[: len(self.received)], "wrong or out of order"
 
 
 class Play:
@@ -202,17 +202,17 @@ class Play:
         """The calls with a cid."""
 
     async def live(self, network: Network, steps: Sequence[Any]) -> None:
-        """One life of the hub, in which these steps are taken."""
+        """One life of the hub, with these steps."""
         self.network, self.refused = network, False
         for agent, waiting in self.model.waiting.items():
             depth = network.hub.kernel.queues.depth
             await eventually(lambda: depth(agent) == len(waiting))  # noqa: B023
         for who in FIRST:
             if who not in self.streams:
-                await self.come(Come(who, own=True))
+                await self.connect(Connect(who, own=True))
         if not self.model.channels:
             desk = {"name": "desk", "members": ["ann", "bot", "feed"]}
-            await self.breathe([Call("bob", "create_channel", desk)])
+            await self.burst([Call("bob", "create_channel", desk)])
         for step in steps:
             await self.take(step)
         await self.compare()
@@ -220,19 +220,19 @@ class Play:
     async def take(self, step: Any) -> None:
         match step:
             case Call() | Again():
-                await self.breathe([step])
-            case Breath(calls):
-                await self.breathe(calls)
-            case Come(who) if who not in self.streams:
-                await self.come(step)
-            case Go(who) if who in self.streams:
+                await self.burst([step])
+            case Burst(calls):
+                await self.burst(calls)
+            case Connect(who) if who not in self.streams:
+                await self.connect(step)
+            case Disconnect(who) if who in self.streams:
                 await self.streams.pop(who).peer.close()
                 await self.network.gone(who)
                 self.model.present.discard(who)
             case Read(who, but) if who in self.streams:
                 await self.read(who, but)
 
-    async def come(self, step: Come) -> None:
+    async def connect(self, step: Connect) -> None:
         who, kind = step.who, KINDS[step.who]
         hub, model = self.network.hub, self.model
         more: Data = {"turns": True} if who == RECORDS_TURNS else {}
@@ -250,10 +250,10 @@ class Play:
         ]
 
     async def read(self, who: str, but: int) -> None:
-        """Take what has arrived, and acknowledge it but for the last ones."""
+        """Receives events and acknowledges all but the last `but`."""
         stream = self.streams[who]
-        stream.take(self.model, who, await stream.peer.sync())
-        seqs = stream.taken[: len(stream.taken) - but]
+        stream.receive(self.model, who, await stream.peer.sync())
+        seqs = stream.received[: len(stream.received) - but]
         if seqs and seqs[-1] > self.acked[who]:
             await stream.peer.ack(seqs[-1])
             self.acked[who] = seqs[-1]
@@ -264,8 +264,8 @@ class Play:
 
     # Calls ------------------------------------------------------------------------------------
 
-    def named(self, call: Call) -> Call:
-        """The call with what `Ago` stands for."""
+    def resolve(self, call: Call) -> Call:
+        """The call with its `Ago`s replaced by ids."""
         log, args = self.model.log, dict(call.args)
         for key, value in args.items():
             if isinstance(value, Ago):
@@ -274,19 +274,18 @@ class Play:
                 args[key] = where if key in ("to", "thread") else f"m{seq}"
         return call._replace(args={key: value for key, value in args.items() if value is not None})
 
-    def chosen(self, calls: Sequence[Call | Again]) -> list[Call]:
-        """The calls whose answers are certain.
+    def predictable(self, calls: Sequence[Call | Again]) -> list[Call]:
+        """The calls with predictable answers.
 
-        In one breath they are not for whom a person's reply wakes where an agent replies as well,
-        nor for a cid that one sender gives to two calls that differ, nor for a channel that is made
-        and used. And a thread in which nothing was said is there, or not, after a call that was
-        refused.
+        In a burst these exclude a person's reply together with an agent's (which decides the last
+        speaker), two different calls with the same cid, and a channel created and used. After a
+        refused call, an empty thread may or may not exist.
         """
-        made: list[Call] = []
+        chosen: list[Call] = []
         repliers = set[bool]()
         for each in calls:
             if isinstance(each, Call):
-                call = self.named(each)
+                call = self.resolve(each)
             elif self.sent:
                 call = self.sent[-1 - each.before % len(self.sent)]
             else:
@@ -294,32 +293,31 @@ class Play:
             replies, person = is_reply(call), KINDS[call.who] == "human"
             uncertain = (replies and (not person) in repliers) or any(
                 (call.who, call.cid) == (other.who, other.cid) and call != other
-                for other in made
+                for other in chosen
                 if other.cid
             )
             where = call.args.get("thread") or call.args.get("to")
-            begins = "to" in call.args and not replies and "channel" not in str(where)
-            if self.refused and isinstance(where, str) and not begins:
-                uncertain = uncertain or not self.model.is_there(call.who, where)
+            opens = "to" in call.args and not replies and "channel" not in str(where)
+            if self.refused and isinstance(where, str) and not opens:
+                uncertain = uncertain or not self.model.has_thread(call.who, where)
             if len(calls) > 1 and call.name == "create_channel":
                 uncertain = True
             if call.who in self.streams and not uncertain:
                 repliers |= {person} if replies else set()
-                made.append(call)
-        self.sent += [
-            call for call in made if call.cid and "cause" not in call.args and call not in self.sent
-        ]
-        return made
+                chosen.append(call)
+        repeatable = [call for call in chosen if call.cid and "cause" not in call.args]
+        self.sent += [call for call in repeatable if call not in self.sent]
+        return chosen
 
-    async def breathe(self, calls: Sequence[Call | Again]) -> None:
-        """Send them all; then hold the answers against the model's, in the order of the log."""
-        asked = []
-        for call in self.chosen(calls):
+    async def burst(self, calls: Sequence[Call | Again]) -> None:
+        """Sends all calls, then compares the answers with the model's, in the order of the log."""
+        posted = []
+        for call in self.predictable(calls):
             peer = self.streams[call.who].peer
-            asked.append((call, peer, await peer.post(call.name, cid=call.cid, **call.args)))
-        answers = [(call, await peer.answer(ref)) for call, peer, ref in asked]
+            posted.append((call, peer, await peer.post(call.name, cid=call.cid, **call.args)))
+        answers = [(call, await peer.answer(ref)) for call, peer, ref in posted]
         if any(is_reply(call) for call, _ in answers):
-            answers = in_log_order(answers)  # what must read first is overtaken by what need not
+            answers = in_log_order(answers)  # replies read the store first and can be overtaken
         for call, answer in answers:
             expected = self.model.call(*call)
             self.refused = self.refused or bool(expected.error)
@@ -329,12 +327,12 @@ class Play:
             if "message" in value:
                 value = {**value, "message": timeless(value["message"])}
                 if not expected.duplicate:
-                    self.streams[call.who].said.add(value["seq"])
+                    self.streams[call.who].sent.add(value["seq"])
                 for key in expected.value.keys() - value.keys():
                     value[key] = type(expected.value[key])()
                 for key in ("present", "absent"):
                     value[key] = sorted(value[key])
-                if expected.duplicate:  # who is there, and what waits, is not told a second time
+                if expected.duplicate:  # without presence and queues
                     value = {**expected.value, **{key: value[key] for key in STAMPED}}
             elif "messages" in value:
                 value = {**value, "messages": [timeless(m) for m in value["messages"]]}
@@ -344,21 +342,21 @@ class Play:
     # At the end of a life ---------------------------------------------------------------------
 
     async def compare(self) -> None:
-        """The log, everybody's streams and threads, and every wake, are those of the model."""
+        """The log, all streams and threads, and every wake are those of the model."""
         hub, model = self.network.hub, self.model
         await self.network.quiet()
         log = await hub.store.log(0, hub.kernel.log.head, 10_000)
         assert [timeless(json.loads(entry.body)) for entry in log] == model.log
         for who, stream in self.streams.items():
             await self.read(who, 0)
-            while len(stream.taken) < len(stream.due(model, who)):
+            while len(stream.received) < len(stream.due(model, who)):
                 await stream.peer.until(lambda: bool(stream.peer.events))  # noqa: B023
                 await self.read(who, 0)
             assert await stream.peer.sync() == []
-            found = (await stream.peer.call("list_threads"))["threads"]
+            threads = (await stream.peer.call("list_threads"))["threads"]
             last = model.list_threads(who)
-            assert [timeless(t["messages"][-1]) for t in found] == last
-            assert [(t["id"], t["head"], t["last_seq"]) for t in found] == [
+            assert [timeless(t["messages"][-1]) for t in threads] == last
+            assert [(t["id"], t["head"], t["last_seq"]) for t in threads] == [
                 (m["thread_id"], m["tseq"], m["seq"]) for m in last
             ]
         await self.explain()
@@ -366,38 +364,38 @@ class Play:
         model.present.clear()
 
     async def explain(self) -> None:
-        """An owner is told of each agent and message what the model says."""
+        """Each wake is explained to an owner as by the model."""
         asker = next((s.peer for who, s in self.streams.items() if KINDS[who] == "human"), None)
         if asker is None:
             return
         for seq in range(1, len(self.model.log) + 1):
             for agent in ("bot", "calc"):
-                told = await asker.call("explain_wake", agent=agent, message_id=f"m{seq}")
-                assert (told["woken"], told["reason"]) == self.model.explain_wake(agent, seq)
+                wake = await asker.call("explain_wake", agent=agent, message_id=f"m{seq}")
+                assert (wake["woken"], wake["reason"]) == self.model.explain_wake(agent, seq)
 
 
 def woken(model: HubModel, who: str, seq: int) -> Data:
-    """What an event says of its wake."""
+    """The wake of an event."""
     wake = model.wakes.get((who, seq))
     return {"wake": {**wake._asdict(), "turn": f"{who}-m{seq}"}} if wake else {}
 
 
-UNSAID = ("sent_at", "text_representation")
+VARIABLE = ("sent_at", "text_representation")
 
 
 def is_reply(call: Call) -> bool:
-    """Whether it is for a thread of replies."""
+    """Whether it writes to a reply thread."""
     return call.name == "reply" or ".t" in str(call.args.get("to"))
 
 
 def timeless(message: Data) -> Data:
-    """A message without its time and the words of notices, and without what says nothing."""
-    said = {key: value for key, value in message.items() if key not in UNSAID}
-    return {key: value for key, value in said.items() if value != [] and value is not False}
+    """A message without its time and the text of notices, and without empty fields."""
+    stable = {key: value for key, value in message.items() if key not in VARIABLE}
+    return {key: value for key, value in stable.items() if value != [] and value is not False}
 
 
 def in_log_order(answers: Sequence[tuple[Call, Frame]]) -> list[tuple[Call, Frame]]:
-    """Each sender's in the order in which it asked; those of several in the order of the log."""
+    """Each sender's answers in the order of its calls, merged in the order of the log."""
     left = {who: [pair for pair in answers if pair[0].who == who] for who in KINDS}
     ordered: list[tuple[Call, Frame]] = []
 
@@ -422,9 +420,9 @@ async def play(lives: Sequence[Sequence[Any]]) -> None:
 @pytest.mark.behaviour("S-1", "S-3", "S-4", "P-12", "P-13", "P-14", "P-16", "P-18", "P-22", "P-28")
 @settings(
     max_examples=examples(25),
-    # A life is shown as it was: to make it shorter takes minutes, in which the test seems to hang.
+    # Failures are not shrunk, which would take minutes in which the test seems to hang.
     phases=[Phase.reuse, Phase.generate],
 )
 @given(LIVES)
-def test_the_hub_does_what_its_model_does(lives: Sequence[Sequence[Any]]) -> None:
+def test_the_hub_behaves_as_its_model(lives: Sequence[Sequence[Any]]) -> None:
     asyncio.run(play(lives))

@@ -1,4 +1,4 @@
-"""Search against a plain reading of everything, whatever is said, edited, deleted and restarted."""
+"""Search finds exactly the current messages, whatever is sent, edited, deleted and restarted."""
 
 from __future__ import annotations
 
@@ -10,60 +10,28 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from hubbub.client import Client
-from hubbub.clock import Clock
-from hubbub.config.models import (
-    ChannelConfig,
-    HumanConfig,
-    Limits,
-    NetworkConfig,
-    NetworkFile,
-)
-from hubbub.errors import OperationError
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.search.mod import SearchMod
-from hubbub.network.ports import Store
 from hubbub.testing.network import LocalNetwork
+from tests.interaction.peers import config
 
 pytestmark = pytest.mark.slow
 
 
-def office(
-    *mods: Mod,
-    store: str | Store = "sqlite::memory:",
-    clock: Clock | None = None,
-    **more: Any,  # other parts of the YAML
-) -> LocalNetwork:
-    file = NetworkFile(
-        network=NetworkConfig(
-            auth="open", limits=Limits(burst=100_000, calls_per_second=1_000_000)
-        ),
-        humans={"olga": HumanConfig(roles=["owner"]), "ann": HumanConfig(), "bob": HumanConfig()},
-        channels={"desk": ChannelConfig(members=["ann", "bob", "bot"])},
-        **more,
-    )
-    return LocalNetwork(file, store=store, clock=clock, mods=mods)
+FILE = config(
+    network={"limits": {"burst": 100_000, "calls_per_second": 1_000_000}},
+    channels={"desk": {"members": ["ann", "bob"]}},
+)
 
 
-async def ask(client: Client, name: str, /, **args: object) -> dict[str, Any]:
-    answer = await client.call(name, **args)  # type: ignore[arg-type]
+async def ask(client: Client, name: str, /, **args: JsonValue) -> dict[str, Any]:
+    answer = await client.call(name, cid=None, **args)
     assert isinstance(answer, dict)
     return answer
-
-
-async def refused(client: Client, name: str, /, **args: object) -> OperationError:
-    """The error that the call is answered with."""
-    with pytest.raises(OperationError) as caught:
-        await ask(client, name, **args)
-    return caught.value
-
-
-async def say(client: Client, to: str, text: str, **more: object) -> str:
-    """The id of the message."""
-    answer = await ask(client, "send_text_message", to=to, text=text, **more)
-    return f"m{answer['seq']}"
 
 
 WORDS = ("ash", "elm", "oak")
@@ -74,7 +42,7 @@ text = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 number = st.integers(0, 30)
 
 
-class Say(NamedTuple):
+class Send(NamedTuple):
     place: str
     text: str
 
@@ -90,14 +58,14 @@ class Delete(NamedTuple):
 
 class Restart(NamedTuple):
     searching: bool
-    """Whether the mod is in the network then."""
+    """Whether the network has the mod afterwards."""
 
 
-Step = Say | Edit | Delete | Restart
+Step = Send | Edit | Delete | Restart
 steps = st.lists(
     st.one_of(
-        st.builds(Say, st.sampled_from(PLACES), text),
-        st.builds(Say, st.sampled_from(PLACES), text),
+        st.builds(Send, st.sampled_from(PLACES), text),
+        st.builds(Send, st.sampled_from(PLACES), text),
         st.builds(Edit, number, text),
         st.builds(Delete, number),
         st.builds(Restart, st.booleans()),
@@ -106,13 +74,13 @@ steps = st.lists(
 )
 
 
-class Said:
-    """What stands in the threads, by message: where, and the latest text."""
+class Messages:
+    """The current messages: place and latest text by id."""
 
     def __init__(self) -> None:
         self.texts: dict[str, tuple[str, str]] = {}
 
-    def one(self, number: int) -> str | None:
+    def pick(self, number: int) -> str | None:
         ids = list(self.texts)
         return ids[number % len(ids)] if ids else None
 
@@ -124,23 +92,24 @@ class Said:
         }
 
 
-async def do(ann: Client, step: Step, said: Said) -> None:
+async def apply(ann: Client, step: Step, messages: Messages) -> None:
     match step:
-        case Say(place, text):
-            said.texts[await say(ann, place, text)] = (place, text)
+        case Send(place, text):
+            sent = await ask(ann, "send_text_message", to=place, text=text)
+            messages.texts[sent["id"]] = (place, text)
         case Edit(number, text):
-            id = said.one(number)
-            if id is not None and said.texts[id][1] != text:
+            id = messages.pick(number)
+            if id is not None and messages.texts[id][1] != text:
                 await ask(ann, "edit_message", message_id=id, text=text)
-                said.texts[id] = (said.texts[id][0], text)
+                messages.texts[id] = (messages.texts[id][0], text)
         case Delete(number):
-            id = said.one(number)
+            id = messages.pick(number)
             if id is not None:
                 await ask(ann, "delete_message", message_id=id)
-                del said.texts[id]
+                del messages.texts[id]
 
 
-async def check(clients: dict[str, Client], said: Said) -> None:
+async def check(clients: dict[str, Client], messages: Messages) -> None:
     async with asyncio.timeout(30):
         ann = clients["ann"]
         while (await ask(ann, "search", query="ash")).get("indexing"):  # noqa: ASYNC110  no event
@@ -148,15 +117,15 @@ async def check(clients: dict[str, Client], said: Said) -> None:
     for reader, client in clients.items():
         for word in WORDS:
             answer = await ask(client, "search", query=word, limit=50)
-            found = [hit["id"] for hit in answer["hits"]]
-            assert len(found) == len(set(found))
-            assert set(found) == said.with_word(word, reader)
+            ids = [hit["id"] for hit in answer["hits"]]
+            assert len(ids) == len(set(ids))
+            assert set(ids) == messages.with_word(word, reader)
             assert all(word in hit["snippet"] for hit in answer["hits"])
 
 
 async def play(steps: list[Step], store: str) -> None:
-    """The steps between two restarts are one network."""
-    said = Said()
+    """Applies the steps, with a new network after each restart."""
+    messages = Messages()
     rounds: list[tuple[bool, list[Step]]] = [(True, [])]
     for step in steps:
         if isinstance(step, Restart):
@@ -166,18 +135,20 @@ async def play(steps: list[Step], store: str) -> None:
     for searching, round_ in [*rounds, (True, [])]:
         mods: list[Mod] = [EditsMod(EditsConfig())]
         mods += [SearchMod(ModConfig())] if searching else []
-        async with office(*mods, store=store) as network:
+        async with LocalNetwork(FILE, store=store, mods=mods) as network:
             clients = {name: await network.join(name, "human") for name in READERS}
             for step in round_:
-                await do(clients["ann"], step, said)
+                await apply(clients["ann"], step, messages)
             if searching:
-                await check(clients, said)
+                await check(clients, messages)
             assert not network.hub.services.mods.failures
 
 
 @pytest.mark.behaviour("M-194")
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=steps)
-async def test_search_finds_what_stands_there(steps: list[Step]) -> None:
+async def test_search_finds_exactly_the_messages_a_reader_can_see(
+    steps: list[Step],
+) -> None:
     with TemporaryDirectory() as folder:
         await play(steps, f"sqlite:{Path(folder) / 'x.db'}")

@@ -1,5 +1,5 @@
-"""Whatever people stop, resume and take over, all at the same time: nothing goes on where it is
-stopped, and nobody waits without hearing that there is nothing to wait for."""
+"""Stops, resumes and takeovers at once: nothing continues where it is stopped, and each sender gets
+an answer or a notice."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.interaction.peers import Frame, Peer, config
 from tests.interaction.stop_harness import beginning
 from tests.interaction.stores import MoodyStore
 from tests.stateful.hub_life import HubLife
+from tests.stateful.mod_life import FAILING
 
 PEOPLE = ("ann", "bob")
 AGENTS = ("calc", "bot")
@@ -30,35 +31,35 @@ FILE = config(
 )
 
 
-class Deed(NamedTuple):
-    """Something that a person or an agent does."""
+class Action(NamedTuple):
+    """An action of a person or an agent."""
 
     what: str
     who: str
     about: str
-    """An agent, or what is stopped."""
+    """The agent, or the target of a stop."""
 
 
 TARGETS = ("calc", "bot", "channel.desk", "dm.ann.calc", "all")
-DEEDS = st.one_of(
-    st.builds(Deed, st.just("ask"), st.sampled_from(PEOPLE), st.sampled_from([*AGENTS, "desk"])),
+ACTIONS = st.one_of(
+    st.builds(Action, st.just("ask"), st.sampled_from(PEOPLE), st.sampled_from([*AGENTS, "desk"])),
     st.builds(
-        Deed, st.sampled_from(["begin", "begin", "answer", "end"]), st.sampled_from(AGENTS),
+        Action, st.sampled_from(["begin", "begin", "answer", "end"]), st.sampled_from(AGENTS),
         st.just(""),
     ),
     st.builds(
-        Deed, st.sampled_from(["stop", "resume"]), st.sampled_from(PEOPLE),
+        Action, st.sampled_from(["stop", "resume"]), st.sampled_from(PEOPLE),
         st.sampled_from(TARGETS),
     ),
     st.builds(
-        Deed, st.sampled_from(["stop turn", "take over", "hand back"]), st.sampled_from(PEOPLE),
+        Action, st.sampled_from(["stop turn", "take over", "hand back"]), st.sampled_from(PEOPLE),
         st.sampled_from(AGENTS),
     ),
 )  # fmt: skip
 
 
 class StopsMachine(RuleBasedStateMachine):
-    """There is no model: what must hold is read from the log."""
+    """The invariants are checked against the log, without a model."""
 
     @initialize()
     def start(self) -> None:
@@ -77,28 +78,28 @@ class StopsMachine(RuleBasedStateMachine):
         if hasattr(self, "life"):
             self.life.end()
 
-    @rule(deeds=st.lists(DEEDS, min_size=1, max_size=8), failing=st.sampled_from([0, 0, 0, 1, 2]))
-    def one_breath(self, deeds: list[Deed], failing: int) -> None:
+    @rule(actions=st.lists(ACTIONS, min_size=1, max_size=8), failing=FAILING)
+    def act_at_once(self, actions: list[Action], failing: int) -> None:
         self.store.failing = failing
         self.refused |= failing > 0
-        self.life.run(self.breathe(deeds))
+        self.life.run(self.act(actions))
         self.store.failing = 0
         self.life.run(self.check())
 
-    async def breathe(self, deeds: list[Deed]) -> None:
-        """All at once; then what every agent has been told."""
-        asked = [(deed, ref) for deed in deeds if (ref := await self.post(deed)) is not None]
-        for deed, ref in asked:
-            answer = await self.peers[deed.who].answer(ref)
+    async def act(self, actions: list[Action]) -> None:
+        """Posts all actions at once, then collects the agents' wakes."""
+        posted = [(action, ref) for action in actions if (ref := await self.post(action))]
+        for action, ref in posted:
+            answer = await self.peers[action.who].answer(ref)
             expected = {"store_unavailable", "stopped", "taken_over", "turn_over", "forbidden"}
-            assert answer["op"] == "result" or answer["code"] in expected, (deed, answer)
+            assert answer["op"] == "result" or answer["code"] in expected, (action, answer)
         await self.life.network.quiet()
         async with self.life.network.hub.services.ending.exclusive():
             pass
         for name in AGENTS:
-            await self.hear(name)
+            await self.collect_wakes(name)
 
-    async def hear(self, name: str) -> None:
+    async def collect_wakes(self, name: str) -> None:
         peer = self.peers[name]
         try:
             events = await peer.sync()
@@ -106,14 +107,14 @@ class StopsMachine(RuleBasedStateMachine):
             events = []
         self.wakes[name] += [event for event in events if event.get("wake")]
 
-    async def post(self, deed: Deed) -> str | None:
-        what, who, about = deed
+    async def post(self, action: Action) -> str | None:
+        what, who, about = action
         peer = self.peers[who]
-        named: dict[str, Any] = {"scope": "agent", "target": about}
+        target: dict[str, Any] = {"scope": "agent", "target": about}
         if about.startswith(("channel.", "dm.")):
-            named["scope"] = "thread"
+            target["scope"] = "thread"
         elif about == "all":
-            named = {"scope": "all"}
+            target = {"scope": "all"}
         match what:
             case "ask" if about == "desk":
                 return await peer.post("post_to_channel", channel="desk", text="@calc @bot ?")
@@ -131,7 +132,7 @@ class StopsMachine(RuleBasedStateMachine):
                 record = await self.life.network.hub.store.read(TurnById(end["id"]))
                 return await peer.post("end_turn", end=end) if record else None
             case "stop" | "resume":
-                return await peer.post(what, **named)
+                return await peer.post(what, **target)
             case "stop turn" if self.turns[about]:
                 return await peer.post("stop", scope="turn", target=self.turns[about][-1])
             case "take over":
@@ -142,14 +143,12 @@ class StopsMachine(RuleBasedStateMachine):
         return None
 
     async def check(self) -> None:
-        """What must hold whenever nothing is under way."""
+        """Asserts what must hold while nothing is in flight."""
         hub = self.life.network.hub
         log = [json.loads(e.body) for e in await hub.store.log(0, hub.kernel.log.head, 10_000)]
-        told = set[str]()
-        for body in log:
-            if body["sender_kind"] == "system":
-                content = body["content"]
-                told |= {*content.get("messages", ()), content.get("message", "")}
+        notices = [body["content"] for body in log if body["sender_kind"] == "system"]
+        notified = {id for notice in notices for id in notice.get("messages", ())}
+        notified |= {notice.get("message", "") for notice in notices}
         for agent in AGENTS:
             for row in await hub.store.read(PendingWakes(agent, hub.kernel.log.head)):
                 thread_id = Message.model_validate_json(row.body).thread_id
@@ -160,13 +159,13 @@ class StopsMachine(RuleBasedStateMachine):
                 if body["sender_kind"] != "human" or wake is None:
                     continue
                 if wake.reply is None:
-                    heard = wake.reason in ("stopped", "taken_over") and body["id"] in told
+                    handled = wake.reason in ("stopped", "taken_over") and body["id"] in notified
                 elif wake.state == "ended":
                     turn = await hub.store.read(TurnById(wake.taken or ""))
-                    heard = body["id"] in told or (turn is not None and bool(turn.sent))
+                    handled = body["id"] in notified or (turn is not None and bool(turn.sent))
                 else:
-                    heard = True  # it may yet be answered
-                assert heard, (agent, body["id"], wake)
+                    handled = True  # an answer can still come
+                assert handled, (agent, body["id"], wake)
 
 
 TestStops = pytest.mark.behaviour("H-20", "H-21", "H-23", "H-24", "H-25")(StopsMachine.TestCase)

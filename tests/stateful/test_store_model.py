@@ -1,4 +1,4 @@
-"""Whatever is written in whatever order, SQLite and the model give the same answers."""
+"""SQLite and the model give the same answers after any sequence of writes."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ from tests.stateful.store_model import StoreModel
 PEOPLE = ("alice", "bob", "carol")
 SCOPES = (10, 11)
 THREADS = {1: None, 2: None, 10: 10, 11: 11, 12: 11}
-"""Scope by thread: two direct ones, two channels, and replies in one of those."""
+"""Scope by thread: two direct threads, two channels, and a reply thread in one of those."""
 
 people = st.sampled_from(PEOPLE)
 scopes = st.sampled_from(SCOPES)
 cids = st.sampled_from(("c1", "c2", "c3", "c4")) | st.none()
 decisions = st.dictionaries(people, st.sampled_from((None, "optional", "required")), max_size=3)
-sayings = st.lists(
+messages = st.lists(
     st.tuples(st.sampled_from(tuple(THREADS)), people, cids, decisions), min_size=1, max_size=5
 )
 keys = st.sampled_from(("a", "B", "b.1", "_"))
@@ -93,29 +93,29 @@ class StoreMachine(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def write(self, records: list[Record], batch: Batch | None = None) -> None:
-        """Give a batch to both; they must agree on which cids it repeats."""
+        """Gives a batch to both, which must report the same duplicate cids."""
         whole = batch or Batch()
         whole.records = records + whole.records
-        assert self.runner.run(self.repeated(whole)) == self.predict(whole)
+        assert self.runner.run(self.duplicates(whole)) == self.expected_duplicates(whole)
 
-    def predict(self, batch: Batch) -> frozenset[tuple[str, str]]:
+    def expected_duplicates(self, batch: Batch) -> frozenset[tuple[str, str]]:
         try:
             self.model.append(batch)
-        except DuplicateCids as duplicates:
-            return duplicates.pairs
+        except DuplicateCids as error:
+            return error.pairs
         return frozenset()
 
-    async def repeated(self, batch: Batch) -> frozenset[tuple[str, str]]:
+    async def duplicates(self, batch: Batch) -> frozenset[tuple[str, str]]:
         try:
             await self.store.append(batch)
-        except DuplicateCids as duplicates:
-            return duplicates.pairs
+        except DuplicateCids as error:
+            return error.pairs
         return frozenset()
 
-    def said(self, sayings: list[tuple[int, str, str | None, dict[str, str | None]]]) -> Batch:
-        """Sayings as the hub numbers them; a cid that one batch has already is left out."""
+    def batch_of(self, messages: list[tuple[int, str, str | None, dict[str, str | None]]]) -> Batch:
+        """Messages numbered as the hub does it; a cid occurs once in a batch."""
         batch, used = Batch(), set[tuple[str, str | None]]()
-        for seq, (thread, sender, asked, decided) in enumerate(sayings, self.model.head + 1):
+        for seq, (thread, sender, asked, decided) in enumerate(messages, self.model.head + 1):
             cid = None if (sender, asked) in used else asked
             used.add((sender, cid))
             numbers = [row.thread_no for row in (*self.model.messages, *batch.messages)]
@@ -124,9 +124,9 @@ class StoreMachine(RuleBasedStateMachine):
             named = f',"mentions":["{PEOPLE[seq % 3]}"]' if seq % 2 else ""
             opened = max(1, seq // 4)
             text = f'{{"seq":{seq},"from":"{sender}"{named},"interaction_id":"i{opened}"}}'
-            told = [Delivery(name, seq, "because", reply) for name, reply in decided.items()]
-            # As the hub does it, or as it was once.
-            first = told.pop(0) if told and seq % 5 else None
+            deliveries = [Delivery(name, seq, "because", reply) for name, reply in decided.items()]
+            # The first delivery in the message's row, or, as in old logs, in its own.
+            first = deliveries.pop(0) if deliveries and seq % 5 else None
             row = message(
                 seq,
                 thread=thread,
@@ -139,24 +139,24 @@ class StoreMachine(RuleBasedStateMachine):
                 text=text,
             )
             batch.messages.append(row)
-            batch.deliveries += told
+            batch.deliveries += deliveries
         return batch
 
-    @rule(sayings=sayings)
-    def speak(self, sayings: list[tuple[int, str, str | None, dict[str, str | None]]]) -> None:
-        self.write([], self.said(sayings))
+    @rule(messages=messages)
+    def speak(self, messages: list[tuple[int, str, str | None, dict[str, str | None]]]) -> None:
+        self.write([], self.batch_of(messages))
 
-    @rule(name=people, scope=scopes, leave=st.booleans(), sayings=sayings)
+    @rule(name=people, scope=scopes, leave=st.booleans(), messages=messages)
     def join_or_leave(
         self,
         name: str,
         scope: int,
         leave: bool,
-        sayings: list[tuple[int, str, str | None, dict[str, str | None]]],
+        messages: list[tuple[int, str, str | None, dict[str, str | None]]],
     ) -> None:
         head = self.model.head
         change = MemberLeft(name, scope, head) if leave else StoredMember(name, scope, head)
-        self.write([change], self.said(sayings))
+        self.write([change], self.batch_of(messages))
 
     @rule(name=people, cid=st.sampled_from(("c1", "c4", "c5")))
     def settle_a_call(self, name: str, cid: str) -> None:
@@ -190,7 +190,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.model.turns)
     @rule(data=st.data(), end=st.booleans(), n=st.integers(1, 3))
-    def go_on_with_a_turn(self, data: st.DataObject, end: bool, n: int) -> None:
+    def continue_a_turn(self, data: st.DataObject, end: bool, n: int) -> None:
         turn = data.draw(st.sampled_from(list(self.model.turns)))
         step = f'"{n} of {self.model.turns[turn].attempts}"'
         records: list[Record] = [StepRecorded(turn, n, step), TurnSent(turn, n)]
@@ -200,11 +200,11 @@ class StoreMachine(RuleBasedStateMachine):
     def change_tokens(self, name: str, number: int, revoke: bool) -> None:
         self.write([TokenRevoked(name) if revoke else TokenAdded(f"{number:064}", name)])
 
-    @rule(sayings=sayings)
+    @rule(messages=messages)
     def meet_a_full_disk(
-        self, sayings: list[tuple[int, str, str | None, dict[str, str | None]]]
+        self, messages: list[tuple[int, str, str | None, dict[str, str | None]]]
     ) -> None:
-        batch = self.said(sayings)
+        batch = self.batch_of(messages)
         batch.messages = [row._replace(cid=None, body=b"x" * 50_000) for row in batch.messages]
         self.runner.run(self.refused(batch))
 
@@ -214,7 +214,7 @@ class StoreMachine(RuleBasedStateMachine):
                 await self.store.append(batch)
             except StoreUnavailable:
                 return
-            raise AssertionError("a full disk took 50 KB")
+            raise AssertionError("a full disk accepted 50 KB")
 
     @rule()
     def restart(self) -> None:
@@ -294,7 +294,7 @@ class StoreMachine(RuleBasedStateMachine):
         ) == self.model.members_at(scope, after)
 
     @invariant()
-    def nothing_is_pending_that_should_not_be(self) -> None:
+    def exactly_the_open_wakes_are_pending(self) -> None:
         if not hasattr(self, "model"):
             return
         for name in PEOPLE:
@@ -302,7 +302,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert list(found) == self.model.pending(name, self.model.head)
 
     @invariant()
-    def cids_and_turns_are_found(self) -> None:
+    def cids_and_turns_are_stored(self) -> None:
         if not hasattr(self, "model"):
             return
         for cid in ("c1", "c4", "c5"):

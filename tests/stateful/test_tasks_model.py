@@ -1,5 +1,5 @@
-"""Several workers on one board, all at once, with a store that fails and a hub that comes back:
-each task has one holder at most, waits for what it depends on, and says what the last step made."""
+"""Several workers change tasks at once, with store failures and restarts: each task has at most one
+owner, waits for its dependencies, and is in the state of its last accepted step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.behaviour("M-141", "M-142", "M-143", "M-152")
 WORKERS = {"ann": "human", "bot": "agent", "dot": "agent"}
 ACTIONS = ("claim", "claim", "release", "finish", "cancel", "reopen", "assign", "needs", "title")
 STEPS: dict[str, tuple[set[str], str]] = {
-    # from which states a step leads to which one
+    # the states in which it is allowed, and the next state
     "claimed": ({"open"}, "claimed"),
     "assigned": ({"open", "claimed"}, "claimed"),
     "released": ({"claimed"}, "open"),
@@ -29,20 +29,20 @@ STEPS: dict[str, tuple[set[str], str]] = {
 }
 
 
-class Deed(NamedTuple):
-    """What somebody is about to do with a task."""
+class Step(NamedTuple):
+    """A step that a worker requests."""
 
     who: str
     action: str
     task: int
     other: tuple[int, ...]
-    """For `needs`: the tasks that it is to depend on."""
+    """For `needs`: the new dependencies."""
     to: str
     twice: bool
 
 
-DEEDS = st.builds(
-    Deed,
+REQUESTS = st.builds(
+    Step,
     st.sampled_from(sorted(WORKERS)),
     st.sampled_from(ACTIONS),
     st.integers(0, 4),
@@ -53,7 +53,7 @@ DEEDS = st.builds(
 
 
 class TasksMachine(ModMachine):
-    """The model: each task as the steps that were accepted have made it."""
+    """The model: the workers whose steps were accepted, by task and version."""
 
     people = WORKERS
 
@@ -62,56 +62,55 @@ class TasksMachine(ModMachine):
 
     def prepare(self) -> None:
         self.accepted: dict[tuple[str, int], str] = {}
-        """Who was told that it made this version of this task."""
         for n in range(5):
             self.run(self.value("ann", "create_task", title=f"{n}", thread="channel.desk"))
 
-    @rule(deeds=st.lists(DEEDS, min_size=1, max_size=6), failing=FAILING)
-    def work(self, deeds: list[Deed], failing: int) -> None:
-        self.breathe(failing, lambda: self.do_all(deeds))
+    @rule(steps=st.lists(REQUESTS, min_size=1, max_size=6), failing=FAILING)
+    def work(self, steps: list[Step], failing: int) -> None:
+        self.at_once(failing, lambda: self.do_all(steps))
 
-    async def do_all(self, deeds: list[Deed]) -> None:
-        done = zip(deeds, await asyncio.gather(*map(self.do, deeds)), strict=True)
-        # Who claims what somebody has given it meanwhile is answered with that version: so last.
-        for deed, answers in sorted(done, key=lambda each: each[0].action == "claim"):
-            made = set[int]()
+    async def do_all(self, steps: list[Step]) -> None:
+        done = zip(steps, await asyncio.gather(*map(self.do, steps)), strict=True)
+        # A claim of a task just assigned to the caller returns that version, so claims come last.
+        for step, answers in sorted(done, key=lambda each: each[0].action == "claim"):
+            versions = set[int]()
             for answer in answers:
                 if answer["op"] == "error":
                     codes = ("store_unavailable", "conflict", "forbidden", "bad_request")
                     assert answer["code"] in codes, answer
                     continue
                 task = answer["value"]
-                again = deed.action == "claim" and (task["id"], task["version"]) in self.accepted
+                again = step.action == "claim" and (task["id"], task["version"]) in self.accepted
                 if not again:
-                    made.add(task["version"])
-                if deed.action in ("claim", "assign"):
-                    assert task["owner"] == (deed.who if deed.action == "claim" else deed.to)
-            assert len(made) <= 1, "one step, one version"
-            for version in made:
-                key = (f"t{deed.task + 1}", version)
-                assert self.accepted.setdefault(key, deed.who) == deed.who, "nobody else's version"
+                    versions.add(task["version"])
+                if step.action in ("claim", "assign"):
+                    assert task["owner"] == (step.who if step.action == "claim" else step.to)
+            assert len(versions) <= 1, "a step made two versions"
+            for version in versions:
+                key = (f"t{step.task + 1}", version)
+                assert self.accepted.setdefault(key, step.who) == step.who, "another worker's step"
 
-    async def do(self, deed: Deed) -> list[Frame]:
-        name, args = f"{deed.action}_task", dict[str, Any](task=f"t{deed.task + 1}")
-        if deed.action == "assign":
-            args["to"] = deed.to
-        elif deed.action == "needs":
-            name, args["depends_on"] = "update_task", [f"t{n + 1}" for n in deed.other]
-        elif deed.action == "title":
+    async def do(self, step: Step) -> list[Frame]:
+        name, args = f"{step.action}_task", dict[str, Any](task=f"t{step.task + 1}")
+        if step.action == "assign":
+            args["to"] = step.to
+        elif step.action == "needs":
+            name, args["depends_on"] = "update_task", [f"t{n + 1}" for n in step.other]
+        elif step.action == "title":
             name, args["title"] = "update_task", f"{self.cids}"
-        return await self.repeated(deed.who, name, deed.twice, **args)
+        return await self.repeated(step.who, name, step.twice, **args)
 
     async def check(self) -> None:
         listed = (await self.value("bot", "list_tasks"))["tasks"]
         tasks = {task["id"]: task for task in listed}
         assert sorted(tasks) == [f"t{n + 1}" for n in range(5)]
-        over = {id for id, task in tasks.items() if task["state"] in ("done", "cancelled")}
+        ended = {id for id, task in tasks.items() if task["state"] in ("done", "cancelled")}
         for id, task in tasks.items():
             details = await self.value("dot", "read_task", task=id, limit=200)
             assert details["task"] == task
-            assert set(task["waits_for"]) == set(task["depends_on"]) - over
+            assert set(task["waits_for"]) == set(task["depends_on"]) - ended
             self.check_history(id, task, details["history"][::-1])
-        assert_no_circle({id: task["depends_on"] for id, task in tasks.items()})
+        assert_no_cycle({id: task["depends_on"] for id, task in tasks.items()})
         ready = (await self.value("ann", "list_tasks", ready=True))["tasks"]
         open_ = [task["id"] for task in listed if task["state"] == "open"]
         assert [task["id"] for task in ready] == open_
@@ -123,7 +122,7 @@ class TasksMachine(ModMachine):
             what, by = each["what"], each["by"]
             if what != "updated":
                 before, after = STEPS[what]
-                assert state in before, f"{what} when it was {state}"
+                assert state in before, f"{what} while {state}"
                 state = after
                 owner = {
                     "claimed": by,
@@ -135,14 +134,14 @@ class TasksMachine(ModMachine):
         blocked = bool(task["waits_for"]) and state in ("open", "claimed")
         assert (task["state"], task.get("owner")) == ("blocked" if blocked else state, owner)
         versions = {version for name, version in self.accepted if name == id}
-        assert versions <= set(range(2, task["version"] + 1)), "what was accepted is there"
+        assert versions <= set(range(2, task["version"] + 1)), "an accepted step is missing"
 
 
-def assert_no_circle(needs: dict[str, list[str]]) -> None:
+def assert_no_cycle(needs: dict[str, list[str]]) -> None:
     left = dict(needs)
     while left:
         free = [id for id, of in left.items() if not set(of) & left.keys()]
-        assert free, f"a circle in {left}"
+        assert free, f"a cycle in {left}"
         for id in free:
             del left[id]
 

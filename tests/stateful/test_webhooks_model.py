@@ -1,5 +1,5 @@
-"""Messages, a receiver in all moods, a store that fails and a hub that comes back: what stands in
-the log is taken by the receiver in its order, each event under one id, and nothing else is."""
+"""A webhook receives each message in the log's order, under one id, despite failures of receiver
+and store, and restarts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class WebhooksMachine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.folder = TemporaryDirectory()
-        self.taken: list[Request] = []
-        """Requests that the receiver has answered well."""
+        self.accepted: list[Request] = []
+        """Requests that the receiver accepted."""
         self.begin()
 
     def begin(self) -> None:
@@ -47,18 +47,15 @@ class WebhooksMachine(RuleBasedStateMachine):
         self.configure()
 
     def configure(self) -> None:
-        """All at once and for ever, so that nothing waits for a clock."""
+        """Retries at once and without end, so that nothing waits for a clock."""
         hook = {"name": "audit", "url": self.receiver.url, "secret": SECRET, "content": True}
-        other = {"hooks": [hook], "attempts": 100, "first_retry": 0.001, "longest_retry": 0.002}
-        made = WebhooksConfig.model_validate({**other, "timeout": 0.01 if self.silent else 20})
-        self.life.run(self.reconfigure(made))
+        retries = {"hooks": [hook], "attempts": 100, "first_retry": 0.001, "longest_retry": 0.002}
+        timeout = 0.01 if self.receiver.status is None else 20
+        config = WebhooksConfig.model_validate({**retries, "timeout": timeout})
+        self.life.run(self.reconfigure(config))
 
-    @property
-    def silent(self) -> bool:
-        return self.receiver.status is None
-
-    async def reconfigure(self, made: WebhooksConfig) -> None:
-        self.life.network.hub.services.mods.configure(self.mod, made)
+    async def reconfigure(self, config: WebhooksConfig) -> None:
+        self.life.network.hub.services.mods.configure(self.mod, config)
 
     def end(self) -> None:
         self.collect()
@@ -66,10 +63,10 @@ class WebhooksMachine(RuleBasedStateMachine):
         self.life.end()
 
     def collect(self) -> None:
-        """What was taken in the mood that ends now."""
+        """Collects the requests accepted in the current mood."""
         status = self.receiver.status
         if status is not None and status < 300:
-            self.taken += self.receiver.requests
+            self.accepted += self.receiver.requests
         self.receiver.requests.clear()
 
     def teardown(self) -> None:
@@ -89,12 +86,12 @@ class WebhooksMachine(RuleBasedStateMachine):
         self.configure()
 
     @rule(count=st.integers(1, 5), failing=st.sampled_from([0, 0, 0, 1, 2]))
-    def say(self, count: int, failing: int) -> None:
+    def send(self, count: int, failing: int) -> None:
         self.store.failing = failing
-        self.life.run(self.talk(count))
+        self.life.run(self.broadcast(count))
         self.store.failing = 0
 
-    async def talk(self, count: int) -> None:
+    async def broadcast(self, count: int) -> None:
         refs = [await self.ann.post("broadcast_text_message", text=str(n)) for n in range(count)]
         for ref in refs:
             answer = await self.ann.answer(ref)
@@ -103,18 +100,19 @@ class WebhooksMachine(RuleBasedStateMachine):
     @rule()
     def drain(self) -> None:
         self.mood(200)
-        self.life.run(self.until_nothing_waits())
+        self.life.run(self.until_delivered())
         self.collect()
-        said = self.life.run(self.log())
+        log = self.life.run(self.log())
         first: dict[str, str] = {}
-        for request in self.taken:
-            told = request.json()
+        for request in self.accepted:
+            event = request.json()
             at = float(request.headers["webhook-timestamp"])
             id = verify(SECRET, request.headers, request.body, at, 1)
-            assert id == told["id"] == first.setdefault(told["data"]["id"], id), "one event, one id"
-        assert list(first) == said, "all that was said, in its order, and nothing else"
+            same = first.setdefault(event["data"]["id"], id)
+            assert id == event["id"] == same, "an event was sent under two ids"
+        assert list(first) == log
 
-    async def until_nothing_waits(self) -> None:
+    async def until_delivered(self) -> None:
         async def done() -> bool | None:
             [hook] = (await self.ann.call("list_webhooks"))["webhooks"]
             assert not hook["failed"]
@@ -123,16 +121,17 @@ class WebhooksMachine(RuleBasedStateMachine):
         await self.life.network.recorded(done)
 
     async def log(self) -> list[str]:
-        said: list[str] = []
+        """Ids of all messages."""
+        ids: list[str] = []
         before = None
         while True:
             more: dict[str, Any] = {} if before is None else {"before": before}
             page = await self.ann.ask("read_thread", thread="broadcast", limit=100, **more)
             if page["op"] == "error":
-                return said  # nobody has said anything yet
-            said = [each["id"] for each in page["value"]["messages"]] + said
+                return ids  # the thread does not exist yet
+            ids = [each["id"] for each in page["value"]["messages"]] + ids
             if not page["value"]["more"]:
-                return said
+                return ids
             before = page["value"]["messages"][0]["tseq"]
 
 

@@ -1,1 +1,1 @@
-"""The WebSocket protocol's own cases against the hub's connections."""
+"""Autobahn's WebSocket test suite against the hub's connections."""

@@ -1,7 +1,7 @@
-"""`make test-websocket`: Autobahn's fuzzing client tries the hub's connections, in ten minutes.
+"""`make test-websocket`: Autobahn's fuzzing client against the hub's connections, in ten minutes.
 
-The suite needs Python 2.7, which `PYTHON2` names if it is not on the path; the suite itself comes
-from the package index, into `.venv/autobahn`.
+The suite needs Python 2.7, on the path or named by `PYTHON2`. It is installed from the package
+index into `.venv/autobahn`.
 """
 
 from __future__ import annotations
@@ -18,54 +18,54 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SUITE = "autobahntestsuite==0.8.2"
-PLACE = Path(sys.prefix) / "autobahn"
+FOLDER = Path(sys.prefix) / "autobahn"
 BINARY = ["1.2.*", "9.2.*", "9.4.*", "9.6.*", "9.8.*"]
 """A hub reads a binary message as text, and sends nothing else."""
 LIBRARY = {"7.1.5": "a close within a fragmented message is answered with 1002, not with 1000"}
-"""What the websockets library does otherwise than the suite expects, and may."""
+"""Permitted deviations of the websockets library from the suite's expectations."""
 GOOD = ("OK", "NON-STRICT", "INFORMATIONAL")
 RUN = "from autobahntestsuite.wstest import run; run()"
 
 
 def main() -> int:
-    """Run all cases, plain and compressed. Returns the exit code."""
+    """Runs all cases, plain and compressed. Returns the exit code."""
     python = os.environ.get("PYTHON2") or shutil.which("python2.7")
     if python is None:
-        print("the suite needs Python 2.7: put it on the path, or name it by PYTHON2", flush=True)
+        print("the suite needs Python 2.7: put it on the path, or set PYTHON2", flush=True)
         return 2
-    if not (PLACE / "zope" / "__init__.py").exists():
-        pip = [python, "-m", "pip", "install", "--quiet", "--target", str(PLACE), SUITE]
+    if not (FOLDER / "zope" / "__init__.py").exists():
+        pip = [python, "-m", "pip", "install", "--quiet", "--target", str(FOLDER), SUITE]
         subprocess.run(pip, check=True)
-        (PLACE / "zope" / "__init__.py").touch()
-    plain = _tried(python, [], ["*"], [*BINARY, "12.*", "13.*"])
-    return max(plain, _tried(python, ["deflate"], ["12.*", "13.*"], []))
+        (FOLDER / "zope" / "__init__.py").touch()
+    plain = _run_cases(python, [], ["*"], [*BINARY, "12.*", "13.*"])
+    return max(plain, _run_cases(python, ["deflate"], ["12.*", "13.*"], []))
 
 
-def _tried(python: str, mode: list[str], cases: list[str], without: list[str]) -> int:
+def _run_cases(python: str, mode: list[str], cases: list[str], excluded: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder, _echo(mode) as port:
         spec = Path(folder) / "spec.json"
         server = {"agent": "hubbub", "url": f"ws://127.0.0.1:{port}"}
-        wanted = {"outdir": folder, "servers": [server], "cases": cases, "exclude-cases": without}
-        spec.write_text(json.dumps({**wanted, "exclude-agent-cases": {}}))
+        tried = {"outdir": folder, "servers": [server], "cases": cases, "exclude-cases": excluded}
+        spec.write_text(json.dumps({**tried, "exclude-agent-cases": {}}))
         client = [python, "-c", RUN, "-m", "fuzzingclient", "-s", str(spec)]
-        place = {**os.environ, "PYTHONPATH": str(PLACE)}
-        subprocess.run(client, env=place, check=True, stdout=subprocess.DEVNULL)
+        environment = {**os.environ, "PYTHONPATH": str(FOLDER)}
+        subprocess.run(client, env=environment, check=True, stdout=subprocess.DEVNULL)
         results = json.loads((Path(folder) / "index.json").read_text())["hubbub"]
     print(" ".join(mode) or "plain", dict(Counter(r["behavior"] for r in results.values())))
-    bad = [
+    failed = [
         case
         for case, result in results.items()
         if not {result["behavior"], result["behaviorClose"]} <= {*GOOD}
     ]
-    for case in sorted(bad):
-        what = LIBRARY.get(case, "FAILED")
-        print(f"  {case}: {results[case]['behavior']}, {results[case]['behaviorClose']} ({what})")
-    return int(not {*bad} <= {*LIBRARY} or not results)
+    for case in sorted(failed):
+        reason = LIBRARY.get(case, "FAILED")
+        print(f"  {case}: {results[case]['behavior']}, {results[case]['behaviorClose']} ({reason})")
+    return int(not {*failed} <= {*LIBRARY} or not results)
 
 
 @contextmanager
 def _echo(mode: list[str]) -> Iterator[int]:
-    """The port of an echo server of the hub's connections."""
+    """The port of an echo server with the hub's connections."""
     command = [sys.executable, "-m", "tests.websocket.echo", *mode]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None

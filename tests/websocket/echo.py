@@ -1,4 +1,4 @@
-"""The hub's connections behind a server that sends back what it receives.
+"""An echo server with the hub's connections.
 
 `python -m tests.websocket.echo [deflate]` prints its port and serves until it is terminated.
 """
@@ -27,10 +27,10 @@ class Echo:
         self._outlet.write(frame)
 
     def drained(self) -> None:
-        """Nothing has waited for that."""
+        """Nothing waits for it."""
 
     def lost(self) -> None:
-        """Nothing is left to do."""
+        """There is no state to clean up."""
 
 
 async def _handle(connection: ServerConnection) -> None:
@@ -42,7 +42,7 @@ async def _handle(connection: ServerConnection) -> None:
 
 
 class EchoConnection(Connection):
-    """As those of a hub, without its limits."""
+    """A hub's connection without its limits."""
 
     flusher = Flusher()
     count = ConnectionCount(1_000, 1_000)

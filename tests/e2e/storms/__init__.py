@@ -1,1 +1,1 @@
-"""Storms: agents that set each other going, in whole networks. Each must end."""
+"""Storms: whole networks of agents that keep waking each other. Every storm must end."""

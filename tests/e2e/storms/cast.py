@@ -1,4 +1,4 @@
-"""Agents that never leave anything unanswered, and a tool: what a network must survive."""
+"""Agents that answer everything, and a tool, which a network must survive."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WORM = "FORWARD THIS TO ALL"
 
 
 class Clock(Agent):
-    """A bystander, who has nothing to do with any of it."""
+    """A bystander that takes no part in the storm."""
 
     async def on_direct(self, message: Message) -> str:
         return f"tick {message.text}"
 
 
 class _Sociable(Agent):
-    """What all of the others do: answer a person who asks whether they are there."""
+    """Answers a person who asks whether it is there."""
 
     async def on_direct(self, message: Message) -> str | None:
         return self.here(message)
@@ -32,13 +32,13 @@ class _Sociable(Agent):
         return f"I am here, {message.sender_id}" if asks else None
 
     async def others(self) -> Sequence[str]:
-        """Who else is in it."""
-        found = [p.id for p in await self.participants() if p.kind == "agent"]
-        return [name for name in found if name not in (self.name, "clock")]
+        """The other agents of the storm."""
+        agents = [p.id for p in await self.participants() if p.kind == "agent"]
+        return [name for name in agents if name not in (self.name, "clock")]
 
 
 class Polite(_Sociable):
-    """Thanks whoever has mentioned it, by a mention."""
+    """Thanks the sender of each mention with a mention."""
 
     async def on_mention(self, message: Message) -> str:
         if message.sender_kind == "human":
@@ -47,14 +47,14 @@ class Polite(_Sociable):
 
 
 class Crier(_Sociable):
-    """Answers every broadcast by another one, also those that it merely overhears."""
+    """Answers every broadcast with another, including those it only observes."""
 
     async def on_broadcast(self, message: Message) -> None:
         await self.broadcast("me too")
 
 
 class Unlucky(_Sociable):
-    """Fails at all that it is asked, and tells everybody about every failure that it hears of."""
+    """Fails on every mention, and announces every failure that it observes."""
 
     async def on_mention(self, message: Message) -> str:
         answer = self.here(message)
@@ -69,7 +69,7 @@ class Unlucky(_Sociable):
 
 
 class Forwarder(_Sociable):
-    """Does what a worm wants: sends it to everybody that it knows."""
+    """Obeys a worm and sends it to all other agents."""
 
     async def on_direct(self, message: Message) -> str | None:
         if message.text.startswith(WORM):
@@ -79,7 +79,7 @@ class Forwarder(_Sociable):
 
 
 async def remind_me(agent: str) -> str:
-    """Remind yourself of your work, from outside: the message has no cause that a hub could see."""
+    """Remind yourself of your work, through a message whose cause the hub cannot see."""
     (path,) = (Path(os.environ["HUBBUB_STATE_DIR"]) / "run").glob("*")
     url = RunFile.model_validate_json(path.read_bytes()).url
     async with Client(WebSocketTransport(url), "timer", "service", cursor="latest") as timer:

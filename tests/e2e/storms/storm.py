@@ -1,4 +1,4 @@
-"""A network in which a storm is let loose, and somebody who counts."""
+"""A network with a storm, and an operator that counts messages and wakes."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ __all__ = [
 
 CAST = Path(__file__).parent / "cast.py"
 DEADLINE_S = 100.0
-"""How long a storm may take to die down before the test fails. None takes a tenth of it."""
+"""How long a storm can take to end before the test fails. None takes a tenth of it."""
 
 HOPS, WAKES, AGENTS = 8, 64, 16
-"""The limits of what a person opens, where the config says nothing."""
+"""The default limits of an interaction opened by a person."""
 MOST_QUESTIONS = 10
-"""To the bystander: a breaker, of twelve turns in one test, would take more for a storm too."""
+"""To the bystander. More would trip the breaker, which one test sets to twelve turns."""
 
 Agents = dict[str, dict[str, Any]]  # as in the YAML
 
@@ -59,24 +59,18 @@ def python_agents(kind: str, names: Sequence[str]) -> Agents:
 
 
 def model_agents(names: Sequence[str], tools: Sequence[str]) -> Agents:
-    """Agents that do what the scripted model says."""
-    return {
-        name: {
-            "instruction": f"You are {name}.",
-            "tools": list(tools),
-        }
-        for name in names
-    }
+    """Agents with the scripted model."""
+    return {name: {"instruction": f"You are {name}.", "tools": list(tools)} for name in names}
 
 
 def does(tool: str, **arguments: JsonValue) -> ScriptedAnswer:
-    """An answer of a model that calls one tool, and is done with that."""
+    """A model's answer that calls one tool and finishes."""
     done = ScriptedCall(tool="finish", arguments={"reason": "done"})
     return ScriptedAnswer(calls=[ScriptedCall(tool=tool, arguments=arguments), done])
 
 
 def scripted(*rules: ScriptRule, people: bool = True) -> Script:
-    """A model that plays the rules, and answers people who ask whether it is there."""
+    """A model that follows the rules, and answers people who ask whether it is there."""
     person = {"incoming": "are you there", "sender": "^(ann|ben)$"}
     here = does("send_text_message", to="{{ sender }}", text="I am here, {{ sender }}")
     rest = ScriptRule(
@@ -89,37 +83,37 @@ def scripted(*rules: ScriptRule, people: bool = True) -> Script:
 
 
 class Storm:
-    """A running network, seen whole by its operator."""
+    """A running network, observed by its operator."""
 
     def __init__(self, network: Network, operator: Client, agents: Sequence[str]):
         self.network, self._operator, self._agents = network, operator, agents
         self.log: list[Message] = []
         """Every message, in order."""
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
         self._ended: dict[str, int] = {}
-        """Interactions whose turns had all ended after their message at this position."""
+        """Per interaction, the position of its last message when all its turns had ended."""
 
     async def watch(self) -> None:
         async for item in self._operator.events():
             if isinstance(item, Event):
                 await self._operator.ack(item.seq)
-                async with self._news:
+                async with self._changed:
                     self.log.append(item.message)
-                    self._news.notify_all()
+                    self._changed.notify_all()
 
-    async def saw(self, condition: Callable[[Message], bool]) -> Message:
-        """The first message, from the beginning of the log, for which the condition holds."""
+    async def until(self, condition: Callable[[Message], bool]) -> Message:
+        """The first message in the log for which the condition holds."""
         try:
-            async with asyncio.timeout(DEADLINE_S), self._news:
-                await self._news.wait_for(lambda: any(map(condition, self.log)))
+            async with asyncio.timeout(DEADLINE_S), self._changed:
+                await self._changed.wait_for(lambda: any(map(condition, self.log)))
         except TimeoutError as error:
-            raise AssertionError(await self._what_goes_on()) from error
+            raise AssertionError(await self._describe()) from error
         return next(filter(condition, self.log))
 
-    # When it is over ----------------------------------------------------------------------
+    # Its end ------------------------------------------------------------------------------
 
-    async def over(self, bystander: Person) -> int:
-        """Wait until nothing is under way any more. Until then a bystander is served: how often."""
+    async def end(self, bystander: Person) -> None:
+        """Waits until all turns have ended; meanwhile a bystander is served."""
         served = 0
         try:
             async with asyncio.timeout(DEADLINE_S):
@@ -129,18 +123,17 @@ class Storm:
                         assert await bystander.asks("clock", str(served)) == f"tick {served}"
                 await self._all_delivered()
         except TimeoutError as error:
-            raise AssertionError(await self._what_goes_on()) from error
-        return served
+            raise AssertionError(await self._describe()) from error
 
-    async def _what_goes_on(self) -> str:
+    async def _describe(self) -> str:
         wakes = [w for i in {m.interaction_id for m in self.log} for w in await self.wakes(i)]
-        left = [f"{w.turn} ({w.state}, {w.message_id})" for w in wakes if w.state != "ended"]
-        said = [f"{m.id} {m.sender_id} in {m.thread_id}: {m.text[:80]}" for m in self.log[-20:]]
-        still = ", ".join(left) or "no turns"
-        return "\n".join([f"{len(self.log)} messages, still there are: {still}", *said])
+        open_ = [f"{w.turn} ({w.state}, {w.message_id})" for w in wakes if w.state != "ended"]
+        last = [f"{m.id} {m.sender_id} in {m.thread_id}: {m.text[:80]}" for m in self.log[-20:]]
+        turns = ", ".join(open_) or "none"
+        return "\n".join([f"{len(self.log)} messages, open turns: {turns}", *last])
 
     async def _is_quiet(self) -> bool:
-        """Whether every turn that was asked for has ended, and nothing was said meanwhile."""
+        """Whether every turn has ended without a new message."""
         head = await self._head()
         if not self.log or self.log[-1].seq < head:
             return False
@@ -157,7 +150,7 @@ class Storm:
         return NetworkStatus.model_validate(await self._operator.call("network_status")).head
 
     async def _all_delivered(self) -> None:
-        """Wait until every agent has what was said last to it, and so all before that."""
+        """Waits until every agent has received the last message to it, and so all earlier ones."""
         last = {agent: message.id for message in self.log for agent in self._readers(message)}
         for id in set(last.values()):
             while not await self._is_delivered(id):
@@ -169,47 +162,47 @@ class Storm:
         return [name for name in self._agents if name != message.sender_id]
 
     async def _is_delivered(self, id: str) -> bool:
-        told = Receipts.model_validate(await self._operator.call("read_receipts", id=id))
-        return all(each.delivered for each in told.receipts if each.kind == "agent")
+        answer = Receipts.model_validate(await self._operator.call("read_receipts", id=id))
+        return all(each.delivered for each in answer.receipts if each.kind == "agent")
 
-    # What there was -----------------------------------------------------------------------
+    # Its record ---------------------------------------------------------------------------
 
     async def wakes(self, interaction: str) -> list[InteractionWake]:
         """All wakes of an interaction."""
-        found: list[InteractionWake] = []
+        wakes: list[InteractionWake] = []
         after = 0
         while True:
             page = InteractionPage.model_validate(
                 await self._operator.call("read_interaction", id=interaction, after=after)
             )
-            found += page.wakes
+            wakes += page.wakes
             if not page.more:
-                return found
+                return wakes
             after = page.upto
 
     def opened_by(self, person: str, text: str) -> str:
-        """The interaction that the person has opened by these words."""
+        """The interaction that the person opened with this message."""
         return next(m.interaction_id for m in self.log if m.sender_id == person and m.text == text)
 
     def notices(self, interaction: str) -> Counter[str]:
-        """How often the hub has said what about the interaction, by code."""
-        told = [m.content for m in self.log if m.sender_kind == "system"]
+        """The number of the hub's notices about the interaction, by code."""
+        contents = [m.content for m in self.log if m.sender_kind == "system"]
         return Counter(
             str(content["notice"])
-            for content in told
+            for content in contents
             if isinstance(content, dict) and content.get("interaction") == interaction
         )
 
     async def check_budget(self, interaction: str, *, wakes: int | None = None) -> None:
-        """The interaction has kept to its limits; `wakes`: it has used so many."""
-        found = await self.wakes(interaction)
-        assert len(found) <= WAKES
-        assert wakes is None or len(found) == wakes
-        assert len({wake.agent for wake in found}) <= AGENTS
+        """The interaction is within its limits, and has this number of wakes if given."""
+        actual = await self.wakes(interaction)
+        assert len(actual) <= WAKES
+        assert wakes is None or len(actual) == wakes
+        assert len({wake.agent for wake in actual}) <= AGENTS
         assert max(message.hop for message in self.log) <= HOPS
 
-    def said(self, interaction: str) -> list[Message]:
-        """What agents have said in it."""
+    def messages(self, interaction: str) -> list[Message]:
+        """The agents' messages in it."""
         return [m for m in self.log if m.interaction_id == interaction and m.sender_kind == "agent"]
 
 
@@ -222,9 +215,9 @@ async def brewing(
     network: Mapping[str, Any] | None = None,
     channels: Sequence[str] = (),
 ) -> AsyncIterator[Storm]:
-    """A network of these agents and the bystander `clock`. Models are played by `script`.
+    """A network of these agents, with models that follow `script`, and the bystander `clock`.
 
-    Everybody is there when this begins.
+    All agents have joined when the context is entered.
     """
     clock = {"clock": {"kind": "python", "class": f"{CAST}:Clock"}}
     config: dict[str, Any] = {
@@ -246,10 +239,10 @@ async def brewing(
         path.write_text(yaml.safe_dump(config))
         async with run_here(path, folder) as running:
             transport, token = WebSocketTransport(running.url), running.run_file().tokens[OPERATOR]
-            seer = Client(
-                transport, OPERATOR, "service", token=token, options=ClientOptions(observe=True)
-            )
-            async with seer as operator:
+            options = ClientOptions(observe=True)
+            async with Client(
+                transport, OPERATOR, "service", token=token, options=options
+            ) as operator:
                 storm = Storm(running, operator, tuple(agents))
                 watching = asyncio.create_task(storm.watch())
                 try:

@@ -1,1 +1,1 @@
-"""What the end-to-end tests share: hub processes, peers that speak by hand, load, broken frames."""
+"""Shared by the end-to-end tests: hub processes, raw peers, load, broken frames."""

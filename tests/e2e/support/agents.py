@@ -1,4 +1,4 @@
-"""An agent in a process of its own, as `hubbub agents run` starts it, that may be killed."""
+"""An agent in its own process, started as by `hubbub agents run`, that can be killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["AgentProcess", "all_present", "llm_config", "running_agent"]
 
 
 class AgentProcess:
-    """`hubbub agents run ARGUMENTS`, again and again."""
+    """`hubbub agents run ARGUMENTS`, which can be restarted."""
 
     def __init__(self, folder: Path, *arguments: str):
         self._folder, self._arguments = folder, arguments
@@ -36,24 +36,24 @@ class AgentProcess:
         self._process = Forked(self._folder, output, environment, hubbub, *command)
 
     async def kill(self) -> None:
-        """kill -9, if it runs."""
-        assert self._process is not None, "started before"
+        """kill -9 if it is running."""
+        assert self._process is not None, "not started"
         self._process.send_signal(signal.SIGKILL)
         await self._process.wait()
 
     async def ended(self) -> int:
-        """Its exit code, once it has ended by itself."""
-        assert self._process is not None, "started before"
+        """Waits for it to exit; returns the exit code."""
+        assert self._process is not None, "not started"
         return await self._process.wait()
 
     def output(self) -> str:
-        """All that its processes have written so far."""
+        """Everything its processes have written so far."""
         return (self._folder / "agent.txt").read_text(errors="replace")
 
 
 @asynccontextmanager
 async def running_agent(folder: Path, arguments: Sequence[str]) -> AsyncIterator[AgentProcess]:
-    """A started agent process, ended with the context."""
+    """A started agent process, killed when the context ends."""
     agent = AgentProcess(folder, *arguments)
     await agent.start()
     try:
@@ -63,22 +63,22 @@ async def running_agent(folder: Path, arguments: Sequence[str]) -> AsyncIterator
 
 
 async def all_present(url: str, *agents: str) -> None:
-    """Wait until these agents have joined the open network at `url`."""
+    """Waits until these agents have joined the open network at `url`."""
     async with (
         asyncio.timeout(DEADLINE_S),
         Client(WebSocketTransport(url), "watcher", "human") as watcher,
     ):
         async for item in watcher.events():
-            if isinstance(item, Ready | Signal):  # comings and goings are signals
-                found = Participants.model_validate(await watcher.call("list_participants"))
-                if {p.id for p in found.participants if p.present} >= set(agents):
+            if isinstance(item, Ready | Signal):  # presence changes are signals
+                answer = Participants.model_validate(await watcher.call("list_participants"))
+                if {p.id for p in answer.participants if p.present} >= set(agents):
                     return
 
 
 def llm_config(
     folder: Path, hub: HubProcess, model: ModelServer, name: str, agent: Mapping[str, JsonValue]
 ) -> list[str]:
-    """Writes the config of an agent with this model; gives the arguments that start it."""
+    """Writes the config of an agent with this model; returns the arguments that start it."""
     config: JsonValue = {
         "network": {"listen": hub.url.removeprefix("ws://"), "auth": "open"},
         "models": {"default": {"model": "scripted", "base_url": model.base_url, "api_key": "any"}},

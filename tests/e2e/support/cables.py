@@ -1,4 +1,4 @@
-"""Cables between processes, which can be cut so that nothing moves on them and nothing ends."""
+"""Proxies between processes that can be cut: data stops, but no connection closes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWrite
 
 
 class Cable:
-    """All connections between two places. What is sent while it is cut arrives when it is mended,
-    unless one side has given up by then."""
+    """All connections to one address. Data sent while it is cut arrives once it is mended, unless
+    one side has given up by then."""
 
     def __init__(self, far: Connect):
         self._far = far
@@ -63,7 +63,7 @@ class Cable:
 
 @asynccontextmanager
 async def tcp_cable(address: str) -> AsyncIterator[tuple[str, Cable]]:
-    """A cable to an address of this machine, and its near end's address."""
+    """A cable to a local address; yields the address of its near end, too."""
     host, _, port = address.rpartition(":")
     cable = Cable(lambda: asyncio.open_connection(host, int(port)))
     server = await asyncio.start_server(cable.accept, "127.0.0.1", 0)
@@ -76,7 +76,7 @@ async def tcp_cable(address: str) -> AsyncIterator[tuple[str, Cable]]:
 
 @asynccontextmanager
 async def unix_cable(near: Path, far: Path) -> AsyncIterator[Cable]:
-    """A cable to a socket of this machine's file system; `near` is its other end."""
+    """A cable to a Unix socket; `near` is the path of its other end."""
     cable = Cable(lambda: asyncio.open_unix_connection(far))
     server = await asyncio.start_unix_server(cable.accept, near)
     try:

@@ -1,4 +1,4 @@
-"""Networks of a config: `hubbub up` as a user runs it, or the same parts in this process."""
+"""Networks from a config: `hubbub up` as a user runs it, or the same parts in this process."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ __all__ = [
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_S = 100.0
-"""How long a network may take to come up or to go before the test fails."""
+"""How long a network can take to start or stop before the test fails."""
 _ADDRESS = re.compile(r"ws://127\.0\.0\.1:[1-9]\d*")
 _OURS = ("OPENAI_", "HUBBUB_")
 
 
 class Network:
-    """A network that runs, for people who join it."""
+    """A running network that people can join."""
 
     def __init__(self, folder: Path, stack: AsyncExitStack):
         self._folder, self._stack = folder, stack
         self.output: list[str] = []
-        """What it has shown, line by line."""
+        """The lines it has printed."""
         self.url = ""
 
     def run_file(self) -> RunFile:
@@ -55,13 +55,13 @@ class Network:
         return RunFile.model_validate_json(path.read_bytes())
 
     async def join(self, name: str) -> Person:
-        """A person who joins by the client library, with the token that `hubbub chat` would use."""
+        """A person who joins with the token that `hubbub chat` would use."""
         token = self.run_file().tokens.get(name)
         client = Client(WebSocketTransport(self.url), name, "human", token=token)
         return Person(await self._stack.enter_async_context(client))
 
     async def left(self) -> None:
-        """All people have left it."""
+        """Disconnects all people."""
         await self._stack.aclose()
 
 
@@ -71,31 +71,31 @@ class ConfigNetwork(Network):
     def __init__(self, process: Process, folder: Path, stack: AsyncExitStack):
         super().__init__(folder, stack)
         self.process = process
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
         self._reading: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Returns when the hub listens."""
+        """Returns once the hub is listening."""
         self._reading = asyncio.create_task(self._read())
-        found = _ADDRESS.search(await self.shows(_ADDRESS))
-        assert found is not None
-        self.url = found[0]
+        address = _ADDRESS.search(await self.shows(_ADDRESS))
+        assert address is not None
+        self.url = address[0]
 
     async def shows(self, pattern: re.Pattern[str] | str) -> str:
-        """Waits for a line of output in which `pattern` is found."""
+        """Waits for a line of output that matches `pattern`."""
         try:
-            async with asyncio.timeout(DEADLINE_S), self._news:
-                await self._news.wait_for(lambda: self._found(pattern) is not None)
+            async with asyncio.timeout(DEADLINE_S), self._changed:
+                await self._changed.wait_for(lambda: self._match(pattern) is not None)
         except TimeoutError as error:
             shown = "\n".join(self.output)
-            raise AssertionError(f"{pattern!r} was never shown in:\n{shown}") from error
-        return self._found(pattern) or ""
+            raise AssertionError(f"{pattern!r} does not match any line of:\n{shown}") from error
+        return self._match(pattern) or ""
 
-    def _found(self, pattern: re.Pattern[str] | str) -> str | None:
+    def _match(self, pattern: re.Pattern[str] | str) -> str | None:
         return next((line for line in self.output if re.search(pattern, line)), None)
 
     async def stop(self) -> int:
-        """Ctrl-C; gives the exit code."""
+        """Sends Ctrl-C; returns the exit code."""
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGINT)
         async with asyncio.timeout(DEADLINE_S):
@@ -107,28 +107,28 @@ class ConfigNetwork(Network):
     async def _read(self) -> None:
         assert self.process.stdout is not None
         async for line in self.process.stdout:
-            async with self._news:
+            async with self._changed:
                 self.output.append(line.decode().rstrip())
-                self._news.notify_all()
+                self._changed.notify_all()
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """What the process sees: none of this machine's settings for models or networks."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
+    """The environment of a process, without this machine's settings for models and networks."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
     own = {
         "HUBBUB_LISTEN": "127.0.0.1:0",
         "HUBBUB_STORE": f"sqlite:{folder / 'network.db'}",
         "HUBBUB_STATE_DIR": str(folder),
         "PYTHONUNBUFFERED": "1",
     }
-    return {**kept, **own, **more}
+    return {**inherited, **own, **more}
 
 
 @asynccontextmanager
 async def running_up(
     config: Path, folder: Path, variables: Mapping[str, str] | None = None
 ) -> AsyncIterator[ConfigNetwork]:
-    """`hubbub up CONFIG`, until it ends or the context does."""
+    """`hubbub up CONFIG`, killed at the end if it is still running."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "hubbub", "up", str(config),
         stdout=PIPE, stderr=STDOUT, cwd=folder, env=environment(folder, **(variables or {})),
@@ -148,7 +148,7 @@ async def running_up(
 async def run_config(
     config: str, folder: Path, variables: Mapping[str, str] | None = None
 ) -> AsyncIterator[ConfigNetwork]:
-    """The network of `configs/<config>.yaml`. It must end cleanly."""
+    """The network of `configs/<config>.yaml`, which must stop cleanly."""
     path = ROOT / "configs" / f"{config}.yaml"
     async with running_up(path, folder, variables) as network:
         yield network
@@ -162,7 +162,7 @@ async def run_here(
 ) -> AsyncIterator[Network]:
     """The network of a config with its hub, sockets, log and agents, all in this process.
 
-    Everybody is there when this begins.
+    All agents have joined when the context is entered.
     """
     environ = environment(folder, **(variables or {}))
     stop, up = asyncio.Event(), asyncio.Event()
@@ -182,8 +182,8 @@ async def run_here(
             serving = asyncio.create_task(serve(loaded, report, stop=stop, with_agents=False))
             await asyncio.wait_for(up.wait(), DEADLINE_S)
             tokens = json.dumps(network.run_file().tokens)
-            told = {**environ, URL: network.url, RUN: "here", TOKENS: tokens}
-            agents = asyncio.create_task(run_job(from_config(config, [], None, None, told)))
+            environ = {**environ, URL: network.url, RUN: "here", TOKENS: tokens}
+            agents = asyncio.create_task(run_job(from_config(config, [], None, None, environ)))
             try:
                 if loaded.file.agents:
                     await all_present(network.url, *loaded.file.agents)

@@ -1,7 +1,7 @@
-"""The Model Context Protocol's own conformance suite and inspector, where npm can be had.
+"""The Model Context Protocol's own conformance suite and inspector, if npm is available.
 
-`python -m tests.e2e.support.conformance` has npm install them into `.venv`, with a Node of their
-own, and otherwise says in one line what is missing.
+`python -m tests.e2e.support.conformance` installs them with npm into `.venv`, with their own Node,
+or reports in one line what is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INSPECTOR = NpmPackages("mcp-inspector", ("@modelcontextprotocol/inspector@2.12.
 
 
 def command() -> list[str] | None:
-    """What runs the suite, None if it is not there."""
+    """The command that runs the suite, None if it is not installed."""
     suite = _SUITE.modules / ".bin" / "conformance"
     return [str(_SUITE.node), str(suite)] if _SUITE.there() else None
 

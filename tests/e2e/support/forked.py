@@ -1,4 +1,4 @@
-"""Processes forked from one that has imported Hubbub: real ones, without an interpreter's start."""
+"""Real processes, forked from one that has imported Hubbub to save the interpreter's start."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hubbub.cli import main
 __all__ = ["DEADLINE_S", "FORKS", "Forked", "hubbub"]
 
 DEADLINE_S = 100.0
-"""How long a process may take to start or to end before the test fails."""
+"""How long a process can take to start or end before the test fails."""
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.e2e.support.warm"])
 
 
 class Forked:
-    """A process that does `work(*arguments)` in `folder`; what it writes goes to `output`."""
+    """A process that runs `work(*arguments)` in `folder`, with its output in the file `output`."""
 
     def __init__(
         self,
@@ -46,10 +46,10 @@ class Forked:
             os.kill(self.pid, number)
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Waits for it to exit; returns the exit code."""
         await asyncio.to_thread(self._process.join, DEADLINE_S)
         code = self._process.exitcode
-        assert code is not None, "it does not end"
+        assert code is not None, "the process does not exit"
         return code
 
 
@@ -70,6 +70,6 @@ def _become(
 
 
 def hubbub(*arguments: str) -> None:
-    """The program, as its entry point starts it."""
+    """Runs the program as its entry point does."""
     sys.argv = ["hubbub", *arguments]
     main()

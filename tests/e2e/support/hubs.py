@@ -1,4 +1,4 @@
-"""A hub process that can be killed and started again, on the same database and port."""
+"""A hub process that can be killed and restarted on the same database and port."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["DEADLINE_S", "NO_LIMIT", "QUICK", "ROOT", "UNBOUND", "HubProcess", "
 
 ROOT = Path(__file__).parents[3]
 NO_LIMIT: Mapping[str, JsonValue] = {"calls_per_second": 1_000_000, "burst": 1_000_000}
-"""The limiter counts, but does not stop a test's load."""
+"""The limiter counts, but never stops a test's load."""
 UNBOUND: Mapping[str, JsonValue] = {
     "wake": {"loop_limit": {"enabled": False}},
     "breaker": {"enabled": False},
 }
-"""Agents that are at it for long."""
+"""For agents that wake each other for a long time."""
 QUICK = ClientOptions(backoff=Backoff(first_s=0.02, most_s=0.1))
-"""Clients that come back at once, so that the hub's own time shows."""
+"""Clients reconnect at once."""
 
 
 class HubProcess:
-    """One network on one database file. `port` stays the same from the first start on."""
+    """One network on one database file. `port` is the same from the first start."""
 
     def __init__(
         self,
@@ -45,12 +45,11 @@ class HubProcess:
         network: Mapping[str, JsonValue] = UNBOUND,
         mods: Sequence[JsonValue] = (),
     ):
-        """`prefix` is a command that runs the hub, `strace` for example; `network` is more of its
-        config."""
+        """`prefix` is a command that runs the hub, such as strace; `network` extends its config."""
         self.database = folder / "hub.db"
         self.port = 0
         self.listening = asyncio.Event()
-        """Set while the process listens, as far as this side knows."""
+        """Set from a start until a signal is sent."""
         self._folder, self._limits, self._prefix = folder, dict(limits), prefix
         self._network, self._mods = dict(network), list(mods)
         self._channels: JsonValue = {name: {"members": "all"} for name in channels}
@@ -62,20 +61,20 @@ class HubProcess:
         return f"ws://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        """Returns when it listens."""
+        """Returns once it is listening."""
         output, config = self._folder / "stderr.txt", str(self._config())
         if self._prefix:
-            told = await self._start_with_prefix(output, config)
+            address = await self._start_with_prefix(output, config)
         else:
-            mine, its = FORKS.Pipe(duplex=False)
+            ours, its = FORKS.Pipe(duplex=False)
             self._process = Forked(ROOT, output, os.environ, serve, config, its)
             its.close()
             try:
-                told = await asyncio.wait_for(asyncio.to_thread(mine.recv), DEADLINE_S)
+                address = await asyncio.wait_for(asyncio.to_thread(ours.recv), DEADLINE_S)
             except EOFError:
                 raise AssertionError(f"the hub did not start: {self.stderr()}") from None
-            mine.close()
-        self.port, self._pid = told["port"], told["pid"]
+            ours.close()
+        self.port, self._pid = address["port"], address["pid"]
         self.listening.set()
 
     async def _start_with_prefix(self, output: Path, config: str) -> dict[str, int]:
@@ -87,8 +86,8 @@ class HubProcess:
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), DEADLINE_S)
         assert line, f"the hub did not start: {self.stderr()}"
-        told: dict[str, int] = json.loads(line)
-        return told
+        address: dict[str, int] = json.loads(line)
+        return address
 
     async def kill(self) -> None:
         """kill -9."""
@@ -99,13 +98,13 @@ class HubProcess:
         return await self._end(signal.SIGTERM)
 
     async def stop(self) -> None:
-        """End it if it runs."""
+        """Kills it if it is running."""
         if self._process is not None and self.listening.is_set():
             await self.kill()
 
     async def _end(self, how: signal.Signals) -> int:
         process = self._process
-        assert process is not None, "started before"
+        assert process is not None, "not started"
         self.listening.clear()
         os.kill(self._pid, how)
         return await asyncio.wait_for(process.wait(), DEADLINE_S)
@@ -115,7 +114,7 @@ class HubProcess:
         return self._memory("VmRSS")
 
     def peak_kib(self) -> int:
-        """The most resident memory that it ever had."""
+        """Peak resident memory."""
         return self._memory("VmHWM")
 
     def _memory(self, field: str) -> int:
@@ -124,7 +123,7 @@ class HubProcess:
         return int(line.split()[1])
 
     def stderr(self) -> str:
-        """All that its processes have written to stderr so far."""
+        """Everything its processes have written to stderr so far."""
         return (self._folder / "stderr.txt").read_text(errors="replace")
 
     def _config(self) -> Path:
@@ -153,7 +152,7 @@ async def running_hub(
     mods: Sequence[JsonValue] = (),
     network: Mapping[str, JsonValue] = UNBOUND,
 ) -> AsyncIterator[HubProcess]:
-    """A started hub process. It ends with the context, and must do so in order if it still runs."""
+    """A started hub process. If it is still running at the end, it must stop cleanly."""
     hub = HubProcess(
         folder, limits=limits, channels=channels, prefix=prefix, network=network, mods=mods
     )

@@ -1,7 +1,7 @@
 """Node, and programs that run in it with the client of `sdk/typescript`.
 
-`python -m tests.e2e.support.node` has npm install TypeScript into `.venv`, with a Node, and
-otherwise says in one line what is missing.
+`python -m tests.e2e.support.node` installs TypeScript and a Node with npm into `.venv`, or reports
+in one line what is missing.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ TYPESCRIPT = NpmPackages("typescript", ("typescript@5.9.3", "@types/node@22.20.5
 
 @cache
 def node() -> list[str]:
-    """The command for Node with a WebSocket of its own; empty if there is none here."""
+    """The command for a Node with a built-in WebSocket; empty if none is installed."""
     for command in (["node"], ["node", "--experimental-websocket"]):
         if shutil.which("node") is None:
             return []
-        asked = subprocess.run(
+        probe = subprocess.run(
             [*command, "-e", "process.exit(typeof WebSocket === 'function' ? 0 : 1)"],
             capture_output=True,
             check=False,
         )
-        if asked.returncode == 0:
+        if probe.returncode == 0:
             return command
     return []
 
@@ -47,19 +47,19 @@ class NodeProgram:
         self.process = process
 
     async def line(self) -> str:
-        """The next line that it prints; it must come."""
+        """The next line it prints, which must come."""
         assert self.process.stdout is not None
         line = await asyncio.wait_for(self.process.stdout.readline(), DEADLINE_S)
         assert line, await self.errors()
         return line.decode().rstrip("\n")
 
     async def errors(self) -> str:
-        """What it has complained of, when it has ended."""
+        """Its stderr, once it has exited."""
         assert self.process.stderr is not None
         return (await asyncio.wait_for(self.process.stderr.read(), DEADLINE_S)).decode()
 
     async def ended(self) -> int:
-        """Its exit code; it must end by itself."""
+        """Waits for it to exit; returns the exit code."""
         return await asyncio.wait_for(self.process.wait(), DEADLINE_S)
 
 
@@ -67,8 +67,8 @@ class NodeProgram:
 async def running_program(
     folder: Path, text: str, *words: str, environ: Mapping[str, str] | None = None
 ) -> AsyncIterator[NodeProgram]:
-    """A program in JavaScript, killed at the end if it still runs. `environ` is all that it gets
-    besides its path."""
+    """A program in JavaScript, killed at the end if it is still running. `environ` replaces the
+    environment."""
     modules = folder / "node_modules" / "@hubbub"
     if not modules.exists():
         modules.mkdir(parents=True)

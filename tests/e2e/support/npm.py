@@ -1,4 +1,4 @@
-"""Packages of npm that tests run with a Node of their own, in folders of `.venv`."""
+"""npm packages that tests run with their own Node, in folders of `.venv`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NpmPackages:
 
     @property
     def missing(self) -> str:
-        """What is said where they are not there."""
+        """The reason for skipping tests where they are not installed."""
         return f"no {self.name}: it needs npm; the tests with it are skipped"
 
     def there(self) -> bool:
@@ -43,10 +43,10 @@ class NpmPackages:
         return self.node.exists() and all((self.modules / name).exists() for name in names)
 
     def install(self) -> None:
-        """See to it that they are there, if npm is."""
+        """Installs them if npm is available."""
         if not self.there() and (npm := shutil.which("npm")):
             self.folder.mkdir(exist_ok=True)
-            # Some versions of npm run no scripts of packages unasked; this one fetches the Node.
+            # Some versions of npm do not run package scripts by default; one of them fetches Node.
             words = ["install", "--silent", "--no-fund", "--foreground-scripts", "--prefix"]
             try:
                 subprocess.run(

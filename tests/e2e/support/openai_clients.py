@@ -1,7 +1,7 @@
 """Clients of the OpenAI API from npm: the `openai` package, and Deep Chat, a chat page.
 
-`python -m tests.e2e.support.openai_clients` has npm install them into `.venv`, with a Node, and
-otherwise says in one line what is missing.
+`python -m tests.e2e.support.openai_clients` installs them and a Node with npm into `.venv`, or
+reports in one line what is missing.
 """
 
 from __future__ import annotations

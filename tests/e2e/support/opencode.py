@@ -1,7 +1,6 @@
-"""The opencode that tests talk to: the machine's own, or npm's in `.venv`.
+"""The opencode used by tests: npm's in `.venv`, or the machine's own.
 
-`python -m tests.e2e.support.opencode` has npm install it, where there is npm, and otherwise says in
-one line how to get it.
+`python -m tests.e2e.support.opencode` installs it with npm, or reports in one line how to get it.
 """
 
 from __future__ import annotations
@@ -21,18 +20,17 @@ _TIMEOUT_S = 300
 
 
 def find() -> str | None:
-    """Path of an opencode that runs here, None if there is none."""
+    """The path of an opencode that runs, None if there is none."""
     places = f"{_FOLDER / 'node_modules' / '.bin'}:{os.environ.get('PATH', '')}"
-    found = shutil.which("opencode", path=places)
-    works = (
-        found
-        and not subprocess.run([found, "--version"], capture_output=True, check=False).returncode
-    )
-    return found if works else None
+    path = shutil.which("opencode", path=places)
+    if path is None:
+        return None
+    version = subprocess.run([path, "--version"], capture_output=True, check=False)
+    return path if version.returncode == 0 else None
 
 
 def install() -> None:
-    """See to it that there is one, if npm is there."""
+    """Installs it if npm is available."""
     if find() is None and (npm := shutil.which("npm")):
         command = [npm, "install", "--silent", "--no-fund", "--prefix", str(_FOLDER), PACKAGE]
         try:

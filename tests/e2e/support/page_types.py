@@ -1,7 +1,7 @@
-"""What TypeScript finds wrong with the types of the page's modules: `make check`.
+"""TypeScript's errors in the page's modules, for `make check`.
 
-Others' code in `static/vendor` is not ours to mend, and `static/sdk` is checked with its package.
-Without TypeScript, which `make test-npm` fetches, nothing is checked.
+Skips third-party code in `static/vendor`, and `static/sdk`, which is checked with its package.
+Without TypeScript, which `make test-npm` installs, nothing is checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TIMEOUT_S = 300
 
 
 def problems() -> list[str]:
-    """One line for each."""
+    """One line per error."""
     tsc = TYPESCRIPT.modules / "typescript" / "bin" / "tsc"
     ran = subprocess.run(
         [str(TYPESCRIPT.node), str(tsc), "--project", "jsconfig.json", "--pretty", "false"],
@@ -34,6 +34,6 @@ def problems() -> list[str]:
 
 
 if __name__ == "__main__":
-    found = problems() if TYPESCRIPT.there() else []
-    sys.stdout.write("".join(f"hubbub/web/{line}\n" for line in found))
-    sys.exit(1 if found else 0)
+    lines = problems() if TYPESCRIPT.there() else []
+    sys.stdout.write("".join(f"hubbub/web/{line}\n" for line in lines))
+    sys.exit(1 if lines else 0)

@@ -1,4 +1,4 @@
-"""A participant who speaks the protocol by hand, with nothing but a WebSocket library."""
+"""A participant that sends raw frames, with nothing but a WebSocket library."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Peer:
         return frame
 
     async def expect(self, **fields: JsonValue) -> Frame:
-        """The next frame that has these fields; what comes before it is dropped."""
+        """The next frame with these fields; earlier ones are dropped."""
         while True:
             frame = await self.recv()
             if all(frame.get(key) == value for key, value in fields.items()):
@@ -54,7 +54,7 @@ class Peer:
     async def identify(
         self, participant: str, kind: str = "human", cursor: Mapping[str, JsonValue] | None = None
     ) -> Frame:
-        """Join; returns `ready`."""
+        """Joins; returns `ready`."""
         frame: Frame = {"op": "identify", "version": "hubbub.v1"}
         frame |= {"participant": participant, "kind": kind}
         if cursor is not None:
@@ -63,7 +63,7 @@ class Peer:
         return await self.expect(op="ready")
 
     async def call(self, name: str, **args: JsonValue) -> Frame:
-        """Call an operation; returns the `result` or `error` frame."""
+        """Calls an operation; returns the `result` or `error` frame."""
         ref = f"call-{next(self._refs)}"
         await self.send({"op": "call", "ref": ref, "name": name, "args": args})
         return await self.expect(ref=ref)
@@ -71,6 +71,6 @@ class Peer:
 
 @asynccontextmanager
 async def peer(url: str) -> AsyncIterator[Peer]:
-    """A socket that has been greeted."""
+    """A socket that has received `hello`."""
     async with connect(url, compression=None, proxy=None, max_size=None, close_timeout=1) as socket:
         yield Peer(socket, json.loads(await socket.recv(decode=False)))

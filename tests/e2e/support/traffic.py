@@ -1,4 +1,4 @@
-"""Load whose every message can be accounted for: who was told what, and what arrived where."""
+"""Load in which every message is accounted for: where it was acknowledged and where it arrived."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import asyncio
 import re
 import sqlite3
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -15,19 +15,28 @@ from websockets.exceptions import ConnectionClosed, InvalidMessage
 
 from hubbub.client import Client, Disconnected
 from hubbub.protocol.frames import Event, Ready
-from tests.e2e.support.hubs import HubProcess
+from tests.e2e.support.hubs import DEADLINE_S, HubProcess
 from tests.e2e.support.peers import Frame, Peer, inside, integer, peer
 
-__all__ = ["HandMade", "Ledger", "Stream", "read", "write", "write_one_by_one"]
+__all__ = [
+    "HandMade",
+    "Ledger",
+    "Stream",
+    "Write",
+    "exchange",
+    "read",
+    "write",
+    "write_one_by_one",
+]
 
 _TEXT = re.compile(r"(?P<stream>[a-z>+]+) (?P<n>\d+) ?x*")
 
 
 class Stream:
-    """Numbered messages of one sender to one place: `ann>bob 1`, `ann>bob 2`, ...
+    """Numbered messages from one sender to one destination: `ann>bob 1`, `ann>bob 2`, ...
 
-    `to` is a participant, several (`bob+cyd`), the channel `general`, or `all`. `padding` is how
-    many characters each message has beyond its number.
+    `to` is a participant, several (`bob+cyd`), the channel `general`, or `all`. `padding` is the
+    number of characters in each message beyond its number.
     """
 
     def __init__(self, sender: str, to: str, padding: int = 0):
@@ -57,43 +66,43 @@ class Stream:
 
 
 class Ledger:
-    """The book of one run."""
+    """The acknowledgements and arrivals of one run."""
 
     def __init__(self) -> None:
         self.acked: dict[str, dict[int, int]] = defaultdict(dict)
-        """stream -> number -> seq, as the hub told the sender."""
+        """stream -> number -> seq, as returned to the sender."""
         self.arrived: dict[str, list[tuple[int, str, int]]] = defaultdict(list)
         """participant -> (seq, stream, number) in order of arrival."""
         self.fresh_starts = 0
-        """How often a returning client was told to forget what it knew."""
+        """How often a returning client could not resume."""
         self.disconnects = 0
         """How often a reader lost its connection."""
         self._count = 0
-        self._news = asyncio.Condition()
+        self._changed = asyncio.Condition()
 
-    async def told(self, stream: Stream, n: int, seq: int) -> None:
+    async def acknowledge(self, stream: Stream, n: int, seq: int) -> None:
         """The hub acknowledged message `n` at position `seq`."""
         assert self.acked[stream.name].setdefault(n, seq) == seq, "acknowledged at two positions"
         self._count += 1
-        async with self._news:
-            self._news.notify_all()
+        async with self._changed:
+            self._changed.notify_all()
 
-    async def got(self, participant: str, seq: int, text: str) -> None:
+    async def arrive(self, participant: str, seq: int, text: str) -> None:
         """An event arrived."""
         match = _TEXT.fullmatch(text)
-        assert match is not None, f"nobody said {text!r}"
+        assert match is not None, f"no stream sent {text!r}"
         self.arrived[participant].append((seq, match["stream"], int(match["n"])))
-        async with self._news:
-            self._news.notify_all()
+        async with self._changed:
+            self._changed.notify_all()
 
     async def more_acks(self, count: int) -> None:
-        """Wait for so many further acknowledgements."""
+        """Waits for `count` further acknowledgements."""
         goal = self._count + count
-        async with self._news:
-            await self._news.wait_for(lambda: self._count >= goal)
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._count >= goal)
 
     async def all_arrived(self, streams: Sequence[Stream], readers: Sequence[str]) -> None:
-        """Wait until everything that was acknowledged has arrived wherever it should."""
+        """Waits until every acknowledged message has arrived at all its recipients."""
         missing = {
             reader: {
                 (stream.name, n)
@@ -109,22 +118,22 @@ class Ledger:
                 wanted -= {(stream, n) for _, stream, n in self.arrived[reader]}
             return not any(missing.values())
 
-        async with self._news:
-            await self._news.wait_for(complete)
+        async with self._changed:
+            await self._changed.wait_for(complete)
 
     def check_readers(self, streams: Sequence[Stream], readers: Sequence[str]) -> None:
-        """Each reader has each message once, in the log's order, at its acknowledged place."""
+        """Each reader has each message once, in the log's order, at its acknowledged position."""
         for reader in readers:
             arrived = self.arrived[reader]
             seqs = [seq for seq, _, _ in arrived]
-            assert seqs == sorted(set(seqs)), f"{reader}: out of order, or twice"
+            assert seqs == sorted(set(seqs)), f"{reader}: out of order or twice"
             for stream in streams:
                 if stream.reaches(reader):
-                    got = [(n, seq) for seq, name, n in arrived if name == stream.name]
-                    assert got == sorted(self.acked[stream.name].items()), stream.name
+                    received = [(n, seq) for seq, name, n in arrived if name == stream.name]
+                    assert received == sorted(self.acked[stream.name].items()), stream.name
 
     def check_log(self, database: Path, streams: Sequence[Stream]) -> None:
-        """The log has every acknowledged message once, at its place, in order; and is whole."""
+        """The log is intact, and has every acknowledged message once, at its position."""
         with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
             assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             rows = db.execute(
@@ -137,8 +146,8 @@ class Ledger:
     def check_rows(
         self, rows: Sequence[tuple[int, str]], seqs: Sequence[int], streams: Sequence[Stream]
     ) -> None:
-        """The same of position and text of participants' messages, and of all positions."""
-        assert list(seqs) == list(range(1, len(seqs) + 1)), "positions are dense"
+        """The same, given position and text of participants' messages, and all positions."""
+        assert list(seqs) == list(range(1, len(seqs) + 1)), "positions have gaps"
         stored: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for seq, text in rows:
             if match := _TEXT.fullmatch(text):
@@ -150,7 +159,7 @@ class Ledger:
 async def write(
     client: Client, stream: Stream, ledger: Ledger, stop: asyncio.Event, window: int = 8
 ) -> None:
-    """Keep `window` messages in flight until `stop`, then wait for what is in flight."""
+    """Keeps `window` messages in flight until `stop`, then waits for the rest."""
     waiting: deque[tuple[int, asyncio.Future[JsonValue]]] = deque()
     n = 0
     while waiting or not stop.is_set():
@@ -159,19 +168,19 @@ async def write(
             name, args = stream.call(n)
             waiting.append((n, client.post(name, cid=stream.cid(n), **args)))
         number, future = waiting.popleft()
-        await ledger.told(stream, number, _seq(await future))
+        await ledger.acknowledge(stream, number, _seq(await future))
 
 
 async def write_one_by_one(
     client: Client, stream: Stream, ledger: Ledger, stop: asyncio.Event
 ) -> None:
-    """One message at a time until `stop`; what the hub refuses for now is tried again."""
+    """Sends one message at a time until `stop`; the client repeats temporary refusals."""
     n = 0
     while not stop.is_set():
         n += 1
         name, args = stream.call(n)
         result = await client.call(name, cid=stream.cid(n), **args)
-        await ledger.told(stream, n, _seq(result))
+        await ledger.acknowledge(stream, n, _seq(result))
 
 
 def _seq(result: JsonValue) -> int:
@@ -180,13 +189,13 @@ def _seq(result: JsonValue) -> int:
 
 
 async def read(client: Client, ledger: Ledger) -> None:
-    """Write down and acknowledge what arrives."""
+    """Records and acknowledges events."""
     returning = False
     async for item in client.events():
         if isinstance(item, Event):
-            # One's own messages come back when the connection was lost about that time.
+            # A client gets its own messages if the connection was lost around that time.
             if item.message.sender_id != client.participant:
-                await ledger.got(client.participant, item.seq, item.message.text)
+                await ledger.arrive(client.participant, item.seq, item.message.text)
             await client.ack(item.seq)
         elif isinstance(item, Ready):
             ledger.fresh_starts += returning and not item.resumed
@@ -195,8 +204,38 @@ async def read(client: Client, ledger: Ledger) -> None:
             ledger.disconnects += 1
 
 
+Write = Callable[[Client, Stream, Ledger, asyncio.Event], Coroutine[None, None, None]]
+
+
+@asynccontextmanager
+async def exchange(
+    clients: Mapping[str, Client],
+    streams: Sequence[Stream],
+    ledger: Ledger,
+    write: Write = write_one_by_one,
+) -> AsyncIterator[None]:
+    """The clients send these streams and read while the context lasts; at the end every message has
+    arrived once and in order, and every client has resumed where it was."""
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        readers = [tasks.create_task(read(client, ledger)) for client in clients.values()]
+        writers = [
+            tasks.create_task(write(clients[stream.sender], stream, ledger, stop))
+            for stream in streams
+        ]
+        yield
+        stop.set()
+        async with asyncio.timeout(DEADLINE_S):
+            await asyncio.gather(*writers)
+            await ledger.all_arrived(streams, list(clients))
+        for reader in readers:
+            reader.cancel()
+    ledger.check_readers(streams, list(clients))
+    assert ledger.fresh_starts == 0, "a client did not resume where it was"
+
+
 class HandMade:
-    """A careful participant without our client library: keeps its cursor, repeats its cids."""
+    """A careful participant without our client library: stores its cursor and repeats its cids."""
 
     def __init__(self, name: str, stream: Stream, ledger: Ledger, window: int = 4):
         self._name, self._stream, self._ledger, self._window = name, stream, ledger, window
@@ -204,17 +243,17 @@ class HandMade:
         self._waiting: dict[str, int] = {}
         self._sent = 0
         self.settled = asyncio.Event()
-        """Set once it shall stop and everything it said is acknowledged."""
+        """Set once it has been asked to stop and all its messages are acknowledged."""
 
     async def run(self, hub: HubProcess, stop: asyncio.Event) -> None:
-        """Send until `stop`; read until cancelled."""
+        """Sends until `stop`; reads until cancelled."""
         while True:
             await hub.listening.wait()
             try:
                 async with peer(hub.url) as socket:
                     await self._serve(socket, stop)
             except (ConnectionClosed, InvalidMessage, OSError):
-                await asyncio.sleep(0)  # the process is gone: let the test notice
+                await asyncio.sleep(0)  # the process is gone; the test clears `listening`
 
     async def _serve(self, socket: Peer, stop: asyncio.Event) -> None:
         ready = await socket.identify(self._name, "agent", self._cursor)
@@ -222,36 +261,36 @@ class HandMade:
             self._ledger.fresh_starts += not ready["resumed"]
         last = ready["cursor"]
         for n in list(self._waiting.values()):
-            await self._say(socket, n)
+            await self._send(socket, n)
         while True:
             while len(self._waiting) < self._window and not stop.is_set():
                 self._sent += 1
-                await self._say(socket, self._sent)
+                await self._send(socket, self._sent)
             if not self._waiting:
                 self.settled.set()
             frame = await socket.recv()
             if frame["op"] == "result":
-                await self._answered(frame)
+                await self._on_result(frame)
             elif frame["op"] == "event":
                 assert frame["prev"] == last, "a gap in the stream"
                 last = frame["seq"]
-                await self._received(frame)
+                await self._on_event(frame)
                 self._cursor = {"epoch": socket.hello["epoch"], "seq": last}
                 await socket.send({"op": "ack", "seq": last})
             else:
                 assert frame["op"] == "signal", frame
 
-    async def _say(self, socket: Peer, n: int) -> None:
+    async def _send(self, socket: Peer, n: int) -> None:
         name, args = self._stream.call(n)
         ref = str(n)
         self._waiting[ref] = n
         call: Mapping[str, JsonValue] = {"op": "call", "ref": ref, "name": name, "args": {**args}}
         await socket.send({**call, "cid": self._stream.cid(n)})
 
-    async def _answered(self, frame: Frame) -> None:
+    async def _on_result(self, frame: Frame) -> None:
         seq = integer(inside(frame, "value"), "seq")
-        await self._ledger.told(self._stream, self._waiting.pop(str(frame["ref"])), seq)
+        await self._ledger.acknowledge(self._stream, self._waiting.pop(str(frame["ref"])), seq)
 
-    async def _received(self, frame: Frame) -> None:
+    async def _on_event(self, frame: Frame) -> None:
         text = str(inside(frame, "message")["content"])
-        await self._ledger.got(self._name, integer(frame, "seq"), text)
+        await self._ledger.arrive(self._name, integer(frame, "seq"), text)

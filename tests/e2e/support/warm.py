@@ -1,6 +1,6 @@
 """Imported by the process that others are forked from.
 
-What a first hub and a first agent build of models and schemas, all of them have.
+All forked processes share the models and schemas that a first hub and a first agent build.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def _warm() -> None:
 
 
 with (
-    # On a very busy machine the first handshake takes too long: then others build what is missing.
+    # On a very busy machine the first handshake times out; the forked processes build the rest.
     contextlib.suppress(ConnectionLost),
     asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
 ):
