@@ -251,6 +251,7 @@ with Lifeline() as lifeline:
     process.kill()
     async with asyncio.timeout(WITHIN_S):
         assert await process.stdout.read() == b""  # the child held its stdout open
+        await process.wait()
 
 
 def test_a_lifeline_is_not_inherited_by_default_and_closes_its_descriptor() -> None:
