@@ -13,7 +13,7 @@ for name; do
     unset HUBBUB_TEST_GATEWAY HUBBUB_TEST_POSTGRES
     profile=fast prepare= warnings=error where=tests workers=$((jobs + 1)) # workers wait for threads and processes half of the time
     case $name in
-    all) markers="not npm and not frameworks and not bridges and not postgres and not cluster" time="4 to 12 minutes" \
+    all) markers="not npm and not frameworks and not bridges and not postgres and not cluster" time="6 to 15 minutes" \
         what="tests within one process, with processes, and of the page in Chromium" profile=full \
         prepare="tests.interaction.nginx tests.browser.support.chromium" ;;
     fast) markers="not slow and not browser and not frameworks and not bridges and not postgres and not cluster" what="tests within one process" time="1 to 3 minutes" ;;
