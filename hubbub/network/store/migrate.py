@@ -12,6 +12,8 @@ from contextlib import closing, suppress
 from functools import cache
 from importlib import resources
 
+import msgspec
+
 from hubbub.errors import StoreVersionError
 from hubbub.ids import new_ulid
 from hubbub.logs import get_logger
@@ -24,6 +26,7 @@ log = get_logger(__name__)
 
 APPLICATION_ID = 0x48754262
 """`HuBb`, in the header of every database of ours."""
+_RENAMED = {"outside": "untrusted", "spoken_by": "sent_by"}
 
 
 @cache
@@ -95,6 +98,8 @@ def _run(db: sqlite3.Connection, steps: Mapping[int, str], version: int) -> None
     db.create_function("entry_sum", 8, _first_sum, deterministic=True)
     db.create_function("renewed_sum", 9, _renewed_sum, deterministic=True)
     db.create_function("sum_for_reason", 13, _sum_for_reason, deterministic=True)
+    db.create_function("sum_for_body", 13, _sum_for_body, deterministic=True)
+    db.create_function("renamed_fields", 1, _renamed_fields, deterministic=True)
     db.create_function("part_digest", 1, _part_digest, deterministic=True)
     for number in range(version + 1, len(steps) + 1):
         try:
@@ -130,6 +135,24 @@ def _sum_for_reason(*columns: object) -> int:
         return -1
     entry[8] = reason
     return entry_sum(entry)
+
+
+def _sum_for_body(*columns: object) -> int:
+    """The checksum of a message with another body; -1 if it was damaged."""
+    *entry, body = columns
+    if entry_sum(entry) != entry[-1]:
+        return -1
+    entry[10] = body
+    return entry_sum(entry)
+
+
+def _renamed_fields(body: bytes) -> bytes:
+    """A message's JSON as of migration 13; unchanged if it cannot be read."""
+    try:
+        fields = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except msgspec.MsgspecError:
+        return body
+    return msgspec.json.encode({_RENAMED.get(name, name): fields[name] for name in fields})
 
 
 def _part_digest(text: str | None) -> bytes:

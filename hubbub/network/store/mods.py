@@ -45,7 +45,7 @@ _SCHEMA = _ON_TABLES | {
     sqlite3.SQLITE_DROP_VTABLE,
     sqlite3.SQLITE_REINDEX,
 }
-_INTERNAL = {"sqlite_master", "sqlite_sequence", "sqlite_stat1"}
+_INTERNAL = {"sqlite_master", "sqlite_temp_master", "sqlite_sequence", "sqlite_stat1"}
 """Tables that SQLite itself writes when the schema changes."""
 
 _LISTS = {"json_each", "json_tree"}

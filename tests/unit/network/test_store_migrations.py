@@ -181,6 +181,31 @@ def test_an_old_database_gets_later_tables_and_keeps_its_rows(
 
 
 @pytest.mark.behaviour("S-10")
+def test_renamed_fields_of_messages_are_migrated_and_messages_stay_intact(
+    db: sqlite3.Connection,
+) -> None:
+    migrate(db, "x", {n: scripts()[n] for n in range(1, 13)})
+    bodies = [
+        b'{"content":"\\"outside\\": \xc3\xa4","outside":true,"spoken_by":"bob"}',
+        b'{"content":{"outside":1}}',
+        b'{"outside":true}',
+    ]
+    rows = [
+        MessageRow(seq, 1, seq, None, "ann", "c", 7, None, None, None, body)
+        for seq, body in enumerate(bodies, 1)
+    ]
+    marks = ", ".join("?" * 12)
+    db.executemany(f"INSERT INTO message VALUES ({marks})", [(*row, checksum(row)) for row in rows])
+    db.execute("UPDATE message SET digest = 8 WHERE seq = 3")
+    migrate(db, "x")
+    assert json.loads(message(db, 1) or b"") == {
+        "content": '"outside": \u00e4', "untrusted": True, "sent_by": "bob",
+    }  # fmt: skip
+    assert message(db, 2) == bodies[1], "content is the sender's own"
+    with pytest.raises(LogDamaged):
+        message(db, 3)
+
+
 def test_renamed_reasons_are_migrated_and_messages_stay_intact(
     db: sqlite3.Connection,
 ) -> None:
@@ -201,3 +226,12 @@ def test_renamed_reasons_are_migrated_and_messages_stay_intact(
     assert [reason for (reason,) in reasons] == [
         "loop_limit", "breaker_open", "direct", "loop_limit", "breaker_open",
     ]  # fmt: skip
+
+
+def test_a_mod_can_rename_a_column_of_its_own_table(db: sqlite3.Connection) -> None:
+    migrate(db, "x")
+    steps = {1: "CREATE TABLE polls_vote (who TEXT);"}
+    bring_up(db, "polls", steps)
+    db.execute("INSERT INTO polls_vote VALUES ('ann')")
+    bring_up(db, "polls", {**steps, 2: "ALTER TABLE polls_vote RENAME COLUMN who TO voter;"})
+    assert db.execute("SELECT voter FROM polls_vote").fetchall() == [("ann",)]

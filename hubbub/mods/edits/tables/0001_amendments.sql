@@ -4,7 +4,7 @@ CREATE TABLE edits_amendment (
     message INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     kind TEXT NOT NULL,
-    untrusted INTEGER NOT NULL,
+    outside INTEGER NOT NULL,
     body TEXT NOT NULL,
     PRIMARY KEY (message, seq)
 ) WITHOUT ROWID;

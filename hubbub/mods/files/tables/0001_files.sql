@@ -7,7 +7,7 @@ CREATE TABLE files_file (
     thread TEXT,
     uploaded_by TEXT NOT NULL,
     at REAL NOT NULL,
-    untrusted INTEGER NOT NULL,
+    outside INTEGER NOT NULL,
     lines INTEGER NOT NULL,
     no_text TEXT NOT NULL,
     cut INTEGER NOT NULL,

@@ -14,7 +14,7 @@ CREATE TABLE schedule_reminder (
     times INTEGER,
     paused INTEGER NOT NULL,
     problem TEXT NOT NULL,
-    untrusted INTEGER NOT NULL
+    outside INTEGER NOT NULL
 );
 
 -- Numbers are never used a second time: what was posted under one is not posted again.

@@ -1,0 +1,1 @@
+ALTER TABLE edits_amendment RENAME COLUMN outside TO untrusted;

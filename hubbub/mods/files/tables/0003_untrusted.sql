@@ -1,0 +1,1 @@
+ALTER TABLE files_file RENAME COLUMN outside TO untrusted;

@@ -1,0 +1,1 @@
+ALTER TABLE schedule_reminder RENAME COLUMN outside TO untrusted;
