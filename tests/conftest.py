@@ -92,7 +92,10 @@ def _load_profile(config: pytest.Config) -> None:
             name,
             max_examples=count,
             deadline=None,  # no test asserts a time
-            suppress_health_check=[HealthCheck.too_slow],
+            suppress_health_check=[
+                HealthCheck.too_slow,
+                HealthCheck.differing_executors,  # `make mutants` runs tests again in one process
+            ],
         )
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
