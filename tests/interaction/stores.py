@@ -11,6 +11,7 @@ from hubbub.network.records import Batch
 from hubbub.network.store import SqliteStore
 from hubbub.network.store.connection import DatabaseConnection
 from hubbub.network.store.location import parse_url
+from tests.interaction.peers import soon
 
 __all__ = ["MoodyStore"]
 
@@ -25,6 +26,7 @@ class MoodyStore(SqliteStore):
     waiting    set when a commit or a read reaches a closed gate
     batches    the committed batches
     asked      the number of reads
+    until      waits for a condition on these
     """
 
     def __init__(self, url: str = "sqlite::memory:"):
@@ -34,6 +36,14 @@ class MoodyStore(SqliteStore):
         self.gate.set()
         self.reads.set()
         self.batches: list[Batch] = []
+        self.changed = asyncio.Event()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Returns once the condition, on the numbers above, holds."""
+        async with soon():
+            while not condition():
+                self.changed.clear()
+                await self.changed.wait()
 
     async def append(self, batch: Batch) -> None:
         if not self.gate.is_set():
@@ -41,9 +51,11 @@ class MoodyStore(SqliteStore):
             await self.gate.wait()
         if self.failing > 0:
             self.failing -= 1
+            self.changed.set()
             raise StoreUnavailable("the disk is full")
         await super().append(batch)
         self.batches.append(batch)
+        self.changed.set()
 
     @property
     def reading(self) -> DatabaseConnection:
@@ -59,6 +71,7 @@ class _Reading:
     async def run(self, function: Callable[..., Any], *args: Any, **kw: Any) -> Any:
         store = self._store
         store.asked += 1
+        store.changed.set()
         if not store.reads.is_set():
             store.waiting.set()
             await store.reads.wait()

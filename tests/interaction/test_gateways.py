@@ -87,7 +87,7 @@ async def test_a_call_to_an_owner_that_lost_its_store_goes_to_the_next_owner(
     moody.failing = 1
     moody.gate.set()
     await ann.signal("moving")
-    await eventually(lambda: moody.failing == 0)
+    await moody.until(lambda: moody.failing == 0)
     await cut(gateway)
     assert (await ann.answer(ref))["op"] == "result"
     assert await bob.take_texts(1) == ["once"]

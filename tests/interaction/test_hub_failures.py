@@ -343,7 +343,7 @@ async def test_the_notice_about_a_failed_agent_is_posted_when_the_disk_works_aga
         await ann.say("bot", "are you there?")
         moody.deaf, asked = True, moody.asked
         network.hub.services.launcher.given_up(["bot"], "does not start any more")
-        await eventually(lambda: moody.asked > asked)
+        await moody.until(lambda: moody.asked > asked)
         moody.deaf = False
         notice = (await ann.event())["message"]
         assert notice["text_representation"].startswith("bot does not start any more.")

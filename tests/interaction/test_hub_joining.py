@@ -15,7 +15,7 @@ from hubbub.mods.loader import load_mods
 from hubbub.network.admission import AT_ONCE
 from hubbub.network.operations import CORE_OPERATIONS
 from hubbub.protocol.frames import VERSION, Hello, Ready
-from tests.interaction.peers import Network, Networks, Peer, config, eventually
+from tests.interaction.peers import Network, Networks, Peer, config
 from tests.interaction.stores import MoodyStore
 
 QUICKSTART = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
@@ -244,7 +244,7 @@ async def test_simultaneous_newcomers_join_in_order_without_those_that_disconnec
         identify = {"participant": f"p{n}", "kind": "human", "version": VERSION}
         await peer.send(op="identify", **identify)
     await peers[-1].close()
-    await eventually(lambda: moody.asked - before == AT_ONCE)
+    await moody.until(lambda: moody.asked - before == AT_ONCE)
     moody.reads.set()
     for peer in peers[:-1]:
         await peer.expect("ready")

@@ -72,6 +72,8 @@ class ConfigNetwork(Network):
         super().__init__(folder, stack)
         self.process = process
         self._changed = asyncio.Condition()
+        self._closed = False
+        """Whether it has printed its last line."""
         self._reading: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
@@ -83,13 +85,13 @@ class ConfigNetwork(Network):
 
     async def shows(self, pattern: re.Pattern[str] | str) -> str:
         """Waits for a line of output that matches `pattern`."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(DEADLINE_S), self._changed:
-                await self._changed.wait_for(lambda: self._match(pattern) is not None)
-        except TimeoutError as error:
-            shown = "\n".join(self.output)
-            raise AssertionError(f"{pattern!r} does not match any line of:\n{shown}") from error
-        return self._match(pattern) or ""
+                await self._changed.wait_for(lambda: self._closed or self._match(pattern))
+        line = self._match(pattern)
+        shown = "\n".join(self.output)
+        assert line is not None, f"{pattern!r} does not match any line of:\n{shown}"
+        return line
 
     def _match(self, pattern: re.Pattern[str] | str) -> str | None:
         return next((line for line in self.output if re.search(pattern, line)), None)
@@ -110,6 +112,9 @@ class ConfigNetwork(Network):
             async with self._changed:
                 self.output.append(line.decode().rstrip())
                 self._changed.notify_all()
+        async with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from tests.interaction.mods.workspace import (
     refused,
     workspace,
 )
-from tests.interaction.peers import DEADLINE_S, Peer, eventually, soon
+from tests.interaction.peers import DEADLINE_S, Peer, soon
 from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
@@ -226,9 +226,9 @@ async def test_a_result_that_could_not_be_stored_is_posted_later() -> None:
         assert await votes(ann, id) == [0, 0, 0]
         store.failing = 2  # the close, then its retry
         advance(network, clock, 61)
-        await eventually(lambda: store.failing == 1)
+        await store.until(lambda: store.failing == 1)
         advance(network, clock, 61)
-        await eventually(lambda: store.failing == 0)
+        await store.until(lambda: store.failing == 0)
         assert await hub_messages(network, ann) == []
         advance(network, clock, 61)
         assert len(await hub_messages(network, ann, 1)) == 1
@@ -241,7 +241,7 @@ async def test_a_result_that_was_not_posted_is_posted_after_a_restart(tmp_path: 
     async with workspace(mods, "ann", store=store) as (network, ann):
         id = await create(ann)
         closing = asyncio.create_task(mods[0]._close(1, "ann"))
-        await eventually(lambda: "closed_at = ?" in str(store.batches[-1].records))
+        await store.until(lambda: "closed_at = ?" in str(store.batches[-1].records))
         store.failing = 1_000_000
         await closing
         assert await hub_messages(network, ann) == []

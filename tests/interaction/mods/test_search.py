@@ -21,7 +21,7 @@ from hubbub.mods.text_search import Findable, SearchHit, SearchQuery
 from tests.examples import examples
 from tests.interaction.mods.files_harness import files_mod
 from tests.interaction.mods.workspace import DESK, advance, refusal, refused, workspace
-from tests.interaction.peers import Peer, eventually, soon
+from tests.interaction.peers import Peer, soon
 from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
@@ -254,7 +254,7 @@ async def test_indexing_resumes_after_a_failed_write() -> None:
         assert await find(ann, "plan") == []
         moody.failing = 1
         await mod.start()
-        await eventually(lambda: moody.failing == 0)
+        await moody.until(lambda: moody.failing == 0)
         assert await find(ann, "plan") == []
         advance(network, clock, 11)
         await all_indexed(ann)

@@ -21,7 +21,7 @@ from tests.interaction.mods.workspace import (
     refused,
     workspace,
 )
-from tests.interaction.peers import DEADLINE_S, Network, Peer, eventually, soon
+from tests.interaction.peers import DEADLINE_S, Network, Peer, soon
 from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
@@ -389,10 +389,10 @@ async def test_a_failed_write_leaves_nothing_and_its_notice_is_posted_later() ->
         store.deaf = True
         asked = store.asked
         advance(network, clock, 61)
-        await eventually(lambda: store.asked > asked)
+        await store.until(lambda: store.asked > asked)
         store.deaf, store.failing = False, 1
         advance(network, clock, 61)
-        await eventually(lambda: store.failing == 0)
+        await store.until(lambda: store.failing == 0)
         assert await notices(network, ann) == []
         advance(network, clock, 61)
         assert len(await notices(network, ann, 1)) == 1
