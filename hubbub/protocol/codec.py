@@ -155,11 +155,11 @@ class Decoder:
 
     def _no_frame(self, data: bytes) -> FrameError:
         try:
-            frame = self._look_twice(data)
+            self._look_twice(data)
         except FrameError as error:
             error.ref = error.ref or _first_ref(data)
             return error
-        return self._unknown(frame.get("op"), frame.get("name"), frame.get("ref"))
+        return FrameError(ErrorCode.BAD_FRAME, "not valid JSON", _first_ref(data))
 
     def _look_twice(self, data: bytes) -> dict[str, object]:
         """Refuse input that the validator accepts but should not. Returns the frame as plain

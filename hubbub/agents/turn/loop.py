@@ -311,8 +311,6 @@ class Loop:
         times = {"at_ms": completion.at_ms, "duration_ms": completion.duration_ms}
         step = step.model_copy(update={**times, "steered": completion.query.steering})
         self.steps.append(step)
-        if self._parent is not None:
-            self._parent.helper_tokens += step.tokens_in + step.tokens_out
         return [Record(step), RunTools(step, step.calls, again=False)]
 
     def _hand_over(self, names: Sequence[str]) -> list[Command]:
@@ -415,8 +413,7 @@ class Loop:
         )
 
     def _has_sent(self, call: ToolCallRecord) -> bool:
-        speaks = call.name in self._rules.speaking if call.name != FINISH else self._is_answer(call)
-        return speaks and bool(call.result) and not call.error
+        return call.name in self._rules.speaking and bool(call.result) and not call.error
 
     def _is_answer(self, call: ToolCallRecord) -> bool:
         """Whether the call is a `finish` with a message."""

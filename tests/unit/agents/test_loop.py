@@ -61,6 +61,13 @@ def run(loop: Loop, answer: Completion) -> list[Command]:
     return commands
 
 
+def run_once(loop: Loop, answer: Completion) -> list[Command]:
+    """Answer, and let the calls of this step succeed."""
+    run_tools = answered(loop, answer)[-1]
+    assert isinstance(run_tools, RunTools)
+    return loop.ran([CallResult(c.id, "ok") for c in run_tools.calls])
+
+
 def last(commands: list[Command]) -> Command:
     return commands[-1]
 
@@ -242,8 +249,82 @@ def test_a_finish_with_a_message_runs_after_other_calls_and_counts_as_a_reply() 
     assert last(answered(refused, calls(finish()))) == QueryModel(3), "nothing was sent"
     silent = loop_of(reply_required=True)
     assert last(answered(silent, calls(call(FINISH, {"message": " "})))) == QueryModel(2)
-    helper = loop_of(answers=False)
-    assert last(answered(helper, calls(call(FINISH, {"message": "4"})))) == End("finished", "4")
+    for given in ({"message": "4"}, {"message": "4", "reason": ""}):
+        helper = loop_of(answers=False)
+        assert last(answered(helper, calls(call(FINISH, given)))) == End("finished", "4")
+    again = loop_of((step(1, (FINISH, 1), message="Paris", result=None),))
+    (unsent,) = again.steps[0].calls
+    assert again.start() == [RunTools(again.steps[0], (unsent,), again=True)]
+
+
+TYPED = {"price": 3.5, "currency": "€"}
+
+
+def test_a_turn_ends_after_three_answers_of_the_wrong_type() -> None:
+    loops = {name: loop_of(typed=name) for name in ("Price", "")}
+    for name, loop in loops.items():
+        answered(loop, calls(call("add")))
+        loop.ran([CallResult("id_add", "no", "failed")])
+        for n in (1, 2, 3):
+            answered(loop, calls(call(FINISH, {"message": {**TYPED, "n": n}})))
+            error = json.dumps({"message": f"price {n} is none"})
+            following = loop.ran([CallResult("id_finish", error, "invalid_answer")])[-1]
+            assert following == (QueryModel(n + 2) if n < 3 or not name else end_of_typed())
+
+
+def end_of_typed() -> End:
+    reason = "3 answers are not of type Price; the last one: price 3 is none"
+    return End("no_action", reason, json.dumps({**TYPED, "n": 3}, ensure_ascii=False))
+
+
+def test_calls_that_the_requester_runs_end_the_turn_and_a_finish_beside_them_is_too_early() -> None:
+    external = frozenset({"read_thread"})
+    loop = loop_of(external=external)
+    run_tools = last(answered(loop, calls(call("add"), call("read_thread"), finish())))
+    assert isinstance(run_tools, RunTools)
+    assert [(c.name, c.external) for c in run_tools.calls] == [
+        ("add", False),
+        ("read_thread", True),
+    ]
+    results = [CallResult("id_add", "2"), CallResult("id_read_thread", "asked")]
+    waits = End("finished", "waits for the results of read_thread")
+    assert loop.ran(results) == [Record(loop.steps[0]), waits]
+    *_, early = loop.steps[0].calls
+    assert (early.error, json.loads(early.result or "")["retry"]) == ("too_early", True)
+    assert loop_of(tuple(loop.steps), external=external).start() == [waits]
+    failed = loop_of(external=external)
+    answered(failed, calls(call("read_thread")))
+    assert last(failed.ran([CallResult("id_read_thread", "no", "failed")])) == QueryModel(2)
+
+
+def test_a_finish_that_would_end_helpers_at_work_is_refused_once() -> None:
+    forked = step(1, ("fork", 1), background=True)
+    loop = loop_of((forked,))
+    answered(loop, calls(call(FINISH, "{")))
+    assert loop.steps[1].calls[0].error == "invalid_arguments"
+    record, ask = answered(loop, calls(finish()))
+    assert (record, ask) == (Record(loop.steps[2]), QueryModel(4))
+    refused = loop.steps[2].calls[0]
+    assert refused.error == "helpers_at_work"
+    assert "helper 1." in json.loads(refused.result or "")["message"]
+    assert last(answered(loop, calls(finish()))) == End("finished", "done")
+    loop = loop_of((forked,))
+    assert last(run(loop, calls(call("add")))) == QueryModel(3)
+    record, run_tools = loop.join([1])
+    assert record == Record(loop.steps[-1])
+    assert run_tools == RunTools(loop.steps[-1], loop.steps[-1].calls, again=False)
+    (joined,) = loop.steps[-1].calls
+    assert (joined.id, joined.name, joined.arguments) == ("helper_1", "wait_for", {"helper": 1})
+    assert (loop.steps[-1].n, loop.steps[-1].made) == (3, "join")
+    assert last(loop.ran([CallResult("helper_1", "4")])) == QueryModel(4)
+    assert last(answered(loop, calls(finish()))) == End("finished", "done")
+
+
+def test_the_steps_of_continued_turns_count_towards_no_limit() -> None:
+    earlier = tuple(step(n, ("add", n)) for n in (1, 2, 3))
+    loop = Loop(LoopRules(max_steps=1), TOOLS, earlier=earlier)
+    assert loop.start() == [QueryModel(4)]
+    assert last(answered(loop, calls(finish()))) == End("finished", "done")
 
 
 def test_text_without_a_call_is_sent_if_so_configured() -> None:
@@ -252,6 +333,7 @@ def test_text_without_a_call_is_sent_if_so_configured() -> None:
     assert isinstance(run_tools, RunTools)
     (made,) = run_tools.calls
     assert (made.name, made.arguments) == (FINISH, {"message": "Paris."})
+    assert made.id == "call_1_0"
     assert loop.steps[0].text is None
     assert last(loop.ran([CallResult(made.id, "finished")])) == End("finished", "Paris.")
     for not_sent in (
@@ -336,23 +418,30 @@ def test_steps_and_tokens_are_bounded_and_the_last_step_runs() -> None:
 def test_an_interactive_turn_asks_whether_to_continue_after_calls_with_effects(
     snapshot: SnapshotAssertion,
 ) -> None:
-    loop = loop_of(quiet=frozenset({"send_text_message", "ask_human", FINISH}))
+    quiet = frozenset({"send_text_message", "ask_human", FINISH})
+    loop = loop_of((step(1, ("send_text_message", 1)),), quiet=quiet)
     long, longer = {"x": "y" * 291}, {"x": "y" * 292}
     made = [call("add", long, "a"), call("add", longer, "b"), call("read_thread", {"to": "ü"}, "c")]
     answered(loop, calls(*made, call("send_text_message")))
     given = [CallResult("a", "z" * 300), CallResult("b", "z" * 301), CallResult("c", "", "broken")]
     wording = loop.ran([*given, CallResult("id_send_text_message", "sent")])[-1]
-    assert wording == QueryModel(2, wording_only=True)
-    asked, asking = answered(loop, Completion(text="Shall I?", tokens_in=5))
+    assert wording == QueryModel(3, wording_only=True)
+    written = Completion(text="Shall I?", tokens_in=5)
+    asked, asking = answered(loop, written, at_ms=3.5, duration_ms=12.0, steered=[steered()])
     assert isinstance(asked, Record)
-    assert asked.step.tokens_in == 5
+    assert (asked.step.tokens_in, asked.step.steered) == (5, (steered(),))
+    assert (asked.step.at_ms, asked.step.duration_ms) == (3.5, 12.0)
     (question,) = asked.step.calls
     assert question.arguments == snapshot
     assert asking == RunTools(asked.step, (question,), again=False)
     end = last(loop.ran([CallResult(question.id, "m2")]))
     assert end == End("finished", waiting_reason(question.arguments))
-    again = loop_of(tuple(loop.steps), quiet=frozenset({"send_text_message"}))
+    again = loop_of(tuple(loop.steps), quiet=quiet)
     assert again.start() == [end]
+    limited = loop_of(quiet=quiet, max_steps=1)
+    *_, asked, asking = run_once(limited, calls(call("add")))
+    assert asked == Record(limited.steps[1])
+    assert asking == RunTools(limited.steps[1], limited.steps[1].calls, again=False)
 
 
 def test_the_tokens_of_a_helper_count_in_its_parents_turn() -> None:
@@ -367,9 +456,11 @@ def test_the_tokens_of_a_helper_count_in_its_parents_turn() -> None:
     )
 
 
-def step(n: int, *made: tuple[str, JsonValue], result: str | None = "ok") -> Step:
+def step(
+    n: int, *made: tuple[str, JsonValue], result: str | None = "ok", **more: JsonValue
+) -> Step:
     records = tuple(
-        ToolCallRecord(id=f"{n}_{i}", name=name, arguments={"x": x}, result=result)
+        ToolCallRecord(id=f"{n}_{i}", name=name, arguments={"x": x, **more}, result=result)
         for i, (name, x) in enumerate(made)
     )
     return Step(n=n, calls=records)

@@ -206,6 +206,8 @@ def test_one_more_message_changes_few_parts_of_a_prompt() -> None:
     assert len(parts) == 4
     assert len(set(in_parts(after)) - set(parts)) <= 3
     assert in_parts("no threads") == ["no threads"]
+    assert in_parts("a</thread>") == ["a</thread>"]
+    assert in_parts("</thread>" * 260) == ["</thread>"] * 256 + ["</thread>" * 4], "at most 257"
 
 
 @given(st.lists(st.sampled_from(["<thread>", "</thread>", "x"]), max_size=300))

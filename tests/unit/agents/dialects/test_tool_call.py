@@ -71,8 +71,9 @@ def test_calls_are_read_in_order_and_separated_from_text_and_thinking() -> None:
 def test_text_and_thinking_alone_are_neither_calls_nor_errors() -> None:
     for text in ["Hello!", "<think>hm</think>Hello!", "{a}", "[1]", "", f"{ADD[10:]} {TWO[10:]}"]:
         assert DIALECT.parse(text).calls == ()
-    parsed = DIALECT.parse(f"<think>\n{ADD}\n")  # without an end
-    assert parsed.calls == ()
+    parsed = DIALECT.parse(f"<think>hm</think>Hello!<think>\n{ADD}\n")  # without an end
+    assert (parsed.calls, parsed.text) == ((), "Hello!")
+    assert parsed.reasoning.startswith("hm")
     assert "add" in parsed.reasoning
 
 
@@ -105,7 +106,8 @@ def test_ambiguous_text_is_reported_and_calls_nothing(
         read = DIALECT.read(Completion(text=text))
         assert (read.calls, read.text) == ((), text)
         assert reason in read.notes[0]
-    ambiguous = ["TOOL_CALL []", f"{ADD} {TWO}", "TOOL_CALL", '{"answer": 42}', f"> {ADD}"]
+    late = f"{ADD}\n</think>\n{TWO}"
+    ambiguous = ["TOOL_CALL []", f"{ADD} {TWO}", "TOOL_CALL", '{"answer": 42}', f"> {ADD}", late]
     assert [parse_error(text) for text in ambiguous] == snapshot
 
 
