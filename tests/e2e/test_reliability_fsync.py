@@ -63,7 +63,7 @@ def _events(trace: str) -> list[str]:
 @pytest.mark.skipif(bool(_why_no_strace()), reason=_why_no_strace() or "strace works")
 async def test_no_message_is_acknowledged_before_its_commit_is_synced(tmp_path: Path) -> None:
     trace = tmp_path / "trace.txt"
-    prefix = ["strace", "-f", "-y", "-s", "120", "-e", f"trace={SYSTEM_CALLS}", "-o", str(trace)]
+    prefix = ["strace", "-f", "-y", "-s", "4096", "-e", f"trace={SYSTEM_CALLS}", "-o", str(trace)]
     async with running_hub(tmp_path, prefix=prefix) as hub, asyncio.timeout(DEADLINE_S):
         async with peer(hub.url) as ann, peer(hub.url) as bob:
             await bob.identify("bob", "agent")
