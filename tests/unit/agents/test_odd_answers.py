@@ -70,6 +70,22 @@ async def test_odd_contents_calls_and_finish_reasons_are_read() -> None:
     assert len(long.finish_reason or "") < 200
 
 
+def test_reasoning_is_read_from_either_of_its_usual_fields() -> None:
+    cases: list[tuple[dict[str, JsonValue], str | None]] = [
+        ({"reasoning_content": "hm"}, "hm"),
+        ({"reasoning": "hm"}, "hm"),
+        ({"reasoning_content": "", "reasoning": "hm"}, "hm"),
+        ({"reasoning_content": {"a": 1}, "reasoning": None}, None),
+        ({}, None),
+    ]
+    for fields, reasoning in cases:
+        assert read_answer(completion({"content": "hi", **fields})).reasoning == reasoning
+        assembly = Assembly()
+        for _ in range(2):
+            assembly.add(chunk({"content": "hi", **fields}))
+        assert assembly.answer().reasoning == (reasoning and reasoning * 2)
+
+
 async def test_odd_token_counts_are_read_and_missing_ones_estimated() -> None:
     unusable: list[JsonValue] = [
         None, "12", [1], {}, {"prompt_tokens": "many"},
@@ -92,6 +108,10 @@ async def test_odd_token_counts_are_read_and_missing_ones_estimated() -> None:
     for usage in odd:
         answer, _ = await asked(completion(calling(CALL), usage))
         assert (answer.tokens_in, answer.tokens_out, answer.notes) == (12, 3, ())
+    assembly = Assembly()
+    assembly.add({"usage": {"prompt_tokens": 9, "completion_tokens": 1}})
+    assembly.add({"usage": {"completion_tokens": 4}})
+    assert (assembly.answer().tokens_in, assembly.answer().tokens_out) == (9, 4)
     half, _ = await asked(completion(calling(CALL), {"prompt_tokens": 12}))
     assert half.tokens_in == 12
     assert half.tokens_out > 0

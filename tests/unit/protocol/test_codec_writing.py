@@ -67,6 +67,11 @@ def test_a_spliced_message_equals_the_model_of_its_draft(
     assert len(keys) == len(set(keys))
 
 
+def test_content_can_have_numbers_of_any_size() -> None:
+    draft = Draft("ann", "human", "dm.ann.bob", "direct", {"n": 10**30}, ("bob",))
+    assert json.loads(encode_message(draft, 1, 1, "i1", 0, NOW))["content"] == {"n": 10**30}
+
+
 @given(drafts(), SEQS, SEQS, st.none() | WAKES)
 def test_an_event_contains_the_message_and_the_wake_of_its_recipient(
     draft: Draft, seq: int, prev: int, wake: Wake | None
