@@ -255,3 +255,7 @@ async def test_the_usage_of_a_turn_survives_a_restart_of_the_hub(
         await worker.step(2, 10, settles=("2",))
         budget = await ann.call("read_budget", interaction=worker.interaction)
         assert (budget["used"]["tokens"], budget["sums"]["turns"]) == (60, 1)
+    async with in_memory.start(file, store=store) as network:
+        ann = await network.join("ann")
+        budget = await ann.call("read_budget", interaction=worker.interaction)
+        assert budget["reached"] == ["tokens"], "by the refused reservation"

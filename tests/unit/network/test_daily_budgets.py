@@ -62,6 +62,40 @@ def test_an_agents_own_daily_limits_replace_the_common_ones() -> None:
 
 
 @pytest.mark.behaviour("H-6")
+def test_an_agents_own_limits_can_be_set_and_taken_back_while_the_hub_runs() -> None:
+    accounts = daily()
+    assert (accounts.limited, accounts.limits_wakes) == (False, False)
+    accounts.set("a", DailyBudget(wakes=1))
+    assert (accounts.limited, accounts.limits_wakes) == (True, True)
+    accounts.wake("a", 1)
+    reached = accounts.refuses("a", 1)
+    assert (reached and reached.whose, accounts.refuses("b", 1)) == ("agent", None)
+    accounts.set("a", DailyBudget(wakes=2))
+    assert accounts.refuses("a", 1) is None
+    accounts.set("a", None)
+    accounts.set("unknown", None)
+    assert (accounts.limited, accounts.limits_wakes) == (False, False)
+
+
+@pytest.mark.behaviour("H-6")
+def test_usage_is_listed_for_the_network_and_the_named_thread_and_agent() -> None:
+    accounts = daily(**dict.fromkeys(("network", "thread", "agent"), DailyBudget(wakes=9)))
+    for agent, thread, times in (("a", 1, 1), ("a", 2, 2), ("b", 2, 4)):
+        accounts.wake(agent, thread, times)
+    accounts.wake("c", 3, -1)
+
+    def used(agent: str | None, thread: int | None) -> list[tuple[str, str, float]]:
+        return [(each.whose, each.target, each.used) for each in accounts.used(agent, thread)]
+
+    network = ("network", "", 6)  # the last one was taken back
+    assert used(None, None) == [network]
+    assert used("a", None) == [network, ("agent", "a", 3)]
+    assert used(None, 2) == [network, ("thread", "2", 6)]
+    assert used("b", 2) == [network, ("thread", "2", 6), ("agent", "b", 4)]
+    assert used("c", 3) == [network, ("thread", "3", 0), ("agent", "c", 0)]
+
+
+@pytest.mark.behaviour("H-6")
 def test_a_new_day_starts_with_only_the_open_reservations() -> None:
     accounts = daily(network=DailyBudget(tokens=100))
     accounts.spend("a", 1, Cost(60, 0))
@@ -86,6 +120,9 @@ def test_spending_stored_today_is_counted_after_a_restart() -> None:
     accounts.restore(rows)
     used = {each.limit: each.used for each in accounts.used(None, 1)}
     assert used == {"tokens": 45, "wakes": 3}
+    accounts = daily(agent=DailyBudget(wakes=5, tokens=100))
+    accounts.restore(rows)
+    assert [each.used for each in accounts.used("a", None)] == [40, 2]
 
 
 @pytest.mark.behaviour("H-7")
@@ -95,4 +132,8 @@ def test_an_estimate_is_checked_against_every_daily_limit() -> None:
         accounts = daily(network=DailyBudget(tokens=120), agent=DailyBudget(tokens=100))
         accounts.spend("a", 1, Cost(0, 20))
         accounts.reserve("a", 1, 10, 0.0)
-        assert [each.whose for each in accounts.exceeded_by("a", 1, tokens, 0.0)] == whose
+        exceeded = accounts.exceeded_by("a", 1, tokens, 0.0)
+        assert [each.whose for each in exceeded] == whose
+        targets = {"network": "", "agent": "a"}
+        assert [each.target for each in exceeded] == [targets[each.whose] for each in exceeded]
+        assert {(each.limit, each.used) for each in exceeded} <= {("tokens", 30)}
