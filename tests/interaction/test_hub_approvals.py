@@ -40,7 +40,10 @@ async def state(peer: Peer, id: str) -> str:
 
 async def signalled(peer: Peer) -> Frame:
     """The approval in the next signal."""
-    data: Frame = (await peer.signal("approval"))["data"]
+    frame = await peer.signal("approval")
+    assert frame["sender"] == "hub"
+    data: Frame = frame["data"]
+    assert None not in data.values(), "only what is known"
     return data
 
 
@@ -330,9 +333,12 @@ async def test_one_notice_announces_an_approval_in_its_thread_and_wakes_no_one(
         bob = await let_in(network, "bob")
         page = await bob.call("read_thread", thread="dm.bob.calc")
         (notice,) = [m for m in page["messages"] if m["sender_kind"] == "system"]
-        assert notice["content"]["approval"] == id
+        about = {"approval": id, "agent": "calc", "turn": turn, "tool": "delete_file"}
+        assert notice["content"] == {"notice": "approval", "code": "approval", **about}
         assert notice["mentions"] == ["bob"]
-        assert "delete_file" in notice["text_representation"]
+        assert notice["text_representation"] == (
+            "calc asks to run delete_file. Needs approval by bob or cat."
+        )
         assert "/tmp/x" not in str(notice)
         assert "wake" not in str(await calc.sync())
 
