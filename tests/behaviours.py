@@ -240,8 +240,8 @@ MODS = {
     "M-71": "A mod cannot use names that belong to others, with or without tables.",
     "M-80": "Readers see a message's latest text, marked as edited.",
     "M-81": "An edit is delivered as a message to the original recipients, and wakes no agent.",
-    "M-82": "A message is edited by its author or the person who sent it, and deleted by owners, "
-    "too.",
+    "M-82": "A message is edited by its author (the person who spoke for an agent), and deleted by "
+    "owners, too.",
     "M-83": "A deleted message and its earlier versions are visible to no one, permanently.",
     "M-84": "A message's history has each version; that of a deleted one has restricted readers.",
     "M-85": "Edits have limits of size, number, age and author; requests cannot be edited.",

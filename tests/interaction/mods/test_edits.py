@@ -90,6 +90,19 @@ async def test_only_the_author_or_the_person_acting_for_it_can_edit() -> None:
         assert own["content"] == "as the bot"
 
 
+@pytest.mark.behaviour("M-82")
+async def test_an_agent_cannot_change_what_a_person_wrote_in_its_place() -> None:
+    async with workspace([mod()], "olga", *PEOPLE) as (_, olga, ann, bot, calc):
+        await olga.call("take_over", agent="bot")
+        id = await post(olga, "pay 10", on_behalf_of="bot")
+        await olga.call("hand_back", agent="bot")
+        assert await refused(bot, "edit_message", message_id=id, text="pay 1000") == "forbidden"
+        assert await refused(bot, "delete_message", message_id=id) == "forbidden"
+        assert await visible(ann) == [("pay 10", None)]
+        await edit(olga, id, "pay 20")
+        assert await visible(calc) == [("pay 20", "edited")]
+
+
 @pytest.mark.behaviour("M-83", "M-84")
 async def test_deleted_content_is_hidden_except_from_author_and_owners() -> None:
     async with workspace([mod()], "olga", *PEOPLE) as (network, olga, ann, bot, calc):
