@@ -285,8 +285,7 @@ class Loop:
             return self._hand_over(external)
         if self._abandons_helpers(last):
             return self._refuse_finish()
-        answer = next((c for c in last.calls if c.result is None and self._is_answer(c)), None)
-        if answer is not None:
+        if (answer := self._unsent_answer(last)) is not None:
             return [RunTools(last, (answer,), again)]
         if any(c.name == FINISH and c.error is None for c in last.calls):
             return self._finish(last)
@@ -419,6 +418,14 @@ class Loop:
         """Whether the call is a `finish` with a message."""
         has_message = bool(_message_of(call) or self._rules.typed)
         return self._rules.answers and call.name == FINISH and has_message
+
+    def _unsent_answer(self, last: Step) -> ToolCallRecord | None:
+        """The next `finish` with a message. Models repeat a call within a step: the same message
+        is not sent twice."""
+        finishes = [c for c in last.calls if c.name == FINISH]
+        sent = [_message_of(c) for c in finishes if c.result is not None and c.error is None]
+        unsent = (c for c in finishes if c.result is None and _message_of(c) not in sent)
+        return next(filter(self._is_answer, unsent), None)
 
     def _typed_failure(self) -> End | None:
         """The end of a turn whose model failed to give a typed answer; None otherwise."""

@@ -257,6 +257,20 @@ def test_a_finish_with_a_message_runs_after_other_calls_and_counts_as_a_reply() 
     assert again.start() == [RunTools(again.steps[0], (unsent,), again=True)]
 
 
+def test_the_same_message_of_two_finishes_in_one_step_is_sent_once() -> None:
+    made = [
+        call(FINISH, {"message": text}, id) for text, id in (("A", "1"), ("A", "2"), ("B", "3"))
+    ]
+    loop = loop_of(answers=True)
+    ran = list[str]()
+    commands = answered(loop, calls(*made))
+    while isinstance(run_tools := last(commands), RunTools):
+        ran += [each.id for each in run_tools.calls]
+        commands = loop.ran([CallResult(each.id, "finished") for each in run_tools.calls])
+    assert (ran, last(commands)) == (["1", "3"], End("finished", "A"))
+    assert [each.result for each in loop.steps[0].calls] == ["finished"] * 3
+
+
 TYPED = {"price": 3.5, "currency": "€"}
 
 
