@@ -44,7 +44,9 @@ HUB_SIGNALS = frozenset(
         "turn_ended",
     }
 )
-"""Signal types that clients trust, and that no participant can send."""
+MOD_SIGNALS = "mod."
+"""Signal types that clients trust, and that no participant can send; `MOD_SIGNALS` is the beginning
+of those of mods."""
 AHEAD_OF_MESSAGES = frozenset({"partial"})
 """Signal types that show the text of a future message, so they are only relayed if no mod can
 change or reject messages."""
@@ -199,7 +201,7 @@ class Notifications:
             return
         if caller.bucket.take(self._clock.monotonic(), SIGNAL):
             return
-        if signal.type in HUB_SIGNALS:
+        if signal.type in HUB_SIGNALS or signal.type.startswith(MOD_SIGNALS):
             text = f"type: only the hub can send {signal.type}"
             session.error(bad_request(text), None)
             return

@@ -273,7 +273,9 @@ class Signal(Model):
     `turn_ended`, to people who read the turn's thread: the turn ended (data: `turn`, `agent`,
     `outcome`), in any way.
 
-    Participants can send any type that others understand; these have a common meaning:
+    Mods send `mod.NAME`: something in the thread changed (data: `kind` and `data`).
+
+    Participants can send any other type that others understand; these have a common meaning:
 
     `typing` in a thread: a person is writing there. It ends with the message, or after some
     seconds without a repetition.
