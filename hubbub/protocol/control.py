@@ -265,6 +265,8 @@ class Report(Speech):
 class ListRequests(Input):
     id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     """Only this one (m42), in any state; left out: the newest."""
+    own: bool = False
+    """Only those that you made or were given, even if you are an owner."""
     state: Literal["open", "all"] = "open"
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 

@@ -56,7 +56,7 @@ async def next_failure(peer: Peer) -> Frame:
             return event
 
 
-async def list_requests(peer: Peer, **which: str) -> list[str]:
+async def list_requests(peer: Peer, **which: str | int) -> list[str]:
     return [each["id"] for each in (await peer.call("list_requests", **which))["requests"]]
 
 
@@ -89,6 +89,11 @@ async def test_a_result_wakes_the_requester_and_closes_the_request(networks: Net
             assert [each["state"] for each in every] == ["open", "result"]
             assert (every[1]["answer"], every[1]["task"]) == (report["id"], "count")
         assert await list_requests(spy, state="all") == []
+        # The latest of everyone can be others' only, so an owner can ask for its own.
+        own = await ann.call("delegate", to="worker", task="mine")
+        await boss.call("delegate", to="worker", task="even more")
+        assert await list_requests(ann, own=True, limit=1) == [own["id"]]
+        assert await list_requests(spy, own=True) == []
 
 
 @pytest.mark.behaviour("H-51")

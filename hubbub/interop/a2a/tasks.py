@@ -169,7 +169,8 @@ class TaskClient(RequestClient):
             raise InvalidParamsError("pageSize: 1 to 100")
         if params.HasField("history_length") and params.history_length < 0:
             raise InvalidParamsError("historyLength: 0 or more")
-        value = await self.client.call("list_requests", state="all", limit=200)
+        # Without `own`, an owner gets those of everyone, which can be more than the limit.
+        value = await self.client.call("list_requests", own=True, state="all", limit=200)
         requests = [
             each
             for each in Requests.model_validate(value).requests

@@ -187,7 +187,7 @@ class RequestService(Service, Gate):
         """List requests, newest first: those you made or were given; all of them for an owner."""
         if args.id is not None:
             return Requests(requests=(await self._visible(call, args.id, call.participant),))
-        whose = None if call.owner else call.participant
+        whose = None if call.owner and not args.own else call.participant
         state = "open" if args.state == "open" else None
         bodies = await self.store.read(LatestRequests(whose, state, args.limit))
         return Requests(requests=tuple(map(Request.model_validate_json, bodies)))

@@ -1260,6 +1260,8 @@ export interface ListReminders {
 export interface ListRequests {
   /** Only this one (m42), in any state; left out: the newest. */
   id?: string | null;
+  /** Only those that you made or were given, even if you are an owner. */
+  own?: boolean;
   state?: "open" | "all";
   limit?: number;
 }
