@@ -56,7 +56,7 @@ async def next_failure(peer: Peer) -> Frame:
             return event
 
 
-async def list_requests(peer: Peer, **which: str | int) -> list[str]:
+async def list_requests(peer: Peer, **which: Any) -> list[str]:
     return [each["id"] for each in (await peer.call("list_requests", **which))["requests"]]
 
 
