@@ -45,6 +45,15 @@ class MoodyStore(SqliteStore):
                 self.changed.clear()
                 await self.changed.wait()
 
+    async def hold_second_commit(self) -> None:
+        """Let the commit at the closed gate pass, and wait until another one is there."""
+        async with soon():
+            await self.waiting.wait()
+            self.waiting.clear()
+            self.gate.set()
+            self.gate.clear()
+            await self.waiting.wait()
+
     async def append(self, batch: Batch) -> None:
         if not self.gate.is_set():
             self.waiting.set()

@@ -47,16 +47,6 @@ async def signalled(peer: Peer) -> Frame:
     return data
 
 
-async def hold_second_commit(store: MoodyStore) -> None:
-    """Let the commit at the closed gate pass, and wait until another one is there."""
-    async with soon():
-        await store.waiting.wait()
-        store.waiting.clear()
-        store.gate.set()
-        store.gate.clear()
-        await store.waiting.wait()
-
-
 def people(**approvals: Any) -> NetworkFile:
     """A network with tokens: ann is an owner, bob and cat are not, and there are two agents."""
     humans = {"ann": {"roles": ["owner"]}, "bob": {}, "cat": {}}
@@ -393,7 +383,7 @@ async def test_a_notice_that_could_not_be_stored_is_posted_at_the_next_start(
         _ann, calc, turn = await at_work(network)
         store.gate.clear()
         ref = await calc.post("request_approval", turn=turn, **CALL)
-        await hold_second_commit(store)
+        await store.hold_second_commit()
         id = (await calc.answer(ref))["value"]["id"]
         store.failing = 1
         store.gate.set()
@@ -448,7 +438,7 @@ async def test_a_failed_commit_leaves_an_approval_in_its_stage(
     await ann.call("approve", id=id)
     moody.gate.clear()
     ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
-    await hold_second_commit(moody)
+    await moody.hold_second_commit()
     assert (await calc.answer(ended))["op"] == "result"
     moody.failing = 1
     late = await calc.post("start_approved", id=id)

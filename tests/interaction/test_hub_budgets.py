@@ -326,6 +326,33 @@ async def test_budgets_spending_and_untrusted_marks_survive_a_restart(
         assert skipped(await ann.say("b", "the seventh")) == {"b": "daily_network"}
 
 
+@pytest.mark.behaviour("H-2")
+async def test_a_notice_about_a_limit_lost_in_a_crash_is_posted_once_after_the_restart(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    path = f"sqlite:{tmp_path / 'hub.db'}"
+    store, file = MoodyStore(path), limited(daily={"agent": {"wakes": 1}})
+    async with in_memory.start(file, store=store) as network:
+        ann = await network.join("ann")
+        (one,) = await agents(network, "a")
+        await ann.say("a", "go")
+        await one.say("ann", "and an agent's own question is not followed")
+        store.gate.clear()
+        await ann.post("send_text_message", to="a", text="and this?")
+        await store.hold_second_commit()  # the message is written, the notice is not
+        store.failing = 1000
+        store.gate.set()
+    for _ in range(2):
+        async with in_memory.start(file, store=path) as network:
+            ann = await network.join("ann")
+            await ann.take(4)
+            await network.quiet()
+            page = (await ann.call("read_thread", thread="dm.a.ann"))["messages"]
+            assert [m["sender_id"] for m in page] == ["ann", "a", "ann", "hub"]
+            about = {"message": page[2]["id"], "agents": ["a"]}
+            assert page[3]["content"] == {"notice": "daily_agent", "code": "daily_agent", **about}
+
+
 # What is read ---------------------------------------------------------------------------------
 
 

@@ -183,6 +183,24 @@ async def test_prev_names_the_previous_event_live_and_after_a_resume(networks: N
             assert [event["prev"] for event in live] == [0, *seqs[:-1]]
 
 
+@pytest.mark.behaviour("P-4")
+async def test_a_client_is_told_once_when_it_has_everything_that_it_missed(
+    networks: Networks,
+) -> None:
+    async with networks.start() as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        await bob.close()
+        for n in range(3):
+            await ann.say("bob", str(n))
+        bob = await network.join("bob", cursor={"epoch": bob.hello["epoch"], "seq": 0})
+        told = await bob.signal("caught_up")
+        assert (told["sender"], told["data"]) == ("hub", {"seq": 3})
+        assert [event["seq"] for event in bob.events] == [1, 2, 3]
+        await ann.say("bob", "live")
+        await bob.sync()
+        assert "caught_up" not in {signal["type"] for signal in [*bob.signals, *ann.signals]}
+
+
 @pytest.mark.behaviour("P-18")
 async def test_concurrent_posts_have_the_same_order_for_every_reader(networks: Networks) -> None:
     async with networks.start(NETWORK) as network:
