@@ -304,10 +304,10 @@ class GatewayDoor:
 
     @asynccontextmanager
     async def open(
-        self, hear: Callable[[Callable[[Sequence[Entry]], None]], None]
+        self, listen: Callable[[Callable[[Sequence[Entry]], None]], None]
     ) -> AsyncIterator[Doors]:
         """`listen` registers a listener for commits. Gateways are disconnected at the end."""
-        hear(self._committed)
+        listen(self._committed)
         self._kernel.state.members.changed = self._member_changed
         self._kernel.state.presence.changed = self._presence_changed
         self._gateway.leaving = self._leave
