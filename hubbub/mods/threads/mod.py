@@ -178,7 +178,9 @@ class ThreadsConfig(ModConfig):
 
 _ELLIPSES = "….. "
 """Characters that can follow a truncated quote."""
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+# Without backtracking, and no part passes the beginning of another link: a text of 60,000 brackets
+# must not block the hub.
+_LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)")
 _NO_WORD = re.compile(r"[\W_]+")
 
 

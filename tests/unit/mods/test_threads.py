@@ -48,3 +48,9 @@ def test_a_quote_matches_by_its_words_without_markup() -> None:
         assert is_quoted_from(quote, text), quote
     for quote in ("do it not", "I tell you to", "***"):
         assert not is_quoted_from(quote, text), quote
+
+
+@pytest.mark.behaviour("M-100")
+@pytest.mark.parametrize("piece", ["[", "![", "[a](", "[a](b(c)", "[a]((", "[](()"])
+def test_text_full_of_unfinished_links_is_compared_in_linear_time(piece: str) -> None:
+    assert not is_quoted_from("quote", piece * 500_000)  # quadratic time would be hours
