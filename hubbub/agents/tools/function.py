@@ -85,7 +85,7 @@ def _parameter(line: str, section: str, indent: int) -> tuple[str, str] | None:
     sphinx = _SPHINX.match(line)
     if sphinx:
         return sphinx[1], sphinx[2]
-    if section not in ("Args", "FunctionArguments", "Parameters") or _UNDERLINE.match(line):
+    if section not in ("Args", "Arguments", "Parameters") or _UNDERLINE.match(line):
         return None
     google = _GOOGLE.match(line)
     if google and (not indent or len(line) - len(line.lstrip()) <= indent):

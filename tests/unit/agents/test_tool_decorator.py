@@ -241,7 +241,10 @@ def sphinx() -> None:
 
 def test_the_common_docstring_styles_are_parsed() -> None:
     both = {"one": "the first", "two": "the second, which goes on"}
-    assert describe(google) == ("First line goes on.\n\nSecond paragraph.", both)
+    google_doc = google.__doc__ or ""
+    for heading in ("Args:", "Arguments:", "Parameters:"):
+        google.__doc__ = google_doc.replace("Args:", heading)
+        assert describe(google) == ("First line goes on.\n\nSecond paragraph.", both), heading
     assert describe(numpy) == ("Sum.", {"one": "the first", "two": "the second"})
     assert describe(sphinx) == ("Sum.", both)
 
