@@ -30,6 +30,7 @@ STALLED_S = 10.0
 LINGER_S, MAX_LINGERING = 2.0, 16 * 1024 * 1024
 """Seconds and bytes for which a peer can keep sending after its response: closing earlier could
 reset the connection before the peer reads it."""
+_BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _REASONS = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -224,7 +225,7 @@ class Exchange(asyncio.Protocol):
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Send a whole response. Raises `ConnectionError` if the peer does not read it."""
-        length = {"content-length": str(len(body))} if status != HTTPStatus.NO_CONTENT else {}
+        length = {} if status in _BODILESS else {"content-length": str(len(body))}
         head = self._encode_head(status, {**headers, **length})
         await self._write(head if self.method == "HEAD" else head + body)
 
@@ -247,7 +248,8 @@ class Exchange(asyncio.Protocol):
     def _encode_head(self, status: int, headers: Mapping[str, str]) -> bytes:
         self._started = True
         keep_alive = self._complete and self._keep_alive and self._error is None
-        if not keep_alive or (not self._chunked and "content-length" not in headers):
+        is_delimited = self._chunked or status in _BODILESS or "content-length" in headers
+        if not (keep_alive and is_delimited):
             self._reuse = None
         lines = [f"HTTP/1.1 {status} {_REASONS.get(status, '')}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]

@@ -85,6 +85,7 @@ def post(path: str, body: bytes = b"", *more: str) -> bytes:
 async def test_a_connection_carries_many_api_requests_and_closes_after_one_to_the_hub() -> None:
     question = {"model": "echo", "messages": [{"role": "user", "content": "hi"}]}
     chat = post("/v1/chat/completions", json.dumps(question).encode(), "Authorization: Bearer ann")
+    preflight = b"OPTIONS /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n"
     async with AsyncExitStack() as stack:
         async with Network(Echo(), openai=True) as net:
             port = int((await net.serve(page=False)).rpartition(":")[2])
@@ -94,6 +95,7 @@ async def test_a_connection_carries_many_api_requests_and_closes_after_one_to_th
                 assert status == 200
                 assert json.loads(body)["choices"][0]["message"]["content"] == "hi"
                 assert (await busy.request(post("/v1/nowhere")))[0] == 404
+                assert await busy.request(preflight) == (204, b"")
             health = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
             assert await busy.request(health) == (200, b"ok\n")
             assert await busy.ended(), "the hub's own answer is the last"
