@@ -44,6 +44,7 @@ KEY = "a2a.push."
 MAX_ADDRESSES = 10
 """Addresses per task."""
 MAX_TASKS = 1000
+MAX_PORT = 2**16 - 1
 TIMEOUT_S = 10.0
 """Seconds an address has to accept a notification."""
 
@@ -51,7 +52,7 @@ TIMEOUT_S = 10.0
 def _address(url: str) -> httpx.URL:
     """Raises `httpx.InvalidURL`."""
     target = httpx.URL(url)
-    if target.scheme not in ("http", "https") or not target.host:
+    if target.scheme not in ("http", "https") or not target.host or (target.port or 0) > MAX_PORT:
         raise httpx.InvalidURL("not a web address")
     return target
 
