@@ -128,6 +128,11 @@ def reply(text: str) -> dict[str, Any]:
     return {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": text}]}
 
 
+def data(value: float) -> dict[str, Any]:
+    """A message of the remote agent that is not text."""
+    return {**reply(""), "parts": [{"data": value}]}
+
+
 @pytest.mark.behaviour("I-40")
 async def test_the_answers_of_a_remote_agent_are_marked_untrusted() -> None:
     async with soon(), remote(Clerk()) as (far, url), local(url) as net, net.process():
@@ -247,10 +252,22 @@ def flooding(method: str, params: Mapping[str, Any]) -> Any:
         (lambda *_: b"no json", {}, ""),
         (lambda *_: ["neither"], {}, ""),
         (lambda *_: {}, {}, ""),
+        (lambda *_: {"message": data(float("nan"))}, {}, "not JSON"),
+        (lambda *_: {"message": data(10**400)}, {}, "too large"),
         (failing, {"redirect": "http://127.0.0.1:1/"}, "which is not followed"),
         (failing, {"interface": "http://localhost:1/"}, "a2a.hosts"),
     ],
-    ids=["fails", "floods", "garbage", "a list", "nothing", "redirects", "another host"],
+    ids=[
+        "fails",
+        "floods",
+        "garbage",
+        "a list",
+        "nothing",
+        "not a number",
+        "a large number",
+        "redirects",
+        "another host",
+    ],
 )
 async def test_a_failing_remote_agent_ends_the_turn_with_model_error(
     answers: Answers, location: dict[str, str], reason: str

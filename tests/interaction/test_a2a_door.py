@@ -279,11 +279,11 @@ async def test_a_stream_shows_a_pending_approval_and_continues_after_it() -> Non
 
 @pytest.mark.behaviour("I-32")
 async def test_push_notifications_reach_only_allowed_hosts_and_report_completion() -> None:
-    long = f"http://{'a' * 70}.org"
+    long, beyond = f"http://{'a' * 70}.org", "http://127.0.0.1:99999/"
     async with notified() as (url, received), door() as there, soon(), there.client() as ann:
         asked = asks("sum")
         config = asked.configuration.task_push_notification_config
-        for wrong in ("http://localhost:1/", "http://10.0.0.1/", long, "file:///x"):
+        for wrong in ("http://localhost:1/", "http://10.0.0.1/", long, beyond, "file:///x"):
             config.CopyFrom(TaskPushNotificationConfig(url=wrong))
             with pytest.raises(InvalidParamsError):
                 await sent(ann, asked)
@@ -308,16 +308,24 @@ async def test_invalid_and_unauthorized_requests_get_the_protocols_errors() -> N
             return int(answer.json()["error"]["code"])
 
         call = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "m1"}}
+        short = {"id": "m1", "historyLength": -1}
+        large = {"messageId": "1", "role": "ROLE_USER", "parts": [{"data": 10**400}]}
         assert [
             await code(b"{"),
             await code(b"[" * 100_000),
+            await code({**call, "id": "\ud800"}),
+            await code({**call, "params": {"id": "m1", "x": float("nan")}}),
             await code([call]),
             await code({**call, "method": "Nothing"}),
             await code({**call, "params": {"id": 7}}),
+            await code({**call, "params": short}),
+            await code({**call, "method": "SendMessage", "params": {"message": large}}),
             await code(call),
             await code(call, **{"a2a-version": "0.3"}),
             await code(call, **{"content-type": "text/plain"}),
-        ] == [-32700, -32700, -32600, -32601, -32602, -32001, -32009, -32005]
+        ] == [
+            *[-32700] * 4, -32600, -32601, -32602, -32602, -32602, -32001, -32009, -32005,
+        ]  # fmt: skip
         answers = [
             await http.post(url, json=call),
             await http.post(url, json=call, headers={**auth, "origin": "http://evil"}),
@@ -331,4 +339,7 @@ async def test_invalid_and_unauthorized_requests_get_the_protocols_errors() -> N
         first, second = [await http.get(card) for card in cards]
         assert first.json() == second.json()
         cached = await http.get(cards[0], headers={"if-none-match": first.headers["etag"]})
-        assert cached.status_code == 304
+        assert (cached.status_code, "content-length" in cached.headers) == (304, False)
+        del auth["a2a-version"]
+        named = await http.get(f"{url}/tasks", params={"A2A-Version": "1.0"}, headers=auth)
+        assert named.json()["tasks"] == []

@@ -15,6 +15,7 @@ from contextlib import aclosing
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import TypeAlias
+from urllib.parse import parse_qsl
 
 from a2a.types import (
     AgentCapabilities,
@@ -261,7 +262,8 @@ _PUSH_REQUESTS = (
 
 def _check_version(exchange: Exchange) -> None:
     """Raises `VersionNotSupportedError`."""
-    version = exchange.header(VERSION_HEADER.lower()) or "0.3"
+    version = exchange.header(VERSION_HEADER.lower())
+    version = version or dict(parse_qsl(exchange.query)).get(VERSION_HEADER, "0.3")
     if version.split(".")[:2] != ["1", "0"]:
         raise VersionNotSupportedError(
             f"{VERSION_HEADER}: only 1.0 is supported, not {version[:20]!r}"

@@ -154,6 +154,7 @@ def _failures() -> Iterator[None]:
         KeyError,
         TypeError,
         ValueError,
+        OverflowError,
         RecursionError,
     ) as error:
         raise PeerFailed(str(error)[:500] or type(error).__name__) from error

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from a2a.types import Artifact, Part, StreamResponse, TaskState, TaskStatus
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, SerializeToJsonError
 from pydantic import JsonValue
 
 from hubbub.interop.a2a.peer import MAX_BYTES, PeerFailed
@@ -121,7 +121,10 @@ def _read(parts: Iterable[Part]) -> tuple[str, list[JsonValue]]:
             case "text":
                 texts.append(part.text)
             case "data":
-                data = MessageToDict(part).get("data")
+                try:
+                    data = MessageToDict(part).get("data")
+                except SerializeToJsonError as error:  # NaN, which the SDK accepts
+                    raise PeerFailed(f"its data is not JSON: {error}") from None
                 texts.append(json.dumps(data, ensure_ascii=False))
             case "url" if part.url.startswith(("http://", "https://")) and len(part.url) <= MAX_URI:
                 kind = part.media_type or "application/octet-stream"

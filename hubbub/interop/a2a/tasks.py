@@ -167,8 +167,6 @@ class TaskClient(RequestClient):
         size = params.page_size if params.HasField("page_size") else 50
         if not 1 <= size <= 100:
             raise InvalidParamsError("pageSize: 1 to 100")
-        if params.HasField("history_length") and params.history_length < 0:
-            raise InvalidParamsError("historyLength: 0 or more")
         # Without `own`, an owner gets those of everyone, which can be more than the limit.
         value = await self.client.call("list_requests", own=True, state="all", limit=200)
         requests = [

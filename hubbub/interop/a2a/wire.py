@@ -6,13 +6,13 @@ both, and are read and written by the SDK's types.
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, cast
 from urllib.parse import parse_qsl, unquote
 
+import msgspec
 from a2a.types import (
     CancelTaskRequest,
     ContentTypeNotSupportedError,
@@ -98,9 +98,18 @@ class Binding(ABC):
         params = METHODS[method]()
         try:
             ParseDict(value, params, ignore_unknown_fields=True)
-        except (ParseError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        except (
+            ParseError,
+            AttributeError,
+            TypeError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise InvalidParamsError(f"params: {str(error)[:300]}") from None
         validate_proto_required_fields(params)
+        if getattr(getattr(params, "configuration", params), "history_length", 0) < 0:
+            raise InvalidParamsError("historyLength: 0 or more")
         self.method, self.params = method, params
 
 
@@ -174,8 +183,8 @@ class Rest(Binding):
 
 def _json(body: bytes) -> JsonValue:
     try:
-        return cast(JsonValue, json.loads(body))
-    except (ValueError, RecursionError):
+        return cast(JsonValue, msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise JSONParseError("the body is not JSON") from None
 
 
