@@ -21,7 +21,7 @@ from hubbub.protocol.messages import Kind
 from hubbub.protocol.thread_ids import is_participant_id
 from hubbub.protocol.wire import Inlet, Outlet
 
-__all__ = ["Attach", "Owner", "RequestClient", "RequestClients", "bearer"]
+__all__ = ["Attach", "Owner", "RequestClient", "RequestClients", "bearer", "refusal_status"]
 
 Attach: TypeAlias = Callable[[Outlet, str], Inlet]
 """Attaches a connection to the hub, for a peer address."""
@@ -37,6 +37,13 @@ def bearer(authorization: str) -> str:
     """The token of an `Authorization` header; empty if there is none."""
     scheme, _, token = authorization.partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def refusal_status(error: OperationError) -> int:
+    """The HTTP status for a client that the hub did not let join."""
+    if error.temporary:
+        return 429 if error.code == ErrorCode.RATE_LIMITED else 503
+    return 401 if error.code == ErrorCode.AUTH_FAILED else 403
 
 
 class _InFlight(AbstractContextManager[None]):  # a generator costs three times as much

@@ -56,9 +56,8 @@ from hubbub.interop.a2a.push import Push
 from hubbub.interop.a2a.tasks import RESTING_STATES, TERMINAL_STATES, TaskClient, Update, a2a_error
 from hubbub.interop.a2a.wire import STREAMING_METHODS, Binding, JsonRpc, Rest
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
-from hubbub.interop.request_clients import Attach, Owner, RequestClients, bearer
+from hubbub.interop.request_clients import Attach, Owner, RequestClients, bearer, refusal_status
 from hubbub.logs import get_logger
-from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Card, Participant
 
 __all__ = ["PATH", "PUSH_KEY", "WELL_KNOWN", "A2aDoor"]
@@ -164,9 +163,7 @@ class A2aDoor:
             token = bearer(exchange.header("authorization"))
             client = await self._clients.join_person(self._owner, token, exchange.address)
         except OperationError as error:
-            status = 401 if error.code == ErrorCode.AUTH_FAILED else 403
-            if error.temporary:
-                status = 503
+            status = refusal_status(error)
             challenge = {"www-authenticate": "Bearer"} if status == 401 else {}
             await _send_json(exchange, status, {"error": error.message}, challenge)
             return

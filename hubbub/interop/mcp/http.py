@@ -42,7 +42,13 @@ from hubbub.errors import ConnectionLost, OperationError
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from hubbub.interop.mcp.participant import McpParticipant
 from hubbub.interop.mcp.server import WAITING, ParticipantTools, ToolAnswer, mcp_server
-from hubbub.interop.request_clients import Attach, RequestClient, RequestClients, bearer
+from hubbub.interop.request_clients import (
+    Attach,
+    RequestClient,
+    RequestClients,
+    bearer,
+    refusal_status,
+)
 from hubbub.protocol.thread_ids import is_participant_id
 
 __all__ = ["PATH", "HttpDoor"]
@@ -155,7 +161,9 @@ class HttpDoor:
                 name, "agent", token, exchange.address, key
             )
         except OperationError as exc:
-            raise _Refused(401, exc.message, www_authenticate="Bearer") from None
+            if (status := refusal_status(exc)) == 401:
+                raise _Refused(401, exc.message, www_authenticate="Bearer") from None
+            raise _Refused(status, exc.message) from None
         except ConnectionLost as exc:
             raise _Refused(503, f"the hub is unavailable: {exc.reason}") from None
         with host.in_flight():
