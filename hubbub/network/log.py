@@ -122,6 +122,9 @@ class Entry(Struct, eq=False):
     body: bytes = b""
     by_person: bool = False
     """Whether a person sends it, for themselves or on behalf of an agent."""
+    ordinary: bool = False
+    """Whether it comes from an agent or a service, waits for no answer and has no purpose, as most
+    messages do. Set when it is appended, as a gate can give it a purpose."""
 
     def __post_init__(self) -> None:
         draft = self.draft
@@ -160,8 +163,9 @@ class LogListeners(NamedTuple):
     recorded: tuple[Callable[[Sequence[Record]], None], ...] = ()
     """Durable records: called first, once per batch that has any."""
     committed: tuple[tuple[object, Committed], ...] = ()
-    """Durable entries: called once per batch, in log order. Each is paired with the collection it
-    depends on, and skipped while that is empty."""
+    """Durable entries, in log order: called once per batch. Each is paired with the collection it
+    depends on; while that is empty, it gets only entries that are not ordinary, if there are
+    any."""
     refused: tuple[Callable[[Sequence[Entry], Exception], None], ...] = ()
     """Entries that the store could not write; their callers have been answered. Any error other
     than `StoreUnavailable` is a defect."""
@@ -308,9 +312,12 @@ class Log:
                         recorded(batch.records)
                 for change in changes:
                     change.done(None)
+                special = [entry for entry in entries if not entry.ordinary]
                 for watches, committed in self.listeners.committed:
                     if watches:
                         committed(entries)
+                    elif special:
+                        committed(special)
                 self._metrics.committed(len(entries), self._clock.monotonic() - started)
                 return
 

@@ -177,21 +177,22 @@ class Writes:
             draft = entry.draft = draft.replace(untrusted=True)
         self._router.judge(entry, cause)
         special = draft.awaits or isinstance(draft.purpose, RequestMark)
-        passed = 0
+        gates = self.gates if special or entry.wakes or entry.interaction else ()
         try:
-            for gate in self.gates if special or entry.wakes or entry.interaction else ():
+            for gate in gates:
                 if special or gate.watches:
                     gate.judge(entry)
-                passed += 1
         except BaseException:
-            for gate in self.gates[:passed]:
-                gate.roll_back(entry)
+            for passed in gates[: gates.index(gate)]:
+                passed.roll_back(entry)
             raise
         if entry.turn is not None:
             entry.rows = (*entry.rows, _turn_sent)
         self._append(entry)
 
     def _append(self, entry: Entry) -> None:
+        draft = entry.draft
+        entry.ordinary = draft.purpose is None and not (entry.by_person or draft.awaits)
         entry.rows += self.rows
         if entry.cid is not None:
             self._pending[entry.draft.sender_id, entry.cid] = entry

@@ -249,14 +249,15 @@ class BudgetService(Service, Gate):
                     if reply is not None
                 ]
             )
+        judgements = self._judgements
         for entry in entries:
-            judgement = self._judgements.pop(entry, None) if self._judgements else None
+            judgement = judgements.pop(entry, None) if judgements else None
             if judgement is not None:
                 self._settle(entry, judgement)
             if entry.interaction is None and (judgement is None or not judgement.moves):
-                by, person = entry.draft.sent_by or entry.draft.sender_id, entry.by_person
-                if entry.draft.purpose is not None:
-                    by, person = self._opener(entry)
+                by, person = (
+                    (entry.draft.sender_id, False) if entry.ordinary else self._opener(entry)
+                )
                 openings.append((entry.seq, by, person, entry.thread.no, now, entry.decisions))
         self.book.opened(openings)
 

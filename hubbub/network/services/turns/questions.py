@@ -71,6 +71,9 @@ class OpenQuestions:
         self._notified = set[str]()
         """Interactions that got their notice while loading."""
 
+    def __len__(self) -> int:
+        return len(self._questions)
+
     # Messages -------------------------------------------------------------------------------
 
     def committed(self, entries: Sequence[Entry]) -> list[FollowedQuestion]:

@@ -108,7 +108,7 @@ class TurnService(Service):
         super().__init__(kernel)
         self._ending, self._budgets, self._stops = ending, budgets, stops
         self._approvals, self._requests = approvals, requests
-        self._questions = OpenQuestions(kernel.store, kernel.state, kernel.queues, requests)
+        self.questions = OpenQuestions(kernel.store, kernel.state, kernel.queues, requests)
         self._draining = False
 
     def begin(self) -> None:
@@ -255,7 +255,7 @@ class TurnService(Service):
             await self._notify_waiting(stored, end)
             messages = handled_messages(stored)
             self._requests.turn_over(stored.agent, stored.id, messages, end)
-            self._post_silences(self._questions.turn_ended(stored.agent, messages, end))
+            self._post_silences(self.questions.turn_ended(stored.agent, messages, end))
             if refused is not None:
                 raise refused
             return Done()
@@ -270,7 +270,7 @@ class TurnService(Service):
     async def _repost_notices(self) -> None:
         """After a start, post the notices of the latest turns that a crash may have prevented. A
         notice that is in the log is not posted twice."""
-        await self._questions.load(self.kernel.log)
+        await self.questions.load(self.kernel.log)
         for stored in await self.store.read(LatestTurns(None, RECENT_TURNS)):
             end = TurnEnd.model_validate_json(stored.end) if stored.end is not None else None
             if end is None or self._draining:
@@ -278,20 +278,20 @@ class TurnService(Service):
             # Others got their notice in the commit that ended them.
             if end.by is None or end.outcome == "handler_error":
                 await self._notify_waiting(stored, end)
-        self._post_silences(self._questions.take_unanswerable())
+        self._post_silences(self.questions.take_unanswerable())
 
     # Questions that were passed on --------------------------------------------------------
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """Follow the questions in committed messages."""
-        self._post_silences(self._questions.committed(entries))
+        self._post_silences(self.questions.committed(entries))
 
     def turns_ended(self, ended: Sequence[EndedTurn]) -> None:
         """Close the questions of turns and wakes that were ended on their agents' behalf."""
         for each in ended:
             end = TurnEnd(id=each.turn, outcome="cancelled", reason=each.reason, by=each.by)
             message = each.turn.rpartition("-")[2]
-            self._post_silences(self._questions.turn_ended(each.agent, [message], end))
+            self._post_silences(self.questions.turn_ended(each.agent, [message], end))
 
     def _post_silences(self, questions: Sequence[FollowedQuestion]) -> None:
         """Post a notice for each of these questions, which can no longer be answered."""
@@ -305,7 +305,7 @@ class TurnService(Service):
         finished = end.outcome == "finished"
         for message in await unanswered(self.store, stored, finished=finished):
             waiting[message.thread_id].append(message)
-            self._questions.close(message.id)
+            self.questions.close(message.id)
         text = _no_answer(stored.agent, end)
         for thread_id, messages in waiting.items():
             details: dict[str, JsonValue] = {
