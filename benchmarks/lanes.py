@@ -60,14 +60,22 @@ class Lane:
         if index != expected:
             raise Lost(f"receiver {receiver} got message {index} where {expected} was due")
         self._arrived[receiver] = expected + 1
-        self._part(index)
+        left = self._left[index]
+        if left > 1:  # as nearly always in a fan-out, where a call more would be felt
+            self._left[index] = left - 1
+        else:
+            self._complete(index)
 
     def answered(self, index: int) -> None:
         """The server has answered message `index`."""
         if index not in self._sent_at:
             raise Lost(f"message {index} was answered twice, or never sent")
         self.answer_times.append(self._clock() - self._sent_at[index])
-        self._part(index)
+        left = self._left[index]
+        if left > 1:
+            self._left[index] = left - 1
+        else:
+            self._complete(index)
 
     def verify(self) -> None:
         """Raises `Lost` unless everything that was sent has arrived everywhere."""
@@ -83,11 +91,7 @@ class Lane:
         self._sent_at[index] = self._clock()
         self.transmit(index)
 
-    def _part(self, index: int) -> None:
-        left = self._left[index]
-        if left > 1:
-            self._left[index] = left - 1
-            return
+    def _complete(self, index: int) -> None:
         del self._left[index]
         self.round_trips.append(self._clock() - self._sent_at.pop(index))
         self.done += 1
