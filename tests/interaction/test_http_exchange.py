@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from hubbub import Agent, Message, Network
+from hubbub.config.models import A2aConfig
 from hubbub.interop.http import BadRequest, Exchange, HttpServer
 from tests.interaction.peers import soon
 
@@ -101,6 +102,52 @@ async def test_a_connection_carries_many_api_requests_and_closes_after_one_to_th
             assert await busy.ended(), "the hub's own answer is the last"
             assert (await idle.request(chat))[0] == 200
         assert await idle.ended(), "a network that ends closes its idle connections"
+
+
+DOORS = ("/a2a/echo", "/v1/chat/completions", "/mcp/echo2")
+
+
+@asynccontextmanager
+async def doors() -> AsyncIterator[int]:
+    """The port of a network with all APIs."""
+    a2a = A2aConfig(agents=["echo"])
+    async with Network(Echo(), people=["ann"], openai=True, mcp=True, a2a=a2a) as net:
+        yield int((await net.serve(page=False)).rpartition(":")[2])
+
+
+@pytest.mark.behaviour("I-20")
+@pytest.mark.parametrize("path", DOORS)
+async def test_a_body_of_very_many_values_is_refused_before_it_is_parsed(path: str) -> None:
+    more = (
+        "Authorization: Bearer ann" if path != DOORS[2] else "X-Open: 1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+    )
+    zeros, texts = [0] * 200_000, ['a"b\\'] * 200_000
+    async with doors() as port:
+        for values in (zeros, texts, {f"name{n}": 0 for n in range(200_000)}):
+            body = json.dumps({"model": "echo", "messages": values}).encode()
+            async with peer(port) as client:
+                status, answer = await client.request(post(path, body, *more))
+                assert status == 413, answer[:200]
+                assert b"values in all" in answer
+        text = json.dumps(
+            {"jsonrpc": "2.0", "id": 1, "method": "x", "text": '{"a": [0, 0], "b' * 30_000}
+        )
+        async with peer(port) as client:
+            status, answer = await client.request(post(path, text.encode(), *more))
+            assert b"values in all" not in answer, "commas and brackets of a text are no values"
+
+
+@pytest.mark.behaviour("I-20")
+@pytest.mark.parametrize("path", [*DOORS[:2], "/mcp/ann"])  # a person, which no host can be
+async def test_a_connection_is_closed_after_a_request_that_is_not_allowed(path: str) -> None:
+    async with doors() as port:
+        for header in ("Authorization: Bearer hub_wrong", "Origin: http://other.example"):
+            async with peer(port) as client:
+                status, _ = await client.request(post(path, b"{}", header))
+                assert status in (401, 403)
+                assert await client.ended(), header
 
 
 @asynccontextmanager

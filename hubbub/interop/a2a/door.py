@@ -67,6 +67,8 @@ log = get_logger(__name__)
 PATH, WELL_KNOWN = "/a2a", "/.well-known"
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of a request."""
+MAX_VALUES = 5_000
+"""JSON values of a request, most of which would be in `data` or `metadata`."""
 KEEP_ALIVE_S = 3.0
 """Seconds between keep-alive comments while idle: many clients time out after five."""
 Headers: TypeAlias = Mapping[str, str]
@@ -172,7 +174,7 @@ class A2aDoor:
             return
         with client.in_flight():
             try:
-                body = await exchange.body(MAX_BODY)
+                body = await exchange.json(MAX_BODY, MAX_VALUES)
                 if body and "json" not in exchange.header("content-type"):
                     raise ContentTypeNotSupportedError("Content-Type: application/json")
                 wire.read(body)

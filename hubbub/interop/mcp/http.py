@@ -56,6 +56,8 @@ __all__ = ["PATH", "HttpDoor"]
 PATH = "/mcp"
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of a request."""
+MAX_VALUES = 100_000
+"""JSON values of a request."""
 MAX_SESSIONS = 100
 """Sessions per participant; a new one replaces the least recently used."""
 VERSION, SESSION = "mcp-protocol-version", "mcp-session-id"
@@ -182,7 +184,7 @@ class HttpDoor:
             if not _accepts(exchange.headers.get("accept", ""), JSON, EVENTS):
                 raise _Refused(406, f"Not Acceptable: Client must accept {JSON} and {EVENTS}")
             try:
-                body = msgspec.json.decode(await exchange.body(MAX_BODY))
+                body = msgspec.json.decode(await exchange.json(MAX_BODY, MAX_VALUES))
             except (msgspec.DecodeError, UnicodeError, RecursionError):
                 raise _Refused(400, "Parse error", PARSE_ERROR) from None
             if not isinstance(body, dict) or body.get("jsonrpc") != "2.0":

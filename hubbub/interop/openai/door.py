@@ -25,6 +25,8 @@ __all__ = ["PATH", "OpenAiDoor"]
 PATH = "/v1"
 MAX_BODY = 32 * 1024 * 1024
 """Bytes of a request, files included."""
+MAX_VALUES = 100_000
+"""JSON values of a request: ten for each message of the longest conversation."""
 KEEP_ALIVE_S = 10.0
 """Seconds between keep-alive comments while nothing is written."""
 ENDPOINTS: Mapping[str, tuple[type[ChatCompletionBody | ResponsesRequest], type[OpenAIReply]]] = {
@@ -83,7 +85,7 @@ class OpenAiDoor:
                 await self._models(asker, exchange, headers)
                 return
             body_type, reply_type = endpoint
-            body = await exchange.body(MAX_BODY)
+            body = await exchange.json(MAX_BODY, MAX_VALUES)
             try:
                 request = body_type.model_validate_json(body).to_request()
             except ValidationError as error:
