@@ -96,10 +96,13 @@ def _visible(cluster: str) -> str:
 
 
 def _without_marks(cluster: str) -> str:
-    composed = _STACKED.sub("", unicodedata.normalize("NFKC", cluster))
+    composed = _STACKED.sub("", unicodedata.normalize("NFKC", cluster[: 1 + _MAX_MARKS]))
     return "".join(c for c in composed if unicodedata.category(c) != "Cf")
 
 
+_MAX_MARKS = 30
+"""Marks of a letter that are composed with it; more are in no language (UAX #15), and sorting them
+takes quadratic time."""
 _MAX_CACHED = 4
 """Maximum length of clusters that are cached, since texts repeat them often."""
 _cached_without_marks = lru_cache(maxsize=4096)(_without_marks)

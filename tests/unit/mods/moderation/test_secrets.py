@@ -205,7 +205,16 @@ def test_the_search_for_secrets_takes_linear_time() -> None:
             durations.append(time.thread_time() - start)
         return min(durations)
 
-    units = ("-eyJ", "aws key" + " " * 90, "a_token_", "token=abcd1234 ", "a://b:", "é", "\u200b")
+    units = (
+        "-eyJ",
+        "aws key" + " " * 90,
+        "a_token_",
+        "token=abcd1234 ",
+        "a://b:",
+        "é",
+        "\u200b",
+        "\u0301\u0327",
+    )
     for unit in (*units, "sk-aa"):  # eight times the text: quadratic would be 64 times the time
         assert used(unit, 64_000) < 20 * used(unit, 8_000), unit
 

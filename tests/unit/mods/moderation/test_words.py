@@ -98,6 +98,12 @@ def test_masking_keeps_the_length_and_removes_the_word(text: str) -> None:
         assert 0 <= start < end <= len(text)
 
 
+@pytest.mark.behaviour("M-240")
+def test_a_letter_with_very_many_accents_is_read_in_linear_time() -> None:
+    accents = "\u0301\u0327" * 500_000  # quadratic time would be hours
+    assert plain(f"e{accents} darn").text == "ȩ darn"
+
+
 def test_overlapping_spans_are_merged() -> None:
     assert merge_spans([(4, 6), (0, 2), (1, 3), (3, 4), (5, 5)]) == [(0, 3), (3, 4), (4, 6)]
     assert replace_spans("abcdef", [(4, 6), (1, 3), (2, 3)], "-") == "a-d-"
