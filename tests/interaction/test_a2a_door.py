@@ -242,6 +242,20 @@ async def test_a_model_asks_back_in_one_turn_and_reports_in_the_next(tmp_path: P
 
 
 @pytest.mark.behaviour("I-30")
+async def test_a_conversation_by_the_openai_api_does_not_answer_the_question_of_a_task() -> None:
+    async with door(openai=True) as there, soon(), there.client(streaming=False) as client:
+        task = await sent(client, asks("paint"))
+        chat = {"model": "echo", "messages": [{"role": "user", "content": "hello"}]}
+        async with httpx.AsyncClient(headers={"authorization": "Bearer ann"}) as http:
+            await http.post(f"{there.url}/v1/chat/completions", json=chat)
+        task = await client.get_task(GetTaskRequest(id=task.id))
+        assert task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
+        more = {"task_id": task.id, "context_id": task.context_id}
+        task = await sent(client, asks("blue", "two", **more))
+        assert task.artifacts[0].parts[0].text == "painted blue"
+
+
+@pytest.mark.behaviour("I-30")
 async def test_tasks_of_a_client_end_in_order_and_one_over_budget_fails_with_the_reason() -> None:
     daily = DailyBudgets.model_validate({"network": {"wakes": 2}})
     async with door(daily=daily) as there, soon(), there.client(streaming=False) as ann:

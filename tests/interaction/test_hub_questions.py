@@ -88,6 +88,19 @@ async def test_a_reply_answers_the_quoted_question_or_else_the_oldest(in_memory:
         assert marks == [("reply", second), ("reply", first)]
 
 
+async def test_a_silent_message_is_no_reply_to_a_question(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        boss, worker, request, turn = await delegate_work(network)
+        question = await ask_back(worker, turn, request)
+        await boss.event()
+        await boss.say("worker", "for later", silent=True, cause=f"boss-{question}")
+        assert "request" not in (await worker.event())["message"]
+        assert (await read_request(boss, request)).get("reply") is None
+        sent = await boss.say("worker", "the blue one", cause=f"boss-{question}")
+        assert request_mark(await worker.event()) == ("reply", request)
+        assert (await read_request(boss, request))["reply"] == sent["id"]
+
+
 @pytest.mark.parametrize("replied", [False, True])
 async def test_the_requester_can_stop_a_request_before_and_after_replying(
     in_memory: Networks, replied: bool

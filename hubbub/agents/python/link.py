@@ -85,20 +85,27 @@ def entered(scope: Scope) -> Iterator[Scope]:
 # Questions of handlers, and matching answers to them.
 
 
-def is_answer(message: Message, seq: int, thread_id: str) -> bool:
-    """Whether `message` answers the one at `seq` in that thread.
+def is_answer(message: Message, seq: int, thread_id: str, request: str = "") -> bool:
+    """Whether `message` answers the one at `seq` in that thread, a question about `request` if that
+    is given.
 
     An answer quotes the question, replies to it, or is caused by it. An agent that answers several
     messages in one turn quotes the right one. People's messages have no cause: their next message
-    in the thread is the answer.
+    in the thread is the answer, or about a request the one that the hub marks as the reply.
     """
     question = message_id(seq)
     if message.quote is not None:
         return message.quote.message_id == question
     if message.by_person and message.cause_id is None and message.reply_to is None:
-        return message.thread_id == thread_id
+        mark = message.request
+        is_reply = mark is not None and (mark.kind, mark.id) == ("reply", request)
+        return is_reply if request else message.thread_id == thread_id
     turn = turn_id(message.sender_id, seq)
     return message.reply_to == question or message.cause_id in (question, turn)
+
+
+def _request_of(question: Message) -> str:
+    return question.request.id if question.request is not None else ""
 
 
 @dataclass(eq=False)
@@ -109,19 +116,22 @@ class PendingQuestion:
     answer: asyncio.Future[Message]
     seq: int | None = None
     thread_id: str = ""
+    request: str = ""
+    """The request that it is about; empty for other questions."""
     early: list[tuple[Message, asyncio.Future[bool]]] = field(default_factory=list)
     """Messages from `to` that arrived before `seq` was assigned."""
 
-    def set_position(self, seq: int, thread_id: str) -> None:
+    def set_position(self, seq: int, thread_id: str, request: str = "") -> None:
         """Set the question's position, and check the messages that arrived before."""
-        self.seq, self.thread_id = seq, thread_id
+        self.seq, self.thread_id, self.request = seq, thread_id, request
         for message, verdict in self.early:
             verdict.set_result(self.take(message))
 
     def take(self, message: Message) -> bool:
         """Resolve the question if the message is its answer. Returns whether it is."""
         assert self.seq is not None, "only after set_position()"
-        if self.answer.done() or not is_answer(message, self.seq, self.thread_id):
+        where = self.seq, self.thread_id, self.request
+        if self.answer.done() or not is_answer(message, *where):
             return False
         self.answer.set_result(message)
         return True
@@ -347,7 +357,7 @@ class AgentLink:
         """Wait for the answer to a sent question; the hub tracks waiting agents."""
         try:
             _check_woken(ask.to, sent)
-            ask.set_position(sent.seq, sent.thread_id)
+            ask.set_position(sent.seq, sent.thread_id, _request_of(sent.message))
             self._find_earlier_answer(ask, sent)
             return await ask.answer
         except (asyncio.CancelledError, OperationError):  # no answer, or a timeout
@@ -399,9 +409,8 @@ class AgentLink:
             return None
         for own in self._inbox.messages(message.thread_id):
             asked = own.sender_id == self.me and own.cause_id in self._held
-            if asked and (
-                ends_request(message, own.id) or is_answer(message, own.seq, own.thread_id)
-            ):
+            where = own.seq, own.thread_id, _request_of(own)
+            if asked and (ends_request(message, own.id) or is_answer(message, *where)):
                 return own.cause_id
         return None
 

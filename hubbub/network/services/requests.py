@@ -222,7 +222,9 @@ class RequestService(Service, Gate):
         if len(draft.recipients) == 1:  # in a group no single recipient waits for it
             entry.awaited = self.waits.wait_for(draft.sender_id, draft.recipients)
         mark = draft.request
-        if draft.purpose is None and draft.thread_id in self._questions.by_thread:
+        # A silent message wakes no one, so it cannot be what the worker waits for.
+        plain = draft.purpose is None and not draft.silent
+        if plain and draft.thread_id in self._questions.by_thread:
             mark = self._reply(entry)
         if mark is None and not draft.awaits:
             return
