@@ -250,8 +250,8 @@ async def test_a_conversation_by_the_openai_api_does_not_answer_the_question_of_
             await http.post(f"{there.url}/v1/chat/completions", json=chat)
         task = await client.get_task(GetTaskRequest(id=task.id))
         assert task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED
-        more = {"task_id": task.id, "context_id": task.context_id}
-        task = await sent(client, asks("blue", "two", **more))
+        reply = asks("blue", "two", task_id=task.id, context_id=task.context_id)
+        task = await sent(client, reply)
         assert task.artifacts[0].parts[0].text == "painted blue"
 
 

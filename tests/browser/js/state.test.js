@@ -1,5 +1,6 @@
 import { equal, ok, test } from "./harness.js";
 import { State } from "/static/core/state.js";
+import { activityWords } from "/static/parts/presence.js";
 
 const HELLO = { network: "test", limits: {} };
 
@@ -112,6 +113,29 @@ test("what an agent does is known by thread, and since when", () => {
   equal(doing(), [["dm.ann.bot", "calling", 88_000], ["broadcast", "thinking", 100_000]]);
   does("dm.ann.bot", { state: "idle" });
   equal(doing(), [["broadcast", "thinking", 100_000]]);
+});
+
+test("an agent can say in any form what it does", () => {
+  const state = knowing();
+  const odd = { toString: 1 };
+  const doing = () => state.activities.value.get("bot")?.get("broadcast") ?? null;
+  for (const [data, expected] of [
+    ["thinking", { state: "thinking" }],
+    [{ state: "calling", tool: "search", step: 2 }, { state: "calling", tool: "search", step: 2 }],
+    [{ state: "calling", tool: odd, for: [], turn: odd, step: odd }, { state: "calling" }],
+    [{ state: odd }, { state: "working" }], [[1], null], [true, { state: "working" }],
+    [null, null], [{}, null], [undefined, null], [{ state: null }, null], ["", null],
+  ]) {
+    state.signal({ type: "activity", sender: "bot", thread_id: "broadcast", data });
+    const { since, ...said } = doing() ?? {};
+    equal(doing() && said, expected, JSON.stringify(data));
+    state.signal({ type: "activity", sender: "bot", data });
+    equal(state.busy.value.has("bot"), expected !== null, JSON.stringify(data));
+    state.signal({ type: "partial", sender: "bot", thread_id: "broadcast", data });
+  }
+  state.signal({ type: "partial", sender: "bot", thread_id: "broadcast", data: { turn: odd, step: 1, text: "a" } });
+  equal(state.partials.value.size, 0);
+  equal(activityWords({ state: "__proto__" }), "__proto__");
 });
 
 test("who was typing has stopped when it is said; a signal that is not known yet is no trouble", () => {

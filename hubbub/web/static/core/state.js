@@ -180,7 +180,8 @@ export class State {
     this.participants.value = participants;
   }
 
-  on_activity({ sender, thread_id, data, age_s = 0 }) {
+  on_activity({ sender, thread_id, data: given, age_s = 0 }) {
+    const data = activityIn(given);
     if (!thread_id) {
       const busy = new Set(this.busy.peek());
       if (data.state === "idle") busy.delete(sender);
@@ -211,7 +212,7 @@ export class State {
   /** A partial message of an agent, which may never be sent. */
   on_partial({ sender, thread_id, data }) {
     const { turn, step, text } = data ?? {};
-    if (!thread_id || typeof text !== "string" || agentOf(turn) !== sender) return;
+    if (!thread_id || typeof text !== "string" || typeof turn !== "string" || agentOf(turn) !== sender) return;
     const at = this.partials.peek().get(turn)?.at ?? this.now();
     const said = { turn, sender, thread: thread_id, step, text, at };
     this.partials.value = new Map(this.partials.peek()).set(turn, said);
@@ -253,6 +254,16 @@ export class State {
     const thread = this.thread(thread_id);
     thread.read.value = Math.max(thread.marking ?? 0, data.upto);
   }
+}
+
+/** An agent's activity, as the hub understands it: text or an object, of which only known fields count. */
+function activityIn(data) {
+  const given = typeof data === "object" && data !== null ? data : { state: data };
+  const { state } = given;
+  const said = { state: typeof state === "string" ? state || "idle" : state ? "working" : "idle" };
+  for (const name of ["tool", "for", "turn"]) if (typeof given[name] === "string") said[name] = given[name];
+  if (Number.isInteger(given.step)) said.step = given.step;
+  return said;
 }
 
 function byKey(items, key) {

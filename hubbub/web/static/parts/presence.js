@@ -50,7 +50,7 @@ function seconds(ms) {
 
 /** Without seconds. */
 export function activityWords({ state, tool, for: whom }) {
-  return t.activity[state]?.(tool ?? whom) ?? state;
+  return Object.hasOwn(t.activity, state) ? t.activity[state](tool ?? whom) : state;
 }
 
 /** The time, updated every second while `running` and the page is visible. */
