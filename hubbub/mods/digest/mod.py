@@ -326,7 +326,7 @@ class DigestMod(Mod):
     async def _approvals_and_requests(self, call: Calling) -> list[WaitingItem]:
         """Pending approvals that the caller can decide, and open requests to the caller."""
         approvals = await self.host.ask(call, "list_approvals", state="pending", limit=200)
-        requests = await self.host.ask(call, "list_requests", state="open", limit=200)
+        requests = await self.host.ask(call, "list_requests", own=True, state="open", limit=200)
         assert isinstance(approvals, Approvals)
         assert isinstance(requests, Requests)
         waiting: list[tuple[WaitingKind, str, str, str, str]] = [

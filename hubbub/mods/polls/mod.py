@@ -19,7 +19,7 @@ from pydantic import Field, JsonValue
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.mods.api import Mod, ModConfig
 from hubbub.mods.digest.schemas import DigestItem
-from hubbub.mods.fields import BEYOND, number_before, number_of, seconds_of
+from hubbub.mods.fields import number_before, number_of, seconds_of
 from hubbub.mods.host import Alarm
 from hubbub.mods.operation import (
     Calling,
@@ -78,6 +78,27 @@ class PollRepository(Repository):
             f"AND id < ?{_IN_STATE[state]} ORDER BY id DESC LIMIT ?"
         )
         return await self.page(_poll, sql, listed(threads), before, limit=limit)
+
+    async def without_vote(
+        self, threads: Collection[str], voter: str, limit: int
+    ) -> list[PollSummary]:
+        """Open polls of these threads in which the participant has not voted, latest first."""
+        sql = (
+            f"SELECT {_COLUMNS} FROM polls_poll WHERE thread {AMONG} AND closed_at IS NULL AND NOT "
+            "EXISTS (SELECT 1 FROM polls_vote WHERE poll = polls_poll.id AND voter = ?) "
+            "ORDER BY id DESC LIMIT ?"
+        )
+        return await self.all(_poll, sql, listed(threads), voter, limit)
+
+    async def closed_since(
+        self, threads: Collection[str], after: float, limit: int
+    ) -> list[PollSummary]:
+        """Polls of these threads that have been closed since, the last one first."""
+        sql = (
+            f"SELECT {_COLUMNS} FROM polls_poll WHERE thread {AMONG} AND closed_at >= ? "
+            "ORDER BY closed_at DESC LIMIT ?"
+        )
+        return await self.all(_poll, sql, listed(threads), after, limit)
 
     async def open_in(self, thread: str) -> int:
         """The number of open polls in the thread."""
@@ -320,18 +341,14 @@ class PollsMod(Mod):
         """`DigestSource.news`: open polls in which the caller has not voted, and closed polls."""
         threads, me = self.host.threads_of(call.participant), call.participant
         items: list[DigestItem] = []
-        still_open, _ = await self._store.of_threads(threads, "open", BEYOND, limit)
-        for poll in still_open:
-            if not await self._store.of_voter(poll, me):
-                text = f"poll {poll.id}: {poll.question}"
-                items.append(DigestItem("waiting", poll.thread_id, poll.id, text))
-        ended, _ = await self._store.of_threads(threads, "closed", BEYOND, limit)
-        for poll in ended:
-            if poll.closed_at is not None and poll.closed_at.timestamp() >= after:
-                result = result_of(await self._store.counts(poll), poll.voters, poll.quorum)
-                won = ", ".join(poll.options[place] for place in result.winners) or "no result"
-                text = f"poll {poll.id}: {poll.question} {won}"
-                items.append(DigestItem("decided", poll.thread_id, poll.id, text))
+        for poll in await self._store.without_vote(threads, me, limit):
+            text = f"poll {poll.id}: {poll.question}"
+            items.append(DigestItem("waiting", poll.thread_id, poll.id, text))
+        for poll in await self._store.closed_since(threads, after, limit):
+            result = result_of(await self._store.counts(poll), poll.voters, poll.quorum)
+            won = ", ".join(poll.options[place] for place in result.winners) or "no result"
+            text = f"poll {poll.id}: {poll.question} {won}"
+            items.append(DigestItem("decided", poll.thread_id, poll.id, text))
         return items
 
     async def _find(self, call: Calling, id: str) -> PollSummary:

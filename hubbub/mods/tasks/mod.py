@@ -185,23 +185,20 @@ class TasksMod(Mod):
 
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
         """`DigestSource.news`: tasks held by the caller, without requests, and finished tasks."""
-        threads, mine = (
-            self.host.threads_of(call.participant),
-            Filter(None, "claimed", call.participant),
-        )
+        threads, me = self.host.threads_of(call.participant), call.participant
         items = []
-        waiting, _ = await self._store.tasks(threads, mine, BEYOND, limit)
+        held = Filter(state="claimed", owner=me, requests=False)
+        waiting, _ = await self._store.tasks(threads, held, BEYOND, limit)
         for task in waiting:
-            if task.request is None:
-                due = f", due {task.due:%Y-%m-%d}" if task.due is not None else ""
-                text = f"task {task.id}: {task.title}{due}"
-                items.append(DigestItem("waiting", task.thread_id, task.id, text))
-        done, _ = await self._store.tasks(threads, Filter(state="done"), BEYOND, limit)
+            due = f", due {task.due:%Y-%m-%d}" if task.due is not None else ""
+            text = f"task {task.id}: {task.title}{due}"
+            items.append(DigestItem("waiting", task.thread_id, task.id, text))
+        ended = Filter(state="done", since=after)
+        done, _ = await self._store.tasks(threads, ended, BEYOND, limit)
         for task in done:
-            if task.changed_at.timestamp() >= after:
-                by = f" by {task.owner}" if task.owner else ""
-                text = f"task {task.id} done{by}: {task.title}"
-                items.append(DigestItem("decided", task.thread_id, task.id, text))
+            by = f" by {task.owner}" if task.owner else ""
+            text = f"task {task.id} done{by}: {task.title}"
+            items.append(DigestItem("decided", task.thread_id, task.id, text))
         return items
 
     @operation()

@@ -83,10 +83,14 @@ class Filter:
     board: str | None = None
     state: State | None = None
     owner: str | None = None
+    since: float | None = None
+    """Time of the last change."""
+    requests: bool = True
+    """Whether to include requests."""
 
-    def sql(self) -> tuple[str, list[str | int]]:
+    def sql(self) -> tuple[str, list[str | int | float]]:
         """Conditions, each with AND before it, and their values."""
-        conditions, values = "", list[str | int]()
+        conditions, values = "", list[str | int | float]()
         if self.board is not None:
             conditions += " AND board = ?"
             values.append(number_of(self.board))
@@ -95,6 +99,11 @@ class Filter:
             values.append(self.owner)
         if self.state is not None:
             conditions += f" AND {_IN_STATE[self.state]}"
+        if self.since is not None:
+            conditions += " AND changed_at >= ?"
+            values.append(self.since)
+        if not self.requests:
+            conditions += " AND request IS NULL"
         return conditions, values
 
 

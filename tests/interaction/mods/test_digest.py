@@ -13,7 +13,7 @@ import pytest
 from hubbub.config.agents import ModelConfig
 from hubbub.errors import UserError
 from hubbub.mods.api import Mod, ModConfig
-from hubbub.mods.digest.mod import DigestConfig, DigestMod
+from hubbub.mods.digest.mod import MAX_ITEMS, DigestConfig, DigestMod
 from hubbub.mods.digest.schemas import DigestItem
 from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.operation import Calling
@@ -179,6 +179,25 @@ async def test_tasks_and_polls_are_pending_until_they_are_decided() -> None:
         assert (await digest(bob, since="2101-01-01"))["decided"] == []
         nothing = await digest(cat)
         assert (nothing["waiting"], nothing["decided"]) == ([], [])
+
+
+@pytest.mark.behaviour("M-187")
+async def test_what_is_pending_or_decided_is_not_hidden_behind_newer_items() -> None:
+    mods = TasksMod(TasksConfig()), PollsMod(PollsConfig())
+    async with digests(*mods, who=("ann", "bot")) as (_, ann, bot):
+        asked = {"thread": DESK, "question": "Lunch?", "options": ["Soup", "Rice"]}
+        polls = [(await ann.call("create_poll", **asked))["id"] for _ in range(MAX_ITEMS + 2)]
+        task = (await ann.call("create_task", thread=DESK, title="Wash up", owner="bot"))["id"]
+        for n in range(MAX_ITEMS + 1):
+            await bot.call("vote", poll=polls[n + 1], options=["Rice"])
+            await ann.call("delegate", to="bot", task=f"task {n}")
+        others = [w["text"] for w in (await digest(bot))["waiting"] if w["kind"] == "other"]
+        assert others == [f"task {task}: Wash up", f"poll {polls[0]}: Lunch?"]
+        for poll in polls[1:]:
+            await ann.call("close_poll", poll=poll)
+        await ann.call("close_poll", poll=polls[0])
+        decided = (await digest(bot))["decided"]
+        assert decided[0] == f"poll {polls[0]}: Lunch? no result"
 
 
 @pytest.mark.behaviour("M-188")
