@@ -351,6 +351,36 @@ async def test_an_idempotency_key_asks_once_and_fits_only_one_request() -> None:
         assert await there.threads() == [["once", "you said: once"]]
 
 
+class Counter(Agent):
+    """Numbers its answers."""
+
+    name = "echo"
+
+    def __init__(self) -> None:
+        self.answers = 0
+
+    async def on_direct(self, message: Message) -> str:
+        self.answers += 1
+        return str(self.answers)
+
+
+@pytest.mark.behaviour("I-21")
+async def test_an_answered_question_is_asked_again_with_another_idempotency_key(
+    tmp_path: Path,
+) -> None:
+    store, agent = f"sqlite:{tmp_path / 'net.db'}", Counter()
+    talks: Any = [("news?",), ("news?", "1", "more?")]
+    keys = [{"Idempotency-Key": f"k{n}"} for n in range(4)]
+    for run in (1, 2):
+        async with door(agent, store=store) as there, there.client(max_retries=0) as ann:
+            for _ in range(2):
+                answers = [
+                    await ask(ann, *talks[n // 2], extra_headers=key) for n, key in enumerate(keys)
+                ]
+                assert answers == ["1", "2", "3", "4"], f"run {run}"
+            assert len(await there.threads()) == 3, "the third question continued the first"
+
+
 @pytest.mark.behaviour("I-21")
 async def test_an_idempotency_key_of_a_refused_request_can_be_reused() -> None:
     async with door(Echo()) as there, there.client(max_retries=0) as ann:

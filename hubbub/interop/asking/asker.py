@@ -142,8 +142,7 @@ class Asker(RequestClient):
                 if named
                 else Conversation(request.model)
             )
-        conversation = self._conversations.find(request, include_answered=bool(key))
-        return conversation or Conversation(request.model)
+        return self._conversations.find(request, key) or Conversation(request.model)
 
     async def _run_question(self, question: Question) -> None:
         """Send the question and wait until it is answered."""
@@ -193,11 +192,11 @@ class Asker(RequestClient):
         await question.done.wait()
 
     def _is_repeated(self, question: Question) -> bool:
-        """Whether the question is the last one in the thread and its answer was not delivered."""
+        """Whether the question is the last one in the thread."""
         conversation, new = question.conversation, question.request.new
         if conversation.question is None or question.request.user:
             return False
-        if not (conversation.is_unread or question.idempotency_key):
+        if not conversation.can_repeat(question.idempotency_key):
             return False
         last = next(key for key in reversed(conversation.keys) if key[0] == "asker")
         return last == new.key
@@ -229,7 +228,8 @@ class Asker(RequestClient):
         request, conversation = question.request, question.conversation
         has_history = bool(conversation.keys) or thread_ids.depth(conversation.thread_id) == 0
         before = 0 if has_history or request.previous else len(request.groups) - 1
-        content, text = content_of(request, before), text_of(request, before)
+        content = content_of(request, before, question.idempotency_key)
+        text = text_of(request, before)
         message: dict[str, object] = {"mode": "queue"}
         if request.new.files:
             message["attachments"] = await self._attached(question)

@@ -24,6 +24,9 @@ MAX_GROUPS = 40
 
 Key = tuple[str, ...]
 
+_KEY = "idempotency_key"
+"""Field of a question's content, to recognise the question after a restart."""
+
 
 class Conversation:
     """A thread with an agent, as groups that can be compared with a request's."""
@@ -80,6 +83,14 @@ class Conversation:
         """Whether the answer to the last question is missing or was not delivered."""
         return not self.answers or self.read < self.answers[-1].tseq
 
+    def can_repeat(self, idempotency_key: str) -> bool:
+        """Whether a question equal to the last one, with this key or without any, is the same
+        question rather than a new one."""
+        if not idempotency_key:
+            return self.is_unread
+        content = self.question.content if self.question is not None else None
+        return isinstance(content, dict) and content.get(_KEY) == idempotency_key
+
 
 class Conversations:
     """The conversations of one participant with agents."""
@@ -118,16 +129,12 @@ class Conversations:
         if (key := _index_key(conversation)) is not None:
             self._by_question.setdefault(key, {})[conversation.thread_id] = conversation
 
-    def find(
-        self, request: InboundRequest, *, include_answered: bool = False
-    ) -> Conversation | None:
-        """The conversation whose last question the request repeats, or which it continues.
-
-        A repeated question whose answer was delivered counts only with `include_answered`."""
+    def find(self, request: InboundRequest, idempotency_key: str = "") -> Conversation | None:
+        """The conversation whose last question the request repeats, or which it continues."""
         *earlier, new = request.groups
         for conversation in self._with_question(request.model, new):
             groups = [*request.groups, *([answer_of(a)] if (a := conversation.answers) else [])]
-            if (conversation.is_unread or include_answered) and conversation.matches(groups):
+            if conversation.can_repeat(idempotency_key) and conversation.matches(groups):
                 return conversation
         if len(earlier) < 2:
             return None
@@ -167,7 +174,7 @@ def answer_of(messages: Sequence[Message]) -> AgentAnswer:
     return AgentAnswer("\n\n".join(texts), tuple(calls))
 
 
-def content_of(request: InboundRequest, before: int) -> JsonValue:
+def content_of(request: InboundRequest, before: int, idempotency_key: str = "") -> JsonValue:
     """The content of the message for the new input; None if it is only text. `before` is the
     number of earlier groups quoted in it."""
     new = request.new
@@ -178,6 +185,8 @@ def content_of(request: InboundRequest, before: int) -> JsonValue:
         content["external_tools"] = [tool.model_dump(mode="json") for tool in request.tools]
     if before:
         content["before"] = before
+    if idempotency_key:
+        content[_KEY] = idempotency_key
     if content or new.instructions or not new.text:
         return {"text": new.text, **content}
     return None
