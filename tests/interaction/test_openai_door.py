@@ -258,6 +258,28 @@ async def test_images_and_files_are_attached(tmp_path: Path) -> None:
             await ann.chat.completions.create(model="echo", messages=messages)
 
 
+@pytest.mark.behaviour("I-16", "I-19")
+async def test_conversations_about_different_images_are_told_apart(tmp_path: Path) -> None:
+    def about(image: str, *more: str) -> Any:
+        url = {"url": f"data:image/png;base64,{image}"}
+        question = [
+            {"type": "text", "text": "which animal?"},
+            {"type": "image_url", "image_url": url},
+        ]
+        return [{"role": "user", "content": question}, *chat("", *more)[1:]]
+
+    store = f"sqlite:{tmp_path / 'files.db'}"
+    async with door(Echo(), mods=["files"], store=store) as there, there.client() as ann:
+        for messages in (
+            about("AAAA"),
+            about("BBBB"),
+            about("BBBB", "you said: which animal?", "old?"),
+        ):
+            await ann.chat.completions.create(model="echo", messages=messages)
+        lengths = [len(texts) for texts in await there.threads()]
+        assert lengths == [2, 4], "the last question continues the second conversation"
+
+
 @pytest.mark.behaviour("I-20")
 async def test_invalid_requests_fail_with_errors_of_the_openai_api() -> None:
     async with (

@@ -24,8 +24,8 @@ MAX_GROUPS = 40
 
 Key = tuple[str, ...]
 
-_KEY = "idempotency_key"
-"""Field of a question's content, to recognise the question after a restart."""
+_KEY, _FILES = "idempotency_key", "files"
+"""Fields of a question's content, to recognise the question: its key, and digests of its files."""
 
 
 class Conversation:
@@ -183,6 +183,8 @@ def content_of(request: InboundRequest, before: int, idempotency_key: str = "") 
         content["external_results"] = [r.model_dump(mode="json") for r in new.results]
     if request.tools:
         content["external_tools"] = [tool.model_dump(mode="json") for tool in request.tools]
+    if new.files:
+        content[_FILES] = [file.digest for file in new.files]
     if before:
         content["before"] = before
     if idempotency_key:
@@ -224,7 +226,10 @@ def input_of(message: Message) -> UserInput:
     text, results = content.get("text"), content.get("external_results")
     ids = [r["id"] for r in results if isinstance(r, dict)] if isinstance(results, list) else []
     empty = tuple(ExternalResult(id=id, output="") for id in ids if isinstance(id, str))
-    return UserInput(text if isinstance(text, str) else message.text.strip(), results=empty)
+    files = content.get(_FILES)
+    digests = tuple(map(str, files)) if isinstance(files, list) else ()
+    text = text if isinstance(text, str) else message.text.strip()
+    return UserInput(text, results=empty, digests=digests)
 
 
 def _before(message: Message) -> int:

@@ -6,15 +6,17 @@ then that answer.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hubbub.protocol.external_tools import ExternalResult, ExternalTool
 
 __all__ = ["AgentAnswer", "InboundRequest", "RequestFile", "UserInput"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RequestFile:
     """An attached file."""
 
@@ -23,6 +25,11 @@ class RequestFile:
     data: bytes = b""
     uri: str = ""
     """Its location, if the content was not included."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for equal content."""
+        return hashlib.sha256(self.data or self.uri.encode()).hexdigest()[:40]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +40,14 @@ class UserInput:
     instructions: str = ""
     results: tuple[ExternalResult, ...] = ()
     files: tuple[RequestFile, ...] = ()
+    digests: tuple[str, ...] = ()
+    """Those of the files, if only these are known."""
 
     @property
     def key(self) -> tuple[str, ...]:
         """Equal for equal content."""
-        return "asker", self.text, *(result.id for result in self.results)
+        digests = self.digests or (file.digest for file in self.files)
+        return "asker", self.text, *(result.id for result in self.results), *digests
 
 
 @dataclass(frozen=True, slots=True)
