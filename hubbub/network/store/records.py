@@ -39,6 +39,24 @@ def write_records(
             writer(db, alike)
 
 
+_SUMS = ("wakes", "turns", "tokens_in", "tokens_out", "usd")
+
+
+def _saved(table: str, columns: Sequence[str], keys: int = 1, sums: Sequence[str] = ()) -> str:
+    """The SQL that inserts a row, or updates the one with the same key (its first `keys` columns):
+    `sums` are added to, other columns are replaced."""
+    values = (
+        f"{name} = {table}.{name} + excluded.{name}"
+        if name in sums
+        else f"{name} = excluded.{name}"
+        for name in columns[keys:]
+    )
+    return (
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
+        f"ON CONFLICT ({', '.join(columns[:keys])}) DO UPDATE SET {', '.join(values)}"
+    )
+
+
 def _cursors_moved(db: Database, rows: Sequence[records.CursorMoved]) -> None:
     furthest: dict[str, int] = {}
     for record in rows:
@@ -52,11 +70,8 @@ def _cursors_moved(db: Database, rows: Sequence[records.CursorMoved]) -> None:
 
 def _read_marked(db: Database, rows: Sequence[stored.StoredMark]) -> None:
     last = {(record.participant, record.thread_no): record.tseq for record in rows}
-    db.executemany(
-        "INSERT INTO read_mark (participant, thread_no, tseq) VALUES (?, ?, ?) "
-        "ON CONFLICT (participant, thread_no) DO UPDATE SET tseq = excluded.tseq",
-        [(*key, tseq) for key, tseq in last.items()],
-    )
+    sql = _saved("read_mark", stored.StoredMark._fields, keys=2)
+    db.executemany(sql, [(*key, tseq) for key, tseq in last.items()])
 
 
 def _wakes_settled(db: Database, rows: Sequence[records.WakesSettled]) -> None:
@@ -91,11 +106,8 @@ def _wakes_taken(db: Database, rows: Sequence[records.WakesTaken]) -> None:
 
 
 def _take_wakes(db: Database, agent: str, seqs: Sequence[int], turn: str) -> None:
-    db.executemany(
-        "INSERT INTO turn_wake (agent, seq, turn) VALUES (?, ?, ?) "
-        "ON CONFLICT (agent, seq) DO UPDATE SET turn = excluded.turn",
-        [(agent, seq, turn) for seq in seqs],
-    )
+    sql = _saved("turn_wake", ("agent", "seq", "turn"), keys=2)
+    db.executemany(sql, [(agent, seq, turn) for seq in seqs])
 
 
 def _turns_ended(db: Database, rows: Sequence[records.TurnEnded]) -> None:
@@ -109,20 +121,7 @@ def _turns_ended(db: Database, rows: Sequence[records.TurnEnded]) -> None:
             lift_floor(db, agent)
 
 
-_SUMS = ("wakes", "turns", "tokens_in", "tokens_out", "usd")
-
-
-def _added(table: str, *key: str) -> str:
-    """The SQL that adds to the sums of an account, and creates it if necessary."""
-    columns = (*key, *_SUMS)
-    added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _SUMS)
-    return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
-        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {added}"
-    )
-
-
-_LEDGER = _added("ledger", "interaction")
+_LEDGER = _saved("ledger", ("interaction", *_SUMS), sums=_SUMS)
 
 
 def _ledgers_moved(db: Database, rows: Sequence[records.AccountChanged]) -> None:
@@ -146,10 +145,7 @@ def _settles(rows: records.ModRows) -> bool:
 
 
 _WRITERS: dict[type[records.Record], str | Writer] = {
-    records.ParticipantSeen: (
-        "INSERT INTO participant (id, kind, card) VALUES (?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, card = excluded.card"
-    ),
+    records.ParticipantSeen: _saved("participant", records.ParticipantSeen._fields),
     records.ThreadCreated: "INSERT INTO thread (no, id) VALUES (?, ?)",
     stored.StoredChannel: "INSERT INTO channel (name, description) VALUES (?, ?)",
     # Joining twice keeps the first membership; joining again at the same seq reopens it.
@@ -163,10 +159,7 @@ _WRITERS: dict[type[records.Record], str | Writer] = {
         f"UPDATE member SET until = ?3 WHERE participant = ?1 AND scope = ?2 AND until = {_OPEN}"
     ),
     stored.StoredMark: _read_marked,
-    records.MemoryWritten: (
-        "INSERT INTO memory (participant, key, value) VALUES (?, ?, ?) "
-        "ON CONFLICT (participant, key) DO UPDATE SET value = excluded.value"
-    ),
+    records.MemoryWritten: _saved("memory", records.MemoryWritten._fields, keys=2),
     records.MemoryDeleted: "DELETE FROM memory WHERE participant = ? AND key = ?",
     records.CursorMoved: _cursors_moved,
     records.WakesSettled: _wakes_settled,
@@ -175,43 +168,20 @@ _WRITERS: dict[type[records.Record], str | Writer] = {
     ),
     records.TurnBegun: _turns_begun,
     records.WakesTaken: _wakes_taken,
-    records.StepRecorded: (
-        "INSERT INTO turn_step (turn, n, step) VALUES (?, ?, ?) "
-        "ON CONFLICT (turn, n) DO UPDATE SET step = excluded.step"
-    ),
+    records.StepRecorded: _saved("turn_step", records.StepRecorded._fields, keys=2),
     records.TurnSent: "INSERT INTO turn_sent (turn, seq) VALUES (?, ?) ON CONFLICT DO NOTHING",
     records.TurnLeft: "UPDATE turn SET held = 0 WHERE id = ? AND life = ?",
     records.TurnEnded: _turns_ended,
     records.CallSettled: "INSERT INTO by_cid (sender, cid, digest, value) VALUES (?, ?, ?, ?)",
-    records.TokenAdded: (
-        "INSERT INTO token (sha256, participant) VALUES (?, ?) "
-        "ON CONFLICT (sha256) DO UPDATE SET participant = excluded.participant"
-    ),
+    records.TokenAdded: _saved("token", records.TokenAdded._fields),
     records.TokenRevoked: "DELETE FROM token WHERE participant = ?",
-    stored.StoredStop: (
-        "INSERT INTO stop (scope, target, by, reason, at, count) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (scope, target) DO UPDATE SET by = excluded.by, reason = excluded.reason, "
-        "at = excluded.at, count = excluded.count"
-    ),
+    stored.StoredStop: _saved("stop", ("scope", "target", "by", "reason", "at", "count"), keys=2),
     records.StopLifted: "DELETE FROM stop WHERE scope = ? AND target = ?",
-    stored.StoredTakeover: (
-        "INSERT INTO takeover (agent, by, until) VALUES (?, ?, ?) "
-        "ON CONFLICT (agent) DO UPDATE SET by = excluded.by, until = excluded.until"
-    ),
+    stored.StoredTakeover: _saved("takeover", stored.StoredTakeover._fields),
     records.TakeoverEnded: "DELETE FROM takeover WHERE agent = ?",
     # An update, so that an approval keeps its place in the order.
-    records.ApprovalSaved: (
-        "INSERT INTO approval (id, agent, turn, state, expires_at, body) VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, turn = excluded.turn, "
-        "state = excluded.state, expires_at = excluded.expires_at, body = excluded.body"
-    ),
-    records.RequestSaved: (
-        "INSERT INTO request (seq, requester, worker, state, deadline, body) "
-        "VALUES (?, ?, ?, ?, ?, ?) "
-        "ON CONFLICT (seq) DO UPDATE SET requester = excluded.requester, "
-        "worker = excluded.worker, state = excluded.state, deadline = excluded.deadline, "
-        "body = excluded.body"
-    ),
+    records.ApprovalSaved: _saved("approval", records.ApprovalSaved._fields),
+    records.RequestSaved: _saved("request", records.RequestSaved._fields),
     records.AccountChanged: _ledgers_moved,
-    stored.StoredSpending: _added("spending", "day", "agent", "thread_no"),
+    stored.StoredSpending: _saved("spending", stored.StoredSpending._fields, keys=3, sums=_SUMS),
 }
