@@ -241,6 +241,29 @@ async def test_a_model_asks_back_in_one_turn_and_reports_in_the_next(tmp_path: P
                 assert done.artifacts[0].parts[0].text == "It is red."
 
 
+@pytest.mark.behaviour("I-43")
+@pytest.mark.parametrize(
+    ("tool_call", "state"),
+    [
+        (call("finish", message="It is red."), TaskState.TASK_STATE_COMPLETED),
+        (call("ask_human", question="It is red."), TaskState.TASK_STATE_INPUT_REQUIRED),
+        (call("decline", reason="It is red."), TaskState.TASK_STATE_FAILED),
+    ],
+)
+async def test_a_model_that_answers_a_task_without_a_report_reports(
+    tool_call: Any, state: TaskState
+) -> None:
+    async with playing(says(tool_call), says(finish())) as model, soon():
+        painter = LlmAgent("echo", model="m", base_url=model.base_url, retries=0)
+        async with Network(painter, a2a=A2aConfig(agents=["echo"])) as net:
+            there = Door(net, Echo(), await net.serve(page=False))
+            async with there.client(streaming=False) as ann:
+                task = await sent(ann, asks("which colour is it?"))
+                answers = [part for each in task.artifacts for part in each.parts]
+                (answer,) = answers or task.status.message.parts
+                assert (task.status.state, answer.text.endswith("It is red.")) == (state, True)
+
+
 @pytest.mark.behaviour("I-30")
 async def test_a_conversation_by_the_openai_api_does_not_answer_the_question_of_a_task() -> None:
     async with door(openai=True) as there, soon(), there.client(streaming=False) as client:

@@ -47,6 +47,8 @@ class CallSite:
     """Canonical id of the thread that woke the agent."""
     untrusted: bool = False
     """Whether the model had read untrusted content when it made the call."""
+    request: str = ""
+    """The one request that the turn works on, if there is one."""
 
     @property
     def cid(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain, count
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
@@ -18,6 +18,7 @@ from hubbub.agents.tools.hub import HubCaller, hub_refusal
 from hubbub.agents.tools.schema import ToolArguments
 from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.errors import OperationError
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.external_tools import ExternalCall, ExternalTool, call_text
 
 __all__ = [
@@ -46,6 +47,7 @@ REPLY = "answer_asker"
 """The final answer of a role; not offered to models."""
 
 Parsed = TypeVar("Parsed", bound=ToolArguments)
+Status = Literal["result", "failed", "question"]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
@@ -79,7 +81,8 @@ class _Reply(ToolArguments):
 
 
 class MessageTool(SendingTool, Generic[Parsed]):
-    """A tool that sends one message to the thread that woke the agent."""
+    """A tool that sends one message to the thread that woke the agent. In a turn that works on one
+    request it reports the message, as the requester waits for that."""
 
     def __init__(
         self,
@@ -88,10 +91,13 @@ class MessageTool(SendingTool, Generic[Parsed]):
         text_of: Callable[[Parsed], str],
         result: str,
         to: HubCaller,
+        status: Status | None = "result",
     ):
-        """`text_of` returns the message for the arguments; `result` is the result for the model."""
+        """`text_of` returns the message for the arguments; `result` is the result for the model.
+        `status` is the message's role in a request, None if it has none."""
         self.name, self.spec, self._model = spec.name, spec, model
         self._text_of, self._result, self._caller = text_of, result, to
+        self._status = status
 
     async def run(self, arguments: Mapping[str, JsonValue], site: CallSite) -> str:
         """Send it. Raises `ToolFailed` for invalid arguments and when the hub refuses."""
@@ -99,17 +105,26 @@ class MessageTool(SendingTool, Generic[Parsed]):
         if not text.strip():
             return self._result  # only `finish` may be silent
         try:
-            await self._caller.call(
-                "send_text_message",
-                cid=site.cid,
-                cause=site.turn,
-                to=site.thread_id,
-                text=text,
-                **untrusted_mark(site.untrusted),
-            )
+            if not (self._status and site.request and await self._report(text, site)):
+                await self._send("send_text_message", site, to=site.thread_id, text=text)
         except OperationError as exc:
             raise hub_refusal(exc) from exc
         return self._result
+
+    async def _report(self, text: str, site: CallSite) -> bool:
+        """Report the message. False if the request has ended, for example by an earlier report, or
+        if its interaction has no hops left for an answer to a question."""
+        try:
+            await self._send("report", site, request=site.request, status=self._status, text=text)
+        except OperationError as exc:
+            if exc.code not in (ErrorCode.REQUEST_OVER, ErrorCode.HOP_LIMIT):
+                raise
+            return False
+        return True
+
+    async def _send(self, name: str, site: CallSite, **args: JsonValue) -> None:
+        mark = untrusted_mark(site.untrusted)
+        await self._caller.call(name, cid=site.cid, cause=site.turn, **args, **mark)
 
 
 def standard_tools(
@@ -124,11 +139,16 @@ def standard_tools(
     decline = _Refusal.spec_of(DECLINE, "Write to the sender that you will not do it, and why.")
     plan = _Plan.spec_of(SHOW_PLAN, "Write to the sender what you are about to do.")
     return (
-        MessageTool(ask, _Question, _question, _ASKED, caller),
+        MessageTool(ask, _Question, _question, _ASKED, caller, "question"),
         MessageTool(
-            decline, _Refusal, lambda refusal: f"I decline: {refusal.reason}", _DECLINED, caller
+            decline,
+            _Refusal,
+            lambda refusal: f"I decline: {refusal.reason}",
+            _DECLINED,
+            caller,
+            "failed",
         ),
-        MessageTool(plan, _Plan, lambda arguments: arguments.plan, _SHOWN, caller),
+        MessageTool(plan, _Plan, lambda arguments: arguments.plan, _SHOWN, caller, None),
     )
 
 

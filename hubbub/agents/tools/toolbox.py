@@ -307,6 +307,7 @@ class Toolbox:
         again: bool = False,
         clock: TurnClock | None = None,
         thread_id: str = "",
+        request: str = "",
         wait: WaitStrategy = "all",
         around: CallWrapper | None = None,
         untrusted: bool = False,
@@ -315,12 +316,13 @@ class Toolbox:
 
         They run in parallel, except that those that write to the network keep their order. `again`:
         they may have run before, so only idempotent ones run. `clock` is the turn's; without it,
-        times count from now. `thread_id` is the thread that woke the agent. `wait`: which calls to
-        wait for; the others are cancelled. `around` wraps each call. `untrusted`: the model had
-        read untrusted content before it made the calls.
+        times count from now. `thread_id` is the thread that woke the agent, and `request` the one
+        that it works on. `wait`: which calls to wait for; the others are cancelled. `around` wraps
+        each call. `untrusted`: the model had read untrusted content before it made the calls.
         """
         clock = clock or TurnClock()
-        sites = {c.id: CallSite(turn, n, i, thread_id, untrusted) for i, c in enumerate(all_calls)}
+        where = thread_id, untrusted, request
+        sites = {call.id: CallSite(turn, n, i, *where) for i, call in enumerate(all_calls)}
 
         async def run(call: ToolCallRecord) -> CallResult:
             one = partial(self._runner.run, call, sites[call.id], clock, again=again)

@@ -169,6 +169,7 @@ class StepCalls:
             again=run.again,
             clock=self.recorder.clock,
             thread_id=plan.reply_thread,
+            request=plan.request,
             wait=step.wait if any(call.name != FINISH for call in run.calls) else "all",
             around=self.around,
             untrusted=untrusted,
