@@ -33,7 +33,7 @@ from hubbub.agents.prompt.summary import Summary, summarise
 from hubbub.agents.tools.registry import SELECT
 from hubbub.agents.tools.tidy_steps import TIDY_STEPS, tidy_spec
 from hubbub.agents.tools.toolbox import Toolbox
-from hubbub.agents.turn.chat import PROTECTED_STEPS, ShownStep, project
+from hubbub.agents.turn.chat import PROTECTED_STEPS, ShownStep, lost_calls, project
 from hubbub.agents.turn.loop import FINISH, begun
 from hubbub.agents.turn.reservations import BudgetedModel, CostModel, Reservations
 from hubbub.agents.turn.steps import read_arguments
@@ -349,7 +349,9 @@ class PromptClient:
 
     def _ignores_tools(self, dialect: Dialect, steps: Sequence[Step], answer: Completion) -> bool:
         """Whether this is the second answer in a row without a call, where one is required."""
-        is_second = bool(steps) and not steps[-1].calls and not answer.calls
+        is_second = bool(steps) and all(
+            not given.calls and not lost_calls(given) for given in (steps[-1], answer)
+        )
         return is_second and self.choice.required and self._can_fall_back(dialect)
 
     def _with_fallback_note(self, answer: Completion, dialect: Dialect) -> Completion:

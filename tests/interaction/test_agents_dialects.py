@@ -240,6 +240,13 @@ class TestFallback:
     async def test_other_failures_to_call_a_tool_end_the_turn_without_a_fallback(
         self, in_memory: Networks
     ) -> None:
+        many = says(*[send("ann", f"{n}") for n in range(65)])
+        withheld = TALK.model_copy(update={"text": None, "finish_reason": "content_filter"})
+        cut_off = TALK.model_copy(update={"text": None, "finish_reason": "length"})
+        for answer in (many, withheld, cut_off):
+            async with scene(in_memory, answer, answer, endpoint=new_model()) as s:
+                assert ending(await s.turn())[0] == "no_action"
+                assert all(request.body.tools for request in s.model.requests)
         long = Refusal(status=400, message="the prompt is too long for this model")
         cases: list[tuple[str, list[ScriptedAnswer | Refusal], dict[str, JsonValue], str]] = [
             ("texts that are not in a row", [TALK, *reads([1]), TALK], {}, "no_action"),

@@ -19,7 +19,7 @@ from hubbub.agents.prompt.context import native_calls
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.standard_tools import SHOW_PLAN
 from hubbub.agents.tools.tidy_steps import TIDY_STEPS, TidyArguments
-from hubbub.agents.turn.chat import ShownStep, chat_messages
+from hubbub.agents.turn.chat import NOT_UNDERSTOOD, ShownStep, chat_messages
 from hubbub.agents.turn.steps import read_arguments
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Step
@@ -87,7 +87,7 @@ def clean(answer: Completion) -> Completion:
 
 def mark_unparsed(answer: Completion, reason: str) -> Completion:
     """Add a note with the reason why the answer had no effect."""
-    notes = (*answer.notes, f"the answer was not understood: {reveal(reason)}")
+    notes = (*answer.notes, f"{NOT_UNDERSTOOD}{reveal(reason)}")
     return replace(answer, notes=notes, understood=False)
 
 

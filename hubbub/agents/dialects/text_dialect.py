@@ -13,7 +13,14 @@ from pydantic import JsonValue
 from hubbub.agents.dialects.base import clean, mark_unparsed, with_step_marks
 from hubbub.agents.dialects.scan import AmbiguousText
 from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest, ToolSpec
-from hubbub.agents.turn.chat import ChatMessage, ShownStep, compressed_text, cut_answer, result_text
+from hubbub.agents.turn.chat import (
+    ChatMessage,
+    ShownStep,
+    compressed_text,
+    cut_answer,
+    lost_calls,
+    result_text,
+)
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, WaitStrategy
 
@@ -91,8 +98,8 @@ class TextDialect(ABC):
             yield {"role": "user", "content": self._correction(step)}
 
     def _correction(self, step: Step) -> str:
-        if step.finish_reason == "length":
-            return f"Your answer was not understood: {_CUT}. {self.reminder}"
+        if lost := lost_calls(step):
+            return f"Your answer was not understood, nothing was done: {lost}. {self.reminder}"
         try:
             self.parse(step.text or "")
         except AmbiguousText as exc:

@@ -52,7 +52,8 @@ def read_answer(body: JsonValue) -> Completion:
             raise UnreadableResponse(
                 f"returned an error instead of an answer: {_error_text(given['error'])}"
             )
-        raise UnreadableResponse(_NO_COMPLETION)
+        empty = given.get("choices") == []
+        raise UnreadableResponse(_NO_CHOICES if empty else _NO_COMPLETION)
     message = choice.get("message")
     if not isinstance(message, dict):
         raise UnreadableResponse("returned an answer without a message")
@@ -107,6 +108,7 @@ def _summary(item: Object) -> str:
     return _texts(summary) if item.get("type") == "reasoning" and summary else ""
 
 
+_NO_CHOICES = "returned a chat completion without choices, that is, without an answer"
 _NO_COMPLETION = "answered with something other than a chat completion; check base_url"
 
 
@@ -131,8 +133,8 @@ def choice_of(body: Object) -> Object | None:
 
 
 def text_of(message: Object) -> str:
-    """The text of a message, whole or in parts. Raises `UnreadableResponse`."""
-    return _texts(message.get("content"))
+    """The text of a message, whole or in parts, or its refusal. Raises `UnreadableResponse`."""
+    return _texts(message.get("content")) or _texts(message.get("refusal"))
 
 
 def _texts(content: JsonValue) -> str:

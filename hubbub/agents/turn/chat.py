@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Literal, NotRequired, TypeAlias, TypedDict, get_args
+from typing import Literal, NotRequired, Protocol, TypeAlias, TypedDict, get_args
 
 from pydantic import JsonValue
 
@@ -23,6 +23,7 @@ from hubbub.wording import cut_in_the_middle, shortened
 
 __all__ = [
     "CORRECTION",
+    "NOT_UNDERSTOOD",
     "PROTECTED",
     "PROTECTED_STEPS",
     "ChatMessage",
@@ -32,6 +33,7 @@ __all__ = [
     "compressed_text",
     "cut_answer",
     "describe_changes",
+    "lost_calls",
     "one_line",
     "project",
     "result_text",
@@ -104,11 +106,38 @@ ShownStep: TypeAlias = Step | Compressed | Steering
 """A step as the model sees it: whole, or compressed; people's messages are separate, because they
 are never left out."""
 
-CORRECTION = (
-    "Nobody has read that: text outside a tool call reaches no one. Call a tool to say or do "
-    "something, or call `finish` if you are done."
-)
+_NO_EFFECT = "Your answer had no effect"
+_CALL = "Call a tool to say or do something, or call `finish` if you are done."
+CORRECTION = f"Nobody has read that: text outside a tool call reaches no one. {_CALL}"
 """Sent to a model that answered without a tool call."""
+
+
+NOT_UNDERSTOOD = "the answer was not understood: "
+"""The beginning of a note with the reason why an answer has no calls."""
+_NO_CALLS = {
+    "length": "it was cut off at its length limit; be shorter",
+    "content_filter": "the endpoint's content filter withheld it",
+}
+"""Why an answer has no calls, by its finish reason."""
+
+
+class _Answer(Protocol):
+    """A model's answer or its step."""
+
+    @property
+    def calls(self) -> Sequence[object]: ...
+    @property
+    def finish_reason(self) -> str | None: ...
+    @property
+    def notes(self) -> Sequence[str]: ...
+
+
+def lost_calls(answer: _Answer) -> str:
+    """Why an answer has no calls, if not because the model called no tool; else empty."""
+    if answer.calls:
+        return ""
+    notes = (n.removeprefix(NOT_UNDERSTOOD) for n in answer.notes if n.startswith(NOT_UNDERSTOOD))
+    return next(notes, "") or _NO_CALLS.get(answer.finish_reason or "", "")
 
 
 class ChatFunction(TypedDict):
@@ -224,7 +253,8 @@ def _step_messages(step: ShownStep) -> Iterator[ChatMessage]:
     if not step.calls:
         if step.text:  # endpoints refuse an empty assistant message
             yield {"role": "assistant", "content": cut_answer(step.text)}
-        yield {"role": "user", "content": CORRECTION}
+        lost = lost_calls(step)
+        yield {"role": "user", "content": f"{_NO_EFFECT}: {lost}. {_CALL}" if lost else CORRECTION}
         return
     yield {
         "role": "assistant",

@@ -388,7 +388,7 @@ export const t = {
     meanings: {
       running: "The agent is working.",
       finished: "The agent reported that it is done.",
-      no_action: "The model answered without calling a tool.",
+      no_action: "No answer of the model had an effect.",
       max_steps: "The turn reached its step limit.",
       timeout: "The turn reached its time limit.",
       loop_detected: "The model made the same call over and over.",

@@ -9,7 +9,9 @@ import pytest
 from pydantic import JsonValue
 from syrupy.assertion import SnapshotAssertion
 
+from hubbub.agents.dialects.base import Native
 from hubbub.agents.models.base import CallRequest, Completion
+from hubbub.agents.turn.chat import chat_messages
 from hubbub.agents.turn.continuation import waiting_reason
 from hubbub.agents.turn.loop import (
     FINISH,
@@ -384,6 +386,25 @@ def test_an_answer_without_a_call_is_corrected_once_per_turn() -> None:
         end = last(answered(loop, Completion()))
         assert isinstance(end, End)
         assert end.outcome == "no_action"
+
+
+def test_an_answer_that_could_not_call_a_tool_ends_the_turn_with_the_true_reason() -> None:
+    too_many = Completion(calls=tuple(call("add") for _ in range(65)))
+    answers = [
+        (Native().read(too_many), "65 calls at once; at most 64 are carried out"),
+        (Completion(finish_reason="content_filter"), "the endpoint's content filter withheld it"),
+        (Completion(text="Par", finish_reason="length"), "it was cut off at its length limit"),
+    ]
+    for answer, cause in answers:
+        loop = loop_of()
+        answered(loop, answer)
+        *_, correction = chat_messages("system", "prompt", loop.steps)
+        assert (correction["content"] or "").startswith(f"Your answer had no effect: {cause}")
+        end = last(answered(loop, answer))
+        assert isinstance(end, End)
+        assert end.outcome == "no_action"
+        assert end.reason.startswith("the model's answer had no effect, even after a correction: ")
+        assert cause in end.reason
 
 
 @pytest.mark.behaviour("A-5")

@@ -70,6 +70,16 @@ async def test_odd_contents_calls_and_finish_reasons_are_read() -> None:
     assert len(long.finish_reason or "") < 200
 
 
+def test_a_refusal_is_the_text_of_an_answer_without_content() -> None:
+    refused: dict[str, JsonValue] = {"content": None, "refusal": "I can't help."}
+    assert read_answer(completion(refused)).text == "I can't help."
+    assert read_answer(completion({**refused, "content": "hi"})).text == "hi"
+    assembly = Assembly()
+    assembly.add(chunk({"content": None, "refusal": "I can't "}))
+    assembly.add(chunk({"refusal": "help."}))
+    assert assembly.answer().text == "I can't help."
+
+
 def test_reasoning_is_read_from_either_of_its_usual_fields() -> None:
     cases: list[tuple[dict[str, JsonValue], str | None]] = [
         ({"reasoning_content": "hm"}, "hm"),
@@ -124,7 +134,7 @@ async def test_an_unreadable_response_is_reported_in_one_sentence() -> None:
         ({"choices": [{"index": 0, "finish_reason": "stop"}]}, "without a message"),
         *((1, "a chat completion"), (None, "a chat completion")), ([1, 2], "a chat completion"),
         ({"choices": [None]}, "a chat completion"), ({"choices": "abc"}, "a chat completion"),
-        ({"choices": {"0": 1}}, "a chat completion"), ({"choices": []}, "a chat completion"),
+        ({"choices": {"0": 1}}, "a chat completion"), ({"choices": []}, "without choices"),
         (completion(calling({"id": "a", "type": "function"})), "call without a function"),
         (completion(calling({"id": "a", "function": None})), "call without a function"),
         (completion(calling("finish")), "call without a function"),
