@@ -229,7 +229,6 @@ class _PartialCall:
     """A call that arrives in chunks: number `n` of the answer, from 0."""
 
     n: int
-    index: JsonValue
     id: str
     name: str = ""
     arguments: list[str] = field(default_factory=list)
@@ -247,7 +246,9 @@ class _PartialCall:
         """
         if piece.id and self.id:
             return piece.id != self.id and bool(piece.name or not piece.arguments)
-        return bool(self.name and piece.name and piece.arguments) and self._is_complete()
+        # Parsing at every chunk would take quadratic time.
+        starts = bool(piece.name) and piece.arguments.lstrip().startswith("{")
+        return bool(self.name) and starts and self._is_complete()
 
     def _is_complete(self) -> bool:
         try:
@@ -293,6 +294,8 @@ class Assembly:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._calls: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
+        self._by_id: dict[str, _PartialCall] = {}
         self._used = 0, 0
         self._reason: str | None = None
 
@@ -335,6 +338,7 @@ class Assembly:
             piece = _CallDelta.read(given)
             call = self._call(piece)
             call.add(piece)
+            self._by_id[call.id] = call
             deltas.append(Delta(piece.arguments, call.n, call.name, self._attempt))
         return deltas
 
@@ -342,16 +346,18 @@ class Assembly:
         """The call that the chunk continues or starts."""
         call = self._at(piece)
         if call is None or call.is_followed_by(piece):
-            call = _PartialCall(len(self._calls), piece.index, piece.id)
+            call = _PartialCall(len(self._calls), piece.id)
             self._calls.append(call)
+            if piece.index is not None:
+                self._by_index[piece.index] = call
         return call
 
     def _at(self, piece: _CallDelta) -> _PartialCall | None:
         """The last call with the chunk's index, else with its id, else the last one."""
         if piece.index is not None:
-            return next((c for c in reversed(self._calls) if c.index == piece.index), None)
-        same = (c for c in reversed(self._calls) if piece.id and c.id == piece.id)
-        return next(same, self._calls[-1] if self._calls else None)
+            return self._by_index.get(piece.index)
+        same = self._by_id.get(piece.id) if piece.id else None
+        return same or (self._calls[-1] if self._calls else None)
 
 
 class ResponseAssembly:

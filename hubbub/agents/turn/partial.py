@@ -182,8 +182,8 @@ class _Answer:
         if delta.attempt != self._attempt:
             self._attempt = delta.attempt
             self._calls.clear()
-        if delta.call is None or not self._partials.names:
-            return
+        if delta.call is None or (delta.name and delta.name not in self._partials.names):
+            return  # nothing of it is shown: reading all of it at every piece would take long
         writing = self._calls.setdefault(delta.call, _Writing())
         writing.name = delta.name or writing.name
         writing.pieces.append(delta.text)

@@ -128,6 +128,17 @@ async def test_odd_token_counts_are_read_and_missing_ones_estimated() -> None:
     assert "estimated" in half.notes[0]
 
 
+def test_a_stream_of_many_pieces_or_calls_is_assembled_in_linear_time() -> None:
+    text = json.dumps({"text": "w" * 800_000})  # quadratic time would be minutes
+    pieces = [piece(None, None, "add", text[n : n + 16]) for n in range(0, len(text), 16)]
+    calls = [piece(n, f"id_{n}", "add", "{}") for n in range(40_000)]
+    for sent, expected in ((pieces, [text]), (calls, ["{}"] * len(calls))):
+        assembly = Assembly()
+        for one in sent:
+            assembly.add(chunk({"tool_calls": [one]}))
+        assert [call.arguments for call in assembly.answer().calls] == expected
+
+
 async def test_an_unreadable_response_is_reported_in_one_sentence() -> None:
     cases: list[tuple[JsonValue, str]] = [
         (completion(None), "without a message"),

@@ -129,6 +129,15 @@ async def test_the_text_grows_as_it_is_written() -> None:
     assert late.texts == ["hello"], "the text waits for its recipient"
 
 
+async def test_a_call_that_is_never_shown_is_not_read_while_it_is_written() -> None:
+    stream = Stream()
+    async with stream.partials.of(1) as hear:
+        for _ in range(30_000):  # reading all of it at every piece would take minutes
+            writes(hear, "write_file", '["x"')
+            await asyncio.sleep(0)
+    assert stream.signals == []
+
+
 async def test_signals_come_at_most_every_fifth_of_a_second_and_the_last_at_once() -> None:
     stream = Stream()
     async with stream.partials.of(2) as hear:
