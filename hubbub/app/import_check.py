@@ -83,6 +83,8 @@ def _function(file: str, name: str, value: object) -> dict[str, str | int | None
         return {"path": file, "line": None, "message": f"{name} cannot be a tool: {error}"}
     if not tools:
         message = f"{name} is not a function, and has no `@tool`"
+        if name == EVERY:
+            message = "it has no `@tool`"
         return {"path": file, "line": None, "message": message}
     if len(tools) > 1 or name == EVERY:  # the agent's tools are determined at run time
         return {"tool": None, "permission": None}

@@ -12,10 +12,10 @@ import copy
 import functools
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from types import ModuleType
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, get_args, overload
 
 from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_json
@@ -122,6 +122,11 @@ class FunctionTool(Generic[P, R]):
         untrusted: bool = True,
         when: Condition | None = None,
     ):
+        if not isinstance(getattr(function, "__name__", None), str):
+            raise TypeError(f"{function!r} has no name: write a function (`def`) that calls it")
+        _check_options(
+            function.__name__, permission, confirm, timeout, retry, result_budget, sandbox
+        )
         functools.update_wrapper(self, function)
         self._function = function
         description, parameters = describe(function)
@@ -130,7 +135,7 @@ class FunctionTool(Generic[P, R]):
         self._arguments = FunctionArguments(function, parameters)
         tool_name = legal_name(function.__name__ if name is None else name)
         self.spec = ToolSpec(tool_name, description, self._arguments.schema)
-        self.permission, self.confirm = permission, _confirm(function.__name__, confirm)
+        self.permission, self.confirm = permission, confirm
         self.idempotent, self.timeout = idempotent, timeout
         if retry is not None and not idempotent:
             raise TypeError(f"{function.__name__}: only an idempotent tool can be retried")
@@ -194,6 +199,8 @@ class FunctionTool(Generic[P, R]):
                 result = await run_in_thread(call)
             if isinstance(result, Awaitable):
                 result = await result
+            if isinstance(result, AsyncIterator):
+                result = iter([item async for item in _first_items(result)])
             if isinstance(result, str):
                 return result
             return await run_in_thread(functools.partial(as_text, result))  # can take long
@@ -301,6 +308,10 @@ def as_tools(given: object) -> list[FunctionTool[..., object]]:
     """The tools of a function, a module or an object. For modules and objects, those that `@tool`
     marks, if any. Raises TypeError as `tool` does.
     """
+    if isinstance(given, ToolMethod):
+        raise TypeError(
+            "it is a method, as its first parameter is `self`: name an object that has it"
+        )
     if isinstance(given, FunctionTool) or inspect.isroutine(given):
         return [as_tool(given)]
     if isinstance(given, ModuleType):
@@ -312,10 +323,42 @@ def as_tools(given: object) -> list[FunctionTool[..., object]]:
     return [getattr(given, name) for name in marked]
 
 
-def _confirm(name: str, confirm: Confirm) -> Confirm:
-    if confirm not in (True, False, "untrusted"):
-        raise TypeError(f"{name}: confirm is True, False or 'untrusted', not {confirm!r}")
-    return confirm
+def _check_options(
+    name: str,
+    permission: object,
+    confirm: object,
+    timeout: object,
+    retry: object,
+    result_budget: object,
+    sandbox: object,
+) -> None:
+    """Raise TypeError for a value that is none of its option."""
+    attempts = retry.attempts if isinstance(retry, Retry) else retry
+    is_sandbox = sandbox in (None, "process") or isinstance(sandbox, SandboxLimits)
+    for valid, option, values, value in (
+        (permission in get_args(Permission), "permission", "read, write or admin", permission),
+        (confirm in (True, False, "untrusted"), "confirm", "True, False or 'untrusted'", confirm),
+        (_is_over_0(timeout), "timeout", "a number of seconds over 0", timeout),
+        (_is_over_0(attempts), "retry", "a number of attempts over 0, or a Retry", retry),
+        (_is_over_0(result_budget), "result_budget", "a number of tokens over 0", result_budget),
+        (is_sandbox, "sandbox", "'process' or SandboxLimits", sandbox),
+    ):
+        if not valid:
+            raise TypeError(f"{name}: {option} is {values}, not {value!r}")
+
+
+def _is_over_0(number: object) -> bool:
+    return number is None or (isinstance(number, int | float) and number > 0)
+
+
+async def _first_items(result: AsyncIterator[object]) -> AsyncIterator[object]:
+    """The items of an iterator that `as_text` reads."""
+    n = 0
+    async for item in result:
+        yield item
+        n += 1
+        if n == _MAX_ITEMS:
+            return
 
 
 def as_text(result: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Self, get_args, get_origin, get_type_hints
 
 from pydantic import (
@@ -12,11 +12,9 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    PydanticSchemaGenerationError,
     ValidationError,
     create_model,
 )
-from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.fields import FieldInfo
 
 from hubbub.agents.models.base import ToolSpec
@@ -84,8 +82,7 @@ class FunctionArguments:
         self._names: list[str] = []
         self.given: dict[str, type[IdempotencyKey] | type[CancelToken]] = {}
         fields: dict[str, tuple[object, object]] = {}
-        hints = _hints(function)
-        for parameter in inspect.signature(function).parameters.values():
+        for parameter, hints in _parameters(function):
             _check(parameter, name, hints)
             kind = runtime_kind(hints[parameter.name])
             if kind is not None:
@@ -102,8 +99,8 @@ class FunctionArguments:
         try:
             self._model = _model(name, fields)
             self.schema = without_titles(self._model.model_json_schema())
-        except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema) as exc:
-            raise TypeError(f"{name}: its parameters have no JSON Schema: {exc}") from exc
+        except Exception as exc:  # pydantic and constraints of annotations raise errors of any type
+            raise TypeError(f"{name}: its parameters have no JSON Schema: {_short(exc)}") from exc
 
     def validate(self, arguments: Mapping[str, JsonValue]) -> dict[str, object]:
         """The arguments as the function takes them. Raises `ToolFailed` with what is wrong."""
@@ -114,12 +111,28 @@ class FunctionArguments:
         return {name: getattr(model, f"p{i}") for i, name in enumerate(self._names)}
 
 
-def _hints(function: Callable[..., object]) -> dict[str, object]:
-    """The annotations, including those in quotes. Raises TypeError for names that do not exist."""
+def _parameters(
+    function: Callable[..., object],
+) -> Iterator[tuple[inspect.Parameter, dict[str, object]]]:
+    """The parameters with all annotations, including those in quotes. Raises TypeError if they
+    cannot be read.
+    """
     try:
-        return get_type_hints(function, include_extras=True)
-    except NameError as exc:
-        raise TypeError(f"{function.__name__}: an annotation cannot be read: {exc}") from exc
+        hints = get_type_hints(function, include_extras=True)
+    except Exception as exc:  # an annotation is code: it can raise anything
+        problem = f"an annotation cannot be read: {_short(exc)}"
+        raise TypeError(f"{function.__name__}: {problem}") from exc
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError as exc:
+        raise TypeError(
+            f"{function.__name__}: its parameters are unknown: write a function that calls it"
+        ) from exc
+    return ((parameter, hints) for parameter in parameters.values())
+
+
+def _short(exc: Exception) -> str:
+    return " ".join(str(exc).split())[:300] or type(exc).__name__
 
 
 def _model(name: str, fields: Mapping[str, tuple[object, object]]) -> type[BaseModel]:

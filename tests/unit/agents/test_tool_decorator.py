@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
+import json
 import threading
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal
@@ -14,7 +17,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from hubbub import tool
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
-from hubbub.agents.tools.function import describe
+from hubbub.agents.tools.function import as_tools, describe
 
 SITE = CallSite("bot-m1", 1, 0)
 
@@ -147,8 +150,40 @@ def test_the_tool_has_the_settings_of_the_decorator() -> None:
     def odd() -> None:
         """Odd."""
 
-    with pytest.raises(TypeError, match="odd: confirm is True, False or 'untrusted'"):
-        tool(confirm="always")(odd)  # type: ignore[call-overload]  # invalid on purpose
+    options: list[tuple[str, object, str]] = [
+        ("confirm", "always", "odd: confirm is True, False or 'untrusted', not 'always'"),
+        ("permission", "wirte", "odd: permission is read, write or admin, not 'wirte'"),
+        ("timeout", -1, "odd: timeout is a number of seconds over 0, not -1"),
+        ("timeout", "5s", "odd: timeout is a number of seconds over 0, not '5s'"),
+        ("retry", 0, "odd: retry is a number of attempts over 0"),
+        ("result_budget", 0, "odd: result_budget is a number of tokens over 0"),
+        ("sandbox", "proces", "odd: sandbox is 'process' or SandboxLimits"),
+    ]
+    for option, value, message in options:
+        with pytest.raises(TypeError, match=message):
+            tool(**{option: value, "idempotent": True})(odd)  # type: ignore[call-overload]  # invalid on purpose
+
+
+async def test_items_of_an_async_generator_are_the_result_like_those_of_a_generator() -> None:
+    @tool
+    async def count(to: int) -> AsyncIterator[int]:
+        """Count."""
+        for n in range(to):
+            yield n
+
+    assert await count.run({"to": 3}, SITE) == "[0,1,2]"
+    endless = json.loads(await count.run({"to": 10**9}, SITE))
+    assert (len(endless["items"]), endless["more"]) == (10_000, True)
+
+
+def test_a_method_outside_an_object_is_refused_as_a_tool() -> None:
+    @tool
+    def add(self: int, other: int) -> int:
+        """Add."""
+        return self + other
+
+    with pytest.raises(TypeError, match="its first parameter is `self`"):
+        as_tools(add)
 
 
 def test_python_code_can_still_call_the_function() -> None:
@@ -177,9 +212,25 @@ def test_a_function_that_cannot_be_a_tool_is_refused_at_import() -> None:
         """No JSON."""
         return str(x)
 
+    def misspelled(x: threading.Treat) -> str:  # type: ignore[name-defined]  # invalid on purpose
+        """An annotation that does not exist."""
+        return str(x)
+
+    def unfinished(x: "list[") -> str:  # type: ignore[valid-type]  # noqa: F722  # invalid on purpose
+        """An annotation that is no Python."""
+        return str(x)
+
+    def unequal(x: Annotated[int, Field(gt="a")]) -> str:
+        """A constraint of another type."""
+        return str(x)
+
     for function, reason in [
         (silent, "docstring"), (untyped, "type annotation"), (many, "name its parameters"),
         (positional, "positional-only"), (odd, "have no JSON Schema"),
+        (misspelled, "misspelled: an annotation cannot be read: module 'threading' has no"),
+        (unfinished, "unfinished: an annotation cannot be read"),
+        (unequal, "unequal: its parameters have no JSON Schema"),
+        (functools.partial(word_count), "has no name: write a function"),
     ]:  # fmt: skip
         with pytest.raises(TypeError, match=reason):
             tool(function)  # type: ignore[call-overload]  # invalid on purpose
