@@ -175,7 +175,8 @@ class Connection(ServerConnection):
         self.has_received = True
         """Whether anything arrived since the last heartbeat check."""
         self._early: list[bytes] = []
-        self._fragments: list[bytes] = []
+        self._fragments: bytearray | None = None
+        """A message's fragments so far; a peer can send any number of empty ones."""
         self._fragments_are_text = False
         self._out: list[bytes] = []
         self._written = 0
@@ -238,7 +239,8 @@ class Connection(ServerConnection):
         """Pass anything but a whole text frame to the library. Between fragments and while closing,
         the library has to check what follows."""
         super().data_received(data)
-        if self._splitter and (self._fragments or self.protocol.state is not State.OPEN):
+        in_between = self._fragments is not None
+        if self._splitter and (in_between or self.protocol.state is not State.OPEN):
             self._splitter.giving_up = True
 
     def process_event(self, event: Frame | Request) -> None:  # type: ignore[override]
@@ -257,11 +259,12 @@ class Connection(ServerConnection):
 
     def _collect(self, frame: Frame) -> None:
         """Collect a fragment or a binary message, whose content is treated as text."""
-        if frame.opcode is not Opcode.CONT:
+        if self._fragments is None:
+            self._fragments = bytearray()
             self._fragments_are_text = frame.opcode is Opcode.TEXT
-        self._fragments.append(bytes(frame.data))
+        self._fragments += frame.data
         if frame.fin:
-            data, self._fragments = b"".join(self._fragments), []
+            data, self._fragments = bytes(self._fragments), None
             self._receive(data, text=self._fragments_are_text)
 
     def _receive(self, data: bytes, *, text: bool) -> None:

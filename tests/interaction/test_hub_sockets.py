@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import socket
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
@@ -217,6 +218,25 @@ async def test_fragments_and_binary_frames_are_read_as_text() -> None:
             await peer.send(Opcode.TEXT, HELLO[:20], fin=False)
             await peer.send(Opcode.TEXT, HELLO)  # no other message can start in between
             assert await peer.close_code() == 1002
+
+
+async def test_empty_fragments_take_no_memory() -> None:
+    empty = Frame(Opcode.CONT, b"", fin=False).serialize(mask=True)
+    async with serving() as (_hub, at), raw(at) as peer:
+        await peer.send(Opcode.TEXT, HELLO)
+        while json.loads(await peer.until(Opcode.TEXT))["op"] != "ready":
+            pass
+        await peer.send(Opcode.TEXT, b"", fin=False)
+        tracemalloc.start()
+        try:
+            peer.writer.write(empty * 50_000)
+            await peer.writer.drain()
+            await peer.send(Opcode.PING, b"")
+            assert await peer.until(Opcode.PONG) == b""
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert held < 200_000
 
 
 async def test_a_client_can_send_frames_before_the_handshake_completes() -> None:
