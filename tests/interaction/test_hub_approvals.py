@@ -229,6 +229,22 @@ async def test_only_a_running_turn_can_request_approval_once_per_call(in_memory:
         assert (await calc.ask("request_approval", turn=turn, **CALL))["code"] == "turn_over"
 
 
+@pytest.mark.behaviour("H-40")
+async def test_an_agent_cannot_keep_its_owners_out_by_very_large_approvals(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        large = {"tool": "pay", "arguments": {"text": "x" * 200_000}}
+        refs = [
+            await calc.post("request_approval", turn=turn, call=f"{n}", **large) for n in range(9)
+        ]
+        answers = [await calc.answer(ref) for ref in refs]
+        assert [answer.get("code") for answer in answers] == [None] * 5 + ["limit"] * 4
+        await ann.call("deny", id=answers[0]["value"]["id"])
+        await calc.call("request_approval", turn=turn, call="9", **large)
+
+
 @pytest.mark.behaviour("H-43")
 async def test_two_simultaneous_decisions_count_once(network: Network, moody: MoodyStore) -> None:
     ann, calc, turn = await at_work(network)

@@ -68,6 +68,8 @@ MAX_SEARCHED = 200
 """Approvals that are searched for those that a person can decide."""
 MAX_PENDING = 200
 """Pending approvals of one agent."""
+MAX_PENDING_BYTES = 1024 * 1024
+"""Their bytes in all. The people who decide get them with `ready`: more could keep them out."""
 RETRY_S = 1.0
 """Seconds until a write that the disk refused is retried."""
 _UNUSED = frozenset({"pending", "approved"})
@@ -129,8 +131,6 @@ class ApprovalService(Service):
             check_same(before, args, hash)
             return shown_to(call, before)
         self.state.turns.check(args.turn)
-        if sum(each.agent == call.participant for each in self.pending()) >= MAX_PENDING:
-            raise over_limit(f"you have {MAX_PENDING} pending approvals already")
         now = self.kernel.clock.now()
         asked = Approval(
             id=id,
@@ -149,7 +149,18 @@ class ApprovalService(Service):
             expires_at=datetime.fromtimestamp(now + self.kernel.config.approvals.expire, UTC),
             state="pending",
         )
+        self._check_room(asked)
         return self._change(asked, asked)
+
+    def _check_room(self, asked: Approval) -> None:
+        """Raises `OperationError` if the agent has too many or too large pending approvals."""
+        arriving = (change.after for change in self._changing.values())
+        pending = {each.id: each for each in (*self.pending(), *arriving)}.values()
+        own = [e for e in pending if e.agent == asked.agent and e.state == "pending"]
+        if len(own) >= MAX_PENDING:
+            raise over_limit(f"you have {MAX_PENDING} pending approvals already")
+        if sum(len(each.model_dump_json()) for each in (*own, asked)) > MAX_PENDING_BYTES:
+            raise over_limit(f"your pending approvals have more than {MAX_PENDING_BYTES} bytes")
 
     async def _running(self, call: Caller, turn: str) -> TurnStart:
         """The start of one of the caller's running turns. Raises `OperationError`."""
