@@ -235,7 +235,7 @@ async def test_an_agent_cannot_keep_its_owners_out_by_very_large_approvals(
 ) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
-        large = {"tool": "pay", "arguments": {"text": "x" * 200_000}}
+        large: dict[str, Any] = {"tool": "pay", "arguments": {"text": "x" * 200_000}}
         refs = [
             await calc.post("request_approval", turn=turn, call=f"{n}", **large) for n in range(9)
         ]
