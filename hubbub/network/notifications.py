@@ -53,6 +53,8 @@ change or reject messages."""
 
 SIGNAL = 0.2
 """A signal's cost against the rate limit: four streamed texts must leave room for calls."""
+CALL_BYTES = 64 * 1024
+"""A larger signal costs as much as calls that send as many bytes."""
 PRESENCE_AFTER_S, PRESENCE_EACH_S = 0.05, 0.0001
 """Seconds that joins and departures are collected, in total and per session to notify: a thousand
 joins cause a handful of signals, and sending them takes a twentieth of a core."""
@@ -199,7 +201,7 @@ class Notifications:
         caller, state = session.caller, self._state
         if caller is None or session.observe or self._stopped:
             return
-        if caller.bucket.take(self._clock.monotonic(), SIGNAL):
+        if caller.bucket.take(self._clock.monotonic(), _cost(signal)):
             return
         if signal.type in HUB_SIGNALS or signal.type.startswith(MOD_SIGNALS):
             text = f"type: only the hub can send {signal.type}"
@@ -265,6 +267,11 @@ class Notifications:
                     age_s=round(now - activity.since, 3),
                 )
                 session.write(signal.encoded())
+
+
+def _cost(signal: Signal) -> float:
+    """The cost of a signal against the rate limit: every receiver gets its data."""
+    return max(SIGNAL, len(to_json(signal.data)) / CALL_BYTES)
 
 
 MAX_THREADS = 64

@@ -32,6 +32,21 @@ async def network_states(peer: Peer) -> list[str]:
     return [each["data"]["state"] for each in await activities(peer) if "thread_id" not in each]
 
 
+@pytest.mark.behaviour("B-3")
+async def test_large_signals_cost_as_much_as_messages_of_their_size(in_memory: Networks) -> None:
+    limits = {"limits": {"calls_per_second": 0.001, "burst": 10, "unsent": "64MB"}}
+    async with in_memory.start(config(network=limits)) as network:
+        ann, eve = await network.join("ann"), await network.join("eve")
+        for n in range(10):
+            await eve.send(op="signal", type="other", data={"n": n, "text": "x" * 200_000})
+        for n in range(9):
+            await eve.send(op="signal", type="other", data={"n": 10 + n})
+        await eve.ask("list_channels")
+        await ann.sync()
+        relayed = [s["data"]["n"] for s in ann.signals if s["type"] == "other"]
+        assert relayed == [0, 1, 2, 10, 11, 12, 13]
+
+
 # Delivery -------------------------------------------------------------------------------------
 
 
