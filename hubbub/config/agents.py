@@ -13,7 +13,17 @@ from hubbub.config.foreign import A2aPeerConfig, AcpConfig
 from hubbub.config.knowledge import Knowledge, KnowledgeConfig
 from hubbub.config.prompting import Prompt, Share
 from hubbub.config.tooling import PermissionModeName, SandboxLimits, SelectConfig, ToolConfig
-from hubbub.config.units import Id, Section, Size, Span, span, wrong
+from hubbub.config.units import (
+    Headers,
+    Id,
+    Secret,
+    Section,
+    Size,
+    Span,
+    WebAddress,
+    span,
+    wrong,
+)
 from hubbub.protocol.messages import Card
 from hubbub.protocol.turns import Role
 
@@ -214,7 +224,7 @@ class ModelSettings(Section):
     """The format of its text, for example `{type: json_object}`."""
     extra_body: dict[str, JsonValue] = {}
     """Additional keys of the request body, for endpoint-specific features."""
-    extra_headers: dict[str, str] = {}
+    extra_headers: Headers = {}
     """Additional headers of the request."""
 
 
@@ -223,11 +233,11 @@ class ModelConfig(ModelSettings):
 
     model: str
     """The model's name at its endpoint."""
-    base_url: str = _OPENAI
+    base_url: WebAddress = _OPENAI
     """The endpoint's base URL."""
     api: Literal["chat", "responses"] = "chat"
     """The API: Chat Completions, or OpenAI's Responses."""
-    api_key: str = ""
+    api_key: Secret = ""
     """The API key. Default: none."""
     context_window: Size | None = None
     """Tokens for a request and its answer together, for example 32k. Default: unknown, and nothing

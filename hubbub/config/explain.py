@@ -141,6 +141,9 @@ def _sentences(
     if any(d["loc"] and d["loc"][-1] == "[key]" for d in details):
         yield f"'{loc[-1]}' is not a valid name in {dotted(loc[:-1])}: expected {_ID_RULE}"
         return
+    if hidden := [d["msg"] for d in details if d["type"] == "hidden"]:
+        yield f"{dotted(loc)}: {hidden[0]}"
+        return
     custom = [d["msg"] for d in details if d["type"] in ("size", "span", "value_error")]
     name = dotted(loc)
     given = _quoted(details[0]["input"])

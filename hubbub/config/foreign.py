@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
-from hubbub.config.units import Section, Span
+from hubbub.config.units import Headers, Secret, Section, Span
 
 __all__ = ["A2aPeerConfig", "AcpConfig"]
 
@@ -38,9 +38,9 @@ class A2aPeerConfig(Section):
     url: str
     """Its address, for example `https://agents.example.com/lawyer`. Its card is at
     `/.well-known/agent-card.json` below that, or at this address if it ends with `.json`."""
-    token: str = ""
+    token: Secret = ""
     """Sent as a bearer token: `${LAWYER_TOKEN}`."""
-    headers: dict[str, str] = {}
+    headers: Headers = {}
     """Additional headers, for example `{X-API-Key: "${LAWYER_KEY}"}`."""
     hosts: list[str] = []
     """Other hosts to which its card can direct calls. Default: only the host of `url`, because the

@@ -172,6 +172,8 @@ def parse(path: Path, environ: Mapping[str, str], text: str | None = None) -> Ya
         root = loader.get_single_node()
     except yaml.YAMLError as error:
         raise _syntax(error, name, text) from None
+    except RecursionError:
+        raise ConfigError("is nested too deeply", name) from None
     return _Builder(path, environ, loader).document(root)
 
 

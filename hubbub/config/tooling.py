@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hubbub.config.units import Section, Size, Span
+from hubbub.config.units import Headers, Section, Size, Span
 
 __all__ = ["McpServerConfig", "PermissionModeName", "SandboxLimits", "SelectConfig", "ToolConfig"]
 
@@ -89,7 +89,7 @@ class McpServerConfig(Section):
     """Its working folder. Default: the config's folder."""
     url: str | None = None
     """The URL of a running server (streamable HTTP)."""
-    headers: dict[str, str] = {}
+    headers: Headers = {}
     """Sent with each request, for example `{Authorization: "Bearer ${GITHUB_TOKEN}"}`."""
     tools: list[str] | None = None
     """Its tools to use, by the server's names. Default: all."""

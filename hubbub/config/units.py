@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from math import isfinite
 from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -15,12 +16,15 @@ from hubbub.field_docs import Documented
 from hubbub.protocol.thread_ids import ID_PATTERN
 
 __all__ = [
+    "Headers",
     "HostName",
     "Id",
     "ListenAddress",
+    "Secret",
     "Section",
     "Size",
     "Span",
+    "WebAddress",
     "parse_address",
     "span",
     "wrong",
@@ -30,6 +34,9 @@ __all__ = [
 _SIZES = {"": 1, "B": 1, "KB": 1000, "MB": 1000**2, "KIB": 1024, "MIB": 1024**2, "K": 1024}
 _SPANS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])(?::\d{1,5})?")
+_VISIBLE = re.compile(r"[!-~]*")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t -~]*")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _ADDRESS_FORM = "expected host:port, for example 127.0.0.1:4820"
 
@@ -70,6 +77,42 @@ def _host_name(value: str) -> str:
     return host
 
 
+def _secret(value: str) -> str:
+    """A key or token without the line break that files and variables often end with."""
+    secret = value.strip()
+    if not _VISIBLE.fullmatch(secret):
+        raise _hidden("has a space or a letter that no key has: is it a placeholder?")
+    return secret
+
+
+def _headers(headers: dict[str, str]) -> dict[str, str]:
+    """Headers that HTTP can send; values without white space around them."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise _hidden(f"'{name}' is not a name of a header")
+        if not _HEADER_VALUE.fullmatch(value.strip()):
+            raise _hidden(f"the value of '{name}' has a line break or a letter outside ASCII")
+    return {name: value.strip() for name, value in headers.items()}
+
+
+def _hidden(message: str) -> PydanticCustomError:
+    """The error for a validator of secrets to raise: the value is not shown."""
+    return PydanticCustomError("hidden", "{message}", {"message": message})
+
+
+def _web_address(value: str) -> str:
+    """The address of a server over HTTP."""
+    address = value.strip()
+    try:
+        parts = urlsplit(address)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or any(map(str.isspace, address)):
+        raise wrong("expected a URL such as http://127.0.0.1:11434/v1")
+    return address
+
+
 def _amount_schema(number: str, units: Iterable[str]) -> WithJsonSchema:
     """The schema for editors: a number, or a number with a unit."""
     names = "|".join(sorted(filter(None, units)))
@@ -89,6 +132,14 @@ Span = Annotated[float, BeforeValidator(span), Field(gt=0), _amount_schema("numb
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 HostName = Annotated[str, AfterValidator(_host_name)]
 """A host as in a URL, with its port if it is not the default one."""
+
+
+Secret = Annotated[str, AfterValidator(_secret)]
+"""A key or token, which no message shows."""
+Headers = Annotated[dict[str, str], AfterValidator(_headers)]
+"""Headers of HTTP requests. Their values can be secrets."""
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+"""A URL with http or https."""
 
 
 class Section(Documented):

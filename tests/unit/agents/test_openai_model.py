@@ -164,8 +164,8 @@ async def test_a_request_is_retried_after_a_lost_connection(connect: Connect) ->
 
 @pytest.mark.behaviour("A-7")
 async def test_a_servers_error_message_is_reported_without_the_key(connect: Connect) -> None:
-    refusal = Refusal(status=500, message="Failed to parse input at pos 0: #")
-    error = await (await connect(refusal, api_key="at pos 0")).error()
+    refusal = Refusal(status=500, message="Failed to parse input at-pos-0: #")
+    error = await (await connect(refusal, api_key="at-pos-0")).error()
     assert "failed (500) after 1 attempts: Failed to parse input ***: #" in error
 
 

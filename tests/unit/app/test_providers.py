@@ -93,7 +93,7 @@ async def test_models_are_proposed_from_keys_servers_and_the_base_url() -> None:
 def test_proposals_render_as_a_valid_models_section() -> None:
     proposals = [
         ModelProposal("a:b", "http://127.0.0.1:1/v1", None, "found"),
-        ModelProposal('odd "name"', "${OPENAI_BASE_URL}", "OPENAI_API_KEY", "set"),
+        ModelProposal('odd "name"', "https://models.example/v1", "OPENAI_API_KEY", "set"),
     ]
     models = NetworkFile.model_validate(yaml.safe_load(models_section(proposals))).models
     assert list(models) == ["default", "other1"]

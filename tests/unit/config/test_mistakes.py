@@ -31,6 +31,15 @@ models:
 ---
 models: {m: {modle: x}}
 ---
+models:
+  a: {model: m, base_url: "localhost:11434/v1"}
+  b: {model: m, base_url: "http://127.0.0.1:x/v1"}
+  c: {model: m, base_url: ""}
+  d: {model: m, api_key: "sk-…"}
+  e: {model: m, api_key: "Bearer sk-secret"}
+  f: {model: m, extra_headers: {"X Y": secret}}
+  g: {model: m, extra_headers: {X: "secret\\r\\nY: 1"}}
+---
 humans: []
 ---
 agents:

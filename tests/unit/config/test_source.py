@@ -90,6 +90,7 @@ def test_invalid_yaml_is_refused_with_its_line(write: Write) -> None:
         "a: 1\n---\nb: 2\n": "a.yaml:2: is not valid YAML",
         "a: *nothing\n": "a.yaml:1: is not valid YAML: .*alias",
         "a: &a [*a]\n": "nested too deeply",
+        f"a: {'[' * 3000}{']' * 3000}\n": "a.yaml: is nested too deeply",
         "a: &a {<<: *a}\n": "merges itself",
         "\x07: 1\n": "a.yaml: is not valid YAML",
     }.items():
