@@ -250,7 +250,8 @@ class Admission:
         owner = await self.owner_of(token) if token else None
         if owner is not None:
             return f"it is {owner[0]}'s: join as {owner[0]}"
-        return f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
+        whom = f"ask the person who runs the network for one (`hubbub tokens add {name}`)"
+        return f"{whom}; commands take it as --token"
 
     # Joining ------------------------------------------------------------------------------
 
