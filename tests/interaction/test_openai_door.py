@@ -380,10 +380,15 @@ class Counter(Agent):
 
     def __init__(self) -> None:
         self.answers = 0
+        self.asked, self.answering = asyncio.Event(), asyncio.Event()
+        self.answering.set()
 
     async def on_direct(self, message: Message) -> str:
         self.answers += 1
-        return str(self.answers)
+        answer = str(self.answers)
+        self.asked.set()
+        await self.answering.wait()
+        return answer
 
 
 @pytest.mark.behaviour("I-21")
@@ -401,6 +406,39 @@ async def test_an_answered_question_is_asked_again_with_another_idempotency_key(
                 ]
                 assert answers == ["1", "2", "3", "4"], f"run {run}"
             assert len(await there.threads()) == 3, "the third question continued the first"
+
+
+@pytest.mark.behaviour("I-21")
+async def test_a_question_that_its_answer_repeats_is_asked_even_if_the_answer_was_not_marked_read(
+    tmp_path: Path,
+) -> None:
+    store, agent = f"sqlite:{tmp_path / 'net.db'}", Counter()
+    async with door(agent, store=store) as there, there.client() as ann:
+        assert await ask(ann, "go on") == "1"
+    async with door(agent, store=store) as there, there.client() as ann:
+        assert await ask(ann, "go on", "1", "go on") == "2"
+        assert await there.threads() == [["go on", "1", "go on", "2"]]
+
+
+@pytest.mark.behaviour("I-21")
+@pytest.mark.parametrize("more", [{}, KEY], ids=["without a key", "with a key"])
+async def test_a_question_whose_turn_was_stopped_by_a_disconnect_is_asked_again(
+    more: dict[str, Any],
+) -> None:
+    agent = Counter()
+    async with door(agent) as there, there.client(max_retries=0) as ann, soon():
+        person = await there.net.join("ann")
+        agent.answering.clear()
+        for _ in range(2):
+            agent.asked.clear()
+            asking = asyncio.create_task(ask(ann, "work", **more))
+            await agent.asked.wait()
+            asking.cancel()
+            assert await next_outcome(person) == "cancelled"
+        agent.answering.set()
+        assert [await ask(ann, "work", **more), await ask(ann, "work", "3", "more")] == ["3", "4"]
+        (texts,) = (texts for texts in await there.threads() if "more" in texts)
+        assert texts[-4:] == ["work", "3", "more", "4"]
 
 
 @pytest.mark.behaviour("I-21")

@@ -111,7 +111,7 @@ class Asker(RequestClient):
         request. Raises `QuestionFailed`, `OperationError` and `ConnectionLost`.
         """
         key = _digest(self._me, key) if key else ""
-        if (earlier := self._keys.get(key)) is not None:
+        if (earlier := self._keys.get(key)) is not None and not earlier.is_abandoned:
             if earlier.request != request:
                 raise QuestionFailed(409, "cid_conflict", _KEY_REUSED)
             return earlier
@@ -162,9 +162,10 @@ class Asker(RequestClient):
             question.fail(QuestionFailed.from_error(error))
         finally:
             question.conversation.is_busy = False
-            if question.failure is not None or question.request.new.files:
-                # A failed question can be retried, and files are large; the hub keeps the rest.
-                self._keys.pop(question.idempotency_key, None)
+            # A failed question can be retried, and files are large; the hub keeps the rest.
+            is_kept = question.failure is None and not question.request.new.files
+            if not is_kept and self._keys.get(question.idempotency_key) is question:
+                del self._keys[question.idempotency_key]
             if self._running.get(question.conversation.thread_id) is question:
                 del self._running[question.conversation.thread_id]
 
@@ -174,16 +175,14 @@ class Asker(RequestClient):
     async def _answer(self, question: Question) -> None:
         conversation = question.conversation
         self._running[conversation.thread_id] = question
-        if self._is_repeated(question):
-            question.message = conversation.question
+        asked = conversation.question if self._is_repeated(question) else None
+        if asked is not None and not await self._ended_silently(question, asked):
+            question.message = asked
             for message in conversation.answers:
                 question.add_message(message)
             await self._check_done(question)
-            if question.failure is None or question.messages:
-                await question.done.wait()
-                return
-            question.failure = None  # the turn ended without an answer: send the question again
-            question.done.clear()
+            await question.done.wait()
+            return
         sent = await self._post(question)
         await self._check_woken(question, sent)
         question.notify()
@@ -193,13 +192,13 @@ class Asker(RequestClient):
 
     def _is_repeated(self, question: Question) -> bool:
         """Whether the question is the last one in the thread."""
-        conversation, new = question.conversation, question.request.new
-        if conversation.question is None or question.request.user:
+        conversation, request = question.conversation, question.request
+        if conversation.question is None or request.user:
             return False
-        if not conversation.can_repeat(question.idempotency_key):
-            return False
+        if len(request.groups) > 1:
+            return conversation.is_repeated_by(request, question.idempotency_key)
         last = next(key for key in reversed(conversation.keys) if key[0] == "asker")
-        return last == new.key
+        return conversation.can_repeat(question.idempotency_key) and last == request.new.key
 
     async def _open_thread(self, question: Question) -> None:
         """Open a conversation: post its title, which starts a reply thread for its messages."""
@@ -225,14 +224,52 @@ class Asker(RequestClient):
         question.conversation.is_busy = True
 
     async def _post(self, question: Question) -> SendResult:
+        """Send the question. If an earlier request with its key did that, it is sent again only if
+        its turn ended without an answer."""
+        cid = f"asked:{question.key}:say"
+        attachments = await self._attached(question)
+        while True:
+            sent = await self._send_question(question, cid, attachments)
+            last = question.conversation.question
+            if last is None or last.seq < sent.seq:
+                self._conversations.add(sent.message)
+                if last is not None or not question.idempotency_key:
+                    question.message = sent.message
+                    return sent
+            # An earlier request can have sent it.
+            if not await self._ended_silently(question, sent.message):
+                question.message = sent.message
+                await self._read_answers(question)
+                await self._check_done(question)
+                return sent
+            cid = f"asked:{question.key}:say:{sent.id}"
+
+    async def _send_question(
+        self, question: Question, cid: str, attachments: list[JsonValue]
+    ) -> SendResult:
+        """Send the message, or return the one already sent with this cid and content."""
+        name, message = self._message(question)
+        if attachments:
+            message["attachments"] = attachments
+        sent = await self._send_once(name, cid, message)
+        if input_of(sent.message).key != question.request.new.key:
+            raise QuestionFailed(409, "cid_conflict", _KEY_REUSED)
+        if sent.thread_id != question.conversation.thread_id:
+            del self._running[question.conversation.thread_id]
+            self._running[sent.thread_id] = question
+            question.conversation = self._conversations.get_or_create(
+                question.request.model, sent.thread_id
+            )
+        return sent
+
+    def _message(self, question: Question) -> tuple[str, dict[str, object]]:
+        """The operation that sends the question, and its arguments."""
         request, conversation = question.request, question.conversation
         has_history = bool(conversation.keys) or thread_ids.depth(conversation.thread_id) == 0
         before = 0 if has_history or request.previous else len(request.groups) - 1
         content = content_of(request, before, question.idempotency_key)
         text = text_of(request, before)
         message: dict[str, object] = {"mode": "queue"}
-        if request.new.files:
-            message["attachments"] = await self._attached(question)
         if request.new.results:
             message["untrusted"] = True
         if thread_ids.depth(conversation.thread_id) and not has_history:
@@ -245,30 +282,7 @@ class Asker(RequestClient):
             name = "send_message"
             message |= {"to": conversation.thread_id, "content": content}
             message["text_representation"] = text
-        sent = await self._send_question(question, name, message)
-        question.message = sent.message
-        conversation = question.conversation
-        if conversation.question is None or conversation.question.seq < sent.seq:
-            self._conversations.add(sent.message)
-        else:  # an earlier request sent it, and there can be an answer
-            await self._read_answers(question)
-            await self._check_done(question)
-        return sent
-
-    async def _send_question(
-        self, question: Question, name: str, message: dict[str, object]
-    ) -> SendResult:
-        """Send the message, or return the one already sent with the same key and content."""
-        sent = await self._send_once(name, f"asked:{question.key}:say", message)
-        if input_of(sent.message).key != question.request.new.key:
-            raise QuestionFailed(409, "cid_conflict", _KEY_REUSED)
-        if sent.thread_id != question.conversation.thread_id:
-            del self._running[question.conversation.thread_id]
-            self._running[sent.thread_id] = question
-            question.conversation = self._conversations.get_or_create(
-                question.request.model, sent.thread_id
-            )
-        return sent
+        return name, message
 
     async def _send_once(self, name: str, cid: str, message: Mapping[str, object]) -> SendResult:
         """Send the message, or return the one already sent with this `cid`, even if it differs."""
@@ -297,7 +311,12 @@ class Asker(RequestClient):
         upload, chunk = str(opened["upload"]), int(str(opened["chunk"]))
         for at in range(0, len(file.data), chunk):
             data = base64.b64encode(file.data[at : at + chunk]).decode()
-            await self.client.call("upload_chunk", upload=upload, offset=at, data=data)
+            try:
+                await self.client.call("upload_chunk", upload=upload, offset=at, data=data)
+            except OperationError as error:
+                if error.code != ErrorCode.NOT_FOUND:
+                    raise
+                break  # an earlier request finished it
         done = await self._call("finish_upload", f"{cid}:end", {"upload": upload})
         return f"file:{done['id']}"
 
@@ -364,8 +383,9 @@ class Asker(RequestClient):
         """Stop the question's turn if no caller waits for the answer any more."""
         if question.is_awaited or question.done.is_set() or question.message is None:
             return
+        question.is_abandoned = True
         with suppress(HubbubError):
-            receipt = await self._receipt(question)
+            receipt = await self._receipt(question, question.message)
             if receipt is not None and receipt.turn is not None and receipt.state != "ended":
                 reason = "the caller closed the connection"
                 await self.client.call("stop", scope="turn", target=receipt.turn, reason=reason)
@@ -414,7 +434,7 @@ class Asker(RequestClient):
             return
         if message.sender_kind == "system":
             question.handle_notice(message)
-        elif _is_answer(question, message):
+        elif _is_answer(question.request.model, question.message, message):
             question.add_message(message)
             if message.sent_by is not None or message.cause_id == question.message.id:
                 question.finish()  # sent outside a turn: the answer is complete
@@ -423,16 +443,27 @@ class Asker(RequestClient):
             ):
                 self._spawn(self._check_done(question))  # an agent that records no turns
 
-    async def _receipt(self, question: Question) -> Receipt | None:
-        assert question.message is not None, "the question was sent"
-        value = await self.client.call("read_receipts", id=question.message.id)
+    async def _receipt(self, question: Question, asked: Message) -> Receipt | None:
+        value = await self.client.call("read_receipts", id=asked.id)
         receipts = Receipts.model_validate(value).receipts
         return next((r for r in receipts if r.participant == question.request.model), None)
 
+    async def _ended_silently(self, question: Question, asked: Message) -> bool:
+        """Whether the turn of `asked`, an equal question, ended without an answer."""
+        receipt = await self._receipt(question, asked)
+        if receipt is None or receipt.state != "ended":
+            return False
+        page = await self._page(asked.thread_id)
+        if not page or page[0].seq > asked.seq:
+            return False  # it is not among the latest messages
+        return not any(_is_answer(question.request.model, asked, message) for message in page)
+
     async def _check_done(self, question: Question, *, read: bool = False) -> None:
         """Complete the question if its turn has ended. `read`: also read missed messages."""
+        if question.message is None:
+            return  # not sent yet: an earlier turn in its thread has ended
         try:
-            receipt = question.receipt = await self._receipt(question)
+            receipt = question.receipt = await self._receipt(question, question.message)
             if receipt is None or question.done.is_set():
                 return
             ended = receipt.state == "ended" or (
@@ -451,17 +482,21 @@ class Asker(RequestClient):
 
     async def _read_answers(self, question: Question) -> None:
         """Read answers from the thread, for which there was no event."""
-        page = await self.client.call("read_thread", thread=question.conversation.thread_id)
-        for message in ThreadPage.model_validate(page).messages:
-            if _is_answer(question, message):
+        asked = question.message
+        assert asked is not None, "the question was sent"
+        for message in await self._page(question.conversation.thread_id):
+            if _is_answer(question.request.model, asked, message):
                 question.add_message(message)
 
+    async def _page(self, thread: str) -> Sequence[Message]:
+        """The latest messages of a thread."""
+        page = await self.client.call("read_thread", thread=thread)
+        return ThreadPage.model_validate(page).messages
 
-def _is_answer(question: Question, message: Message) -> bool:
-    first = question.message
+
+def _is_answer(agent: str, first: Message, message: Message) -> bool:
     return (
-        first is not None
-        and message.sender_id == question.request.model
+        message.sender_id == agent
         and message.seq > first.seq
         and message.amends is None
         and message.type == "direct"

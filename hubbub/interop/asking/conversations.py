@@ -66,7 +66,9 @@ class Conversation:
         elif message.sender_kind == "human":
             self.question, self.answers = message, []
             self.before = _before(message) or self.before
-            self.keys.append(input_of(message).key)
+            key = input_of(message).key
+            if self.keys[-1:] != [key]:  # else it is sent again, as there was no answer
+                self.keys.append(key)
         if len(self.keys) > MAX_GROUPS:
             self.keys, self.is_complete = self.keys[-MAX_GROUPS:], False
 
@@ -82,6 +84,11 @@ class Conversation:
     def is_unread(self) -> bool:
         """Whether the answer to the last question is missing or was not delivered."""
         return not self.answers or self.read < self.answers[-1].tseq
+
+    def is_repeated_by(self, request: InboundRequest, idempotency_key: str) -> bool:
+        """Whether the request is this conversation up to its last question, and that again."""
+        groups = [*request.groups, *([answer_of(self.answers)] if self.answers else [])]
+        return self.can_repeat(idempotency_key) and self.matches(groups)
 
     def can_repeat(self, idempotency_key: str) -> bool:
         """Whether a question equal to the last one, with this key or without any, is the same
@@ -133,8 +140,7 @@ class Conversations:
         """The conversation whose last question the request repeats, or which it continues."""
         *earlier, new = request.groups
         for conversation in self._with_question(request.model, new):
-            groups = [*request.groups, *([answer_of(a)] if (a := conversation.answers) else [])]
-            if conversation.can_repeat(idempotency_key) and conversation.matches(groups):
+            if conversation.is_repeated_by(request, idempotency_key):
                 return conversation
         if len(earlier) < 2:
             return None

@@ -83,6 +83,8 @@ class Question:
         """The id of the latest approval that it waited for."""
         self.receipt: Receipt | None = None
         self.failure: QuestionFailed | None = None
+        self.is_abandoned = False
+        """Whether its turn is being stopped, as no caller waited for it."""
         self.done = asyncio.Event()
         self._partial = ""
         self._notice = asyncio.Event()
