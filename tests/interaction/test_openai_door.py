@@ -420,6 +420,45 @@ async def test_a_question_that_its_answer_repeats_is_asked_even_if_the_answer_wa
         assert await there.threads() == [["go on", "1", "go on", "2"]]
 
 
+@pytest.mark.behaviour("I-16")
+async def test_conversations_that_differ_only_in_what_was_said_elsewhere_are_told_apart() -> None:
+    async with door(Counter()) as there, there.client() as ann:
+        for first in ("a", "b"):
+            await ask(ann, first, "said elsewhere", "thanks")
+        assert await ask(ann, "b", "said elsewhere", "thanks", "1", "more") == "3"
+        assert await ask(ann, "b", "said elsewhere", "thanks", "2", "more") == "4"
+        assert [len(texts) for texts in await there.threads()] == [2, 4, 2]
+
+
+@pytest.mark.behaviour("I-16", "I-21")
+async def test_long_conversations_are_told_apart_after_a_restart(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'net.db'}"
+    same = [text for _ in range(6) for text in ("go on", "you said: go on")]
+    talks = [["a", "you said: a", *same], ["b", "you said: b", *same]]
+    async with door(Echo(), store=store) as there, there.client() as ann:
+        for talk in talks:
+            for end in range(1, len(talk), 2):
+                await ask(ann, *talk[:end])
+    async with door(Echo(), store=store) as there, there.client() as ann:
+        await ask(ann, *talks[1], "last")
+        ends = {texts[0]: texts[-2] for texts in await there.threads()}
+        assert ends == {"a": "go on", "b": "last"}
+
+
+@pytest.mark.behaviour("I-21")
+async def test_a_key_finds_its_answer_in_a_long_conversation_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    store, agent = f"sqlite:{tmp_path / 'net.db'}", Counter()
+    talk = [text for n in range(1, 16) for text in ("go on", str(n))]
+    async with door(agent, store=store) as there, there.client() as ann:
+        for end in range(1, len(talk), 2):
+            await ask(ann, *talk[:end], **(KEY if end == 1 else {}))
+    async with door(agent, store=store) as there, there.client(max_retries=0) as ann:
+        assert await ask(ann, "go on", **KEY) == "1"
+    assert agent.answers == 15
+
+
 @pytest.mark.behaviour("I-21")
 @pytest.mark.parametrize("more", [{}, KEY], ids=["without a key", "with a key"])
 async def test_a_question_whose_turn_was_stopped_by_a_disconnect_is_asked_again(

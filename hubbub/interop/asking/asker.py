@@ -39,6 +39,8 @@ __all__ = ["Asker", "unknown_model"]
 _KEY_REUSED = "this key (Idempotency-Key) was used for another request"
 MARK_S = 2.0
 """Delay, in seconds, before delivered answers are marked as read: each mark is a write."""
+MAX_ANSWERS = 50
+"""Messages after a question among which its answer is looked for."""
 MAX_KEYS = 1000
 """Idempotency keys cached with their questions, and users with their conversations. The hub has all
 of them."""
@@ -142,7 +144,12 @@ class Asker(RequestClient):
                 if named
                 else Conversation(request.model)
             )
-        return self._conversations.find(request, key) or Conversation(request.model)
+        while (found := self._conversations.find(request, key)) is not None:
+            if found.is_loaded:
+                return found
+            value = await self.client.call("read_thread", thread=found.thread_id, limit=100)
+            self._conversations.reload(found, ThreadPage.model_validate(value).messages)
+        return Conversation(request.model)
 
     async def _run_question(self, question: Question) -> None:
         """Send the question and wait until it is answered."""
@@ -453,10 +460,8 @@ class Asker(RequestClient):
         receipt = await self._receipt(question, asked)
         if receipt is None or receipt.state != "ended":
             return False
-        page = await self._page(asked.thread_id)
-        if not page or page[0].seq > asked.seq:
-            return False  # it is not among the latest messages
-        return not any(_is_answer(question.request.model, asked, message) for message in page)
+        messages = await self._messages_after(asked)
+        return not any(_is_answer(question.request.model, asked, each) for each in messages)
 
     async def _check_done(self, question: Question, *, read: bool = False) -> None:
         """Complete the question if its turn has ended. `read`: also read missed messages."""
@@ -484,13 +489,16 @@ class Asker(RequestClient):
         """Read answers from the thread, for which there was no event."""
         asked = question.message
         assert asked is not None, "the question was sent"
-        for message in await self._page(question.conversation.thread_id):
+        for message in await self._messages_after(asked):
             if _is_answer(question.request.model, asked, message):
                 question.add_message(message)
 
-    async def _page(self, thread: str) -> Sequence[Message]:
-        """The latest messages of a thread."""
-        page = await self.client.call("read_thread", thread=thread)
+    async def _messages_after(self, asked: Message) -> Sequence[Message]:
+        """The messages that followed a question in its thread."""
+        before = asked.tseq + MAX_ANSWERS + 1
+        page = await self.client.call(
+            "read_thread", thread=asked.thread_id, before=before, limit=MAX_ANSWERS
+        )
         return ThreadPage.model_validate(page).messages
 
 

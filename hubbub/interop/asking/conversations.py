@@ -6,6 +6,7 @@ that conversation, and only the last group is new. Without a match, a new thread
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
@@ -33,18 +34,25 @@ class Conversation:
 
     def __init__(self, agent: str, thread_id: str = "", read: int = 0):
         self.agent, self.thread_id, self.read = agent, thread_id, read
+        self.is_busy = False
+        """Whether a question is waiting for its answer."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the messages."""
         self.keys: list[Key] = []
-        self.before = 0
-        """Earlier groups that are quoted in the first message."""
+        self.before, self.quoted = 0, ""
+        """Earlier groups that are quoted in the first message, and their digest."""
+        self.is_loaded = True
+        """Whether `keys` has all groups, or as many as are compared."""
         self.is_complete = True
         """Whether `keys` goes back to the first message."""
         self.question: Message | None = None
         """The asker's last message."""
         self.answers: list[Message] = []
         """The agent's messages since then."""
-        self.is_busy = False
-        """Whether a question is waiting for its answer."""
-        self._tseq = 0
+        self.tseq = 0
+        """The position of the last message."""
 
     @property
     def anchor(self) -> str:
@@ -53,9 +61,9 @@ class Conversation:
 
     def add(self, message: Message) -> None:
         """Add a message of the thread."""
-        if message.tseq <= self._tseq:
+        if message.tseq <= self.tseq:
             return
-        self._tseq = message.tseq
+        self.tseq = message.tseq
         if message.sender_id == self.agent:
             self.answers.append(message)
             answer = answer_of(self.answers).key
@@ -65,7 +73,8 @@ class Conversation:
                 self.keys.append(answer)
         elif message.sender_kind == "human":
             self.question, self.answers = message, []
-            self.before = _before(message) or self.before
+            if (quoted := _quoted(message)) is not None:
+                self.before, self.quoted = quoted
             key = input_of(message).key
             if self.keys[-1:] != [key]:  # else it is sent again, as there was no answer
                 self.keys.append(key)
@@ -76,9 +85,12 @@ class Conversation:
         """Whether the groups are this conversation."""
         if not self.keys or len(self.keys) + self.before > len(groups):
             return False
-        if self.is_complete and len(self.keys) + self.before != len(groups):
+        earlier, latest = groups[: -len(self.keys)], groups[-len(self.keys) :]
+        if self.is_complete and len(earlier) != self.before:
             return False
-        return self.keys == [group.key for group in groups[-len(self.keys) :]]
+        if self.is_complete and self.quoted and self.quoted != _digest(earlier):
+            return False
+        return self.keys == [group.key for group in latest]
 
     @property
     def is_unread(self) -> bool:
@@ -116,7 +128,19 @@ class Conversations:
                 self.add(message)
             if (conversation := self._by_thread.get(thread.id)) is not None:
                 conversation.read = thread.read
-                conversation.is_complete = bool(thread.messages) and thread.messages[0].tseq == 1
+                is_complete = bool(thread.messages) and thread.messages[0].tseq == 1
+                conversation.is_complete = conversation.is_loaded = is_complete
+
+    def reload(self, conversation: Conversation, messages: Sequence[Message]) -> None:
+        """Replace the messages of a conversation with these, its latest."""
+        conversation.is_loaded = True
+        if not messages or messages[-1].tseq < conversation.tseq:
+            return  # a newer one arrived meanwhile
+        self._remove_from_index(conversation)
+        conversation.begin()
+        for message in messages:
+            self.add(message)
+        conversation.is_complete = messages[0].tseq == 1
 
     def get_or_create(self, agent: str, thread_id: str) -> Conversation:
         conversation = self._by_thread.pop(thread_id, None) or Conversation(agent, thread_id)
@@ -192,7 +216,7 @@ def content_of(request: InboundRequest, before: int, idempotency_key: str = "") 
     if new.files:
         content[_FILES] = [file.digest for file in new.files]
     if before:
-        content["before"] = before
+        content |= {"before": before, "quoted": _digest(request.groups[-before - 1 : -1])}
     if idempotency_key:
         content[_KEY] = idempotency_key
     if content or new.instructions or not new.text:
@@ -238,7 +262,14 @@ def input_of(message: Message) -> UserInput:
     return UserInput(text, results=empty, digests=digests)
 
 
-def _before(message: Message) -> int:
+def _quoted(message: Message) -> tuple[int, str] | None:
+    """The number and the digest of the groups that are quoted in a message."""
     content = message.content
     before = content.get("before") if isinstance(content, dict) else None
-    return before if isinstance(before, int) else 0
+    if not isinstance(content, dict) or not isinstance(before, int):
+        return None
+    return before, str(content.get("quoted", ""))
+
+
+def _digest(groups: Sequence[UserInput | AgentAnswer]) -> str:
+    return hashlib.sha256(repr([group.key for group in groups]).encode()).hexdigest()[:40]
