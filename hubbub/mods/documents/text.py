@@ -16,9 +16,10 @@ __all__ = ["Conflict", "apply_edits", "matches", "merge", "number_lines", "unifi
 
 Lines = Sequence[str]
 
-MAX_PAIRS = 3_000_000
-"""Limit on the pairs of equal lines compared, about a second of work. The rest then counts as one
-change: a few thousand repeated lines would take minutes."""
+MAX_STEPS = 3_000_000
+"""Limit on the lines visited and the pairs of equal lines compared, about a second of work. The
+rest then counts as one change: a few thousand repeated lines, or a few thousand equal lines far
+apart, would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,15 @@ class _Matcher(SequenceMatcher[str]):
         super().__init__(None, old, new, autojunk=False)
         counts = Counter(new)
         self._pairs = [0, *accumulate(counts[line] for line in old)]
-        self._remaining = MAX_PAIRS
+        self._remaining = MAX_STEPS
 
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
     ) -> Match:
-        """Called for each gap between matches. Each call compares all pairs of equal lines in the
-        gap."""
-        self._remaining -= self._pairs[-1 if ahi is None else ahi] - self._pairs[alo]
+        """Called for each gap between matches. Each call visits all its lines, and compares all
+        pairs of equal lines in it."""
+        end = len(self.a) if ahi is None else ahi
+        self._remaining -= end - alo + self._pairs[end] - self._pairs[alo]
         if self._remaining < 0:
             return Match(alo, blo, 0)
         return super().find_longest_match(alo, ahi, blo, bhi)

@@ -175,3 +175,10 @@ def test_repetitive_lines_are_compared_in_bounded_time() -> None:
     assert patched(old, diff) == new
     assert merge(old, old, new).lines == tuple(new)
     assert matches(old, old) == [(0, 0, 600)]
+
+
+@pytest.mark.behaviour("M-356")
+def test_equal_lines_far_apart_are_compared_in_bounded_time() -> None:
+    size = 500_000
+    old, new = [[f"{n}" if n % 250 == 0 else side for n in range(size)] for side in ("a", "b")]
+    assert matches(old, new)[0] == (0, 0, 1)  # to find them all would take many minutes
