@@ -222,6 +222,16 @@ def test_an_archive_with_false_sizes_is_refused(tmp_path: Path) -> None:
         read(tmp_path, lying, DOCX)
 
 
+@pytest.mark.behaviour("M-118")
+def test_all_files_of_a_document_together_are_parsed_up_to_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A megabyte of zipped slides can unpack to 200 MB of empty elements, half a minute of work.
+    monkeypatch.setattr("hubbub.mods.files.reader.MAX_XML", 1_000)
+    slides = {f"ppt__slides__slide{n}": f"<a><t>{n}</t>{'<t/>' * 100}</a>" for n in range(1, 10)}
+    assert read(tmp_path, zipped(**slides), PPTX).split() == ["1", "2", "3"]
+
+
 def test_an_archive_with_an_oversized_directory_is_refused_unread(tmp_path: Path) -> None:
     end = b"PK\x05\x06" + bytes(4) + (3).to_bytes(2, "little") * 2
     end += (3_000_000).to_bytes(4, "little") + bytes(6)
