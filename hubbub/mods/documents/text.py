@@ -121,7 +121,7 @@ class _Matcher(SequenceMatcher[str]):
     ) -> Match:
         """Called for each gap between matches. Each call visits all its lines, and compares all
         pairs of equal lines in it."""
-        end = len(self.a) if ahi is None else ahi
+        end = len(self._pairs) - 1 if ahi is None else ahi
         self._remaining -= end - alo + self._pairs[end] - self._pairs[alo]
         if self._remaining < 0:
             return Match(alo, blo, 0)
