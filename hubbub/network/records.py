@@ -249,7 +249,7 @@ class ApprovalSaved(NamedTuple):
     """An `ApprovalState`."""
     expires_at: float
     body: str
-    """`Approval` as JSON, without `may_decide`."""
+    """`Approval` as JSON."""
 
 
 class RequestSaved(NamedTuple):

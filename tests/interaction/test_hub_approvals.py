@@ -245,6 +245,33 @@ async def test_an_agent_cannot_keep_its_owners_out_by_very_large_approvals(
         await calc.call("request_approval", turn=turn, call="9", **large)
 
 
+@pytest.mark.behaviour("H-40")
+async def test_two_simultaneous_requests_for_a_call_are_one_approval(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        refs = [await calc.post("request_approval", turn=turn, **CALL) for _ in "12"]
+        first, second = [(await calc.answer(ref))["value"] for ref in refs]
+        assert first == second
+        await ann.sync()
+        assert [each["data"]["id"] for each in ann.signals if each["type"] == "approval"] == [
+            first["id"]
+        ]
+
+
+async def test_an_owner_can_list_the_approvals_of_one_agent(in_memory: Networks) -> None:
+    async with in_memory.start() as network:
+        ann, calc, turn = await at_work(network)
+        spy = await network.join("spy", "agent", turns=True)
+        await ann.say("spy", "look")
+        own, other = (await ask(calc, turn))["id"], (await ask(spy, await begin(spy)))["id"]
+        for state in ("pending", "all"):
+            for agent, ids in (("calc", [own]), ("spy", [other]), (None, [other, own])):
+                page = await ann.call("list_approvals", state=state, agent=agent, limit=2)
+                assert ([each["id"] for each in page["approvals"]], page["more"]) == (ids, False)
+            page = await calc.call("list_approvals", state=state, limit=1)
+            assert [each["id"] for each in page["approvals"]] == [own], "not of other agents"
+
+
 @pytest.mark.behaviour("H-43")
 async def test_two_simultaneous_decisions_count_once(network: Network, moody: MoodyStore) -> None:
     ann, calc, turn = await at_work(network)
@@ -304,6 +331,22 @@ async def test_a_decision_after_expiry_is_refused_whatever_the_clock_was_set_to(
         error = await ann.ask("approve", id=id)
         assert (error["code"], error["details"]["state"]) == ("not_pending", "expired")
         assert await state(ann, id) == "expired"
+        assert network.hub.services.approvals.due(clock.wall) is None, "no other can expire"
+
+
+@pytest.mark.behaviour("H-44")
+async def test_a_clock_set_back_while_the_hub_is_down_does_not_extend_the_wait(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store, clock = f"sqlite:{tmp_path / 'log.db'}", HandClock()
+    async with in_memory.start(store=store, clock=clock) as network:
+        _ann, calc, turn = await at_work(network)
+        id = (await ask(calc, turn))["id"]
+    clock.set(-1_000_000)
+    async with in_memory.start(store=store, clock=clock) as network:
+        ann = await network.join("ann", latest=True)
+        clock.wall += 86400
+        assert (await ann.ask("approve", id=id))["details"]["state"] == "expired"
 
 
 @pytest.mark.behaviour("H-46")
@@ -311,8 +354,9 @@ async def test_a_decision_after_expiry_is_refused_whatever_the_clock_was_set_to(
 async def test_the_end_of_a_turn_cancels_its_approvals(in_memory: Networks, how: str) -> None:
     async with in_memory.start() as network:
         ann, calc, turn = await at_work(network)
-        pending, approved = [(await ask(calc, turn, call))["id"] for call in "12"]
+        pending, approved, denied = [(await ask(calc, turn, call))["id"] for call in "123"]
         await ann.call("approve", id=approved)
+        await ann.call("deny", id=denied)
         if how == "end":
             await calc.call("end_turn", end={"id": turn, "outcome": "cancelled"})
         else:
@@ -325,6 +369,31 @@ async def test_the_end_of_a_turn_cancels_its_approvals(in_memory: Networks, how:
             error = await calc.ask("start_approved", id=id)
             assert error["code"] == ("not_pending" if how == "end" else "turn_over")
         assert (await ann.call("list_approvals"))["approvals"] == []
+        assert await state(ann, denied) == "denied"
+        await calc.close()
+        await network.gone("calc")
+        back = await network.join("calc", "agent", turns=True)
+        await back.sync()
+        assert not [each for each in back.signals if each["type"] == "approval"]
+
+
+@pytest.mark.behaviour("H-46")
+async def test_a_turn_that_ends_during_a_decision_about_its_approval_cancels_it_afterwards(
+    network: Network, moody: MoodyStore
+) -> None:
+    ann, calc, turn = await at_work(network)
+    id = (await ask(calc, turn))["id"]
+    moody.gate.clear()
+    ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
+    async with soon():
+        await moody.waiting.wait()
+    approved = await ann.post("approve", id=id)
+    await ann.call("list_channels")  # the hub has read what came before it
+    moody.gate.set()
+    assert (await calc.answer(ended))["op"] == "result"
+    assert (await ann.answer(approved))["value"]["state"] == "approved"
+    await network.quiet()
+    assert await state(ann, id) == "cancelled"
 
 
 @pytest.mark.behaviour("H-47")
@@ -396,7 +465,7 @@ async def test_a_notice_that_could_not_be_stored_is_posted_at_the_next_start(
     url = f"sqlite:{tmp_path / 'log.db'}"
     store = MoodyStore(url)
     async with in_memory.start(store=store) as network:
-        _ann, calc, turn = await at_work(network)
+        ann, calc, turn = await at_work(network)
         store.gate.clear()
         ref = await calc.post("request_approval", turn=turn, **CALL)
         await store.hold_second_commit()
@@ -404,12 +473,22 @@ async def test_a_notice_that_could_not_be_stored_is_posted_at_the_next_start(
         store.failing = 1
         store.gate.set()
         await network.quiet()
+        store.gate.clear()
+        store.waiting.clear()
+        ref = await calc.post("request_approval", turn=turn, **{**CALL, "call": "2"})
+        await store.hold_second_commit()
+        approve = await ann.post("approve", id=(await calc.answer(ref))["value"]["id"])
+        store.failing = 1
+        store.gate.set()
+        assert (await ann.answer(approve))["op"] == "result", "it needs no notice any more"
+        await network.quiet()
     async with in_memory.start(store=url) as network:
         ann = await network.join("ann", latest=True)
         await network.quiet()
         page = await ann.call("read_thread", thread="dm.ann.calc")
         (notice,) = [m for m in page["messages"] if m["sender_kind"] == "system"]
         assert notice["content"]["approval"] == id
+        assert notice["text_representation"].endswith("Needs approval by an owner.")
 
 
 @pytest.mark.behaviour("H-48")

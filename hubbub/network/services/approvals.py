@@ -164,8 +164,8 @@ class ApprovalService(Service):
 
     async def _running(self, call: Caller, turn: str) -> TurnStart:
         """The start of one of the caller's running turns. Raises `OperationError`."""
-        _seq, named = cause_position(turn, call.participant)
-        stored = await self.store.read(TurnById(turn)) if named is not None else None
+        cause_position(turn, call.participant)  # or it is not a turn's id
+        stored = await self.store.read(TurnById(turn))
         if call.kind != "agent" or stored is None or stored.agent != call.participant:
             text = f"{turn[:100]!r} is not one of your turns, or it has not begun"
             raise OperationError(ErrorCode.UNKNOWN_TURN, text)
@@ -459,5 +459,5 @@ def _approval_record(approval: Approval) -> ApprovalSaved:
         approval.turn,
         approval.state,
         approval.expires_at.timestamp(),
-        approval.model_dump_json(exclude={"may_decide"}, exclude_none=True),
+        approval.model_dump_json(),
     )
