@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from hubbub.config.budgets import DailyBudget
 from tests.interaction.accounts import Worker, limited
 from tests.interaction.peers import Network, Networks, Peer
-from tests.interaction.stop_harness import HandClock, notices
+from tests.interaction.stop_harness import HandClock, notices, settled
 from tests.interaction.stores import MoodyStore
 
 
@@ -248,6 +249,23 @@ async def test_an_agents_own_daily_limit_replaces_the_default(in_memory: Network
         assert not skipped(await ann.say("b", "go"))
 
 
+@pytest.mark.behaviour("H-6")
+async def test_a_daily_limit_set_while_the_hub_runs_includes_what_the_day_has_cost(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(limited()) as network:
+        ann = await network.join("ann")
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, 10)
+        budgets = network.hub.services.budgets
+        await budgets.set_daily("a", DailyBudget(tokens=11))
+        assert not skipped(await ann.say("a", "go"))
+        await budgets.set_daily("a", DailyBudget(tokens=10))
+        assert skipped(await ann.say("a", "go")) == {"a": "daily_agent"}
+        await budgets.set_daily("a", None)
+        assert not skipped(await ann.say("a", "go"))
+
+
 # What the store refuses, and restarts ---------------------------------------------------------
 
 
@@ -371,6 +389,15 @@ async def test_only_owners_and_participants_can_read_a_budget(in_memory: Network
         for other, name in ((two, opened), (bob, "i999")):
             answer = await other.ask("read_budget", interaction=name)
             assert answer["code"] == "unknown_interaction"
+        for reader, rows in ((ann, 1), (one, 1), (olga, 1), (two, 0)):
+            assert len((await reader.call("read_spending"))["rows"]) == rows
+        posted = await ann.call("post_to_channel", channel="desk", text="@a look")
+        for member in (ann, one, two):
+            await member.call("leave_channel", channel="desk")
+        for reader in (ann, one):
+            assert (await read_budget(reader, posted))["opened_by"] == "ann"
+        answer = await two.ask("read_budget", interaction=f"i{posted['seq']}")
+        assert answer["code"] == "unknown_interaction"
 
 
 @pytest.mark.behaviour("H-11")
@@ -419,6 +446,67 @@ async def test_spending_is_listed_by_day_agent_and_thread(in_memory: Networks) -
         assert [row["agent"] for row in own["rows"]] == ["a"], "only threads that it can read"
         of_thread = await ann.call("read_spending", days=2, thread="dm.a.ann")
         assert [row["agent"] for row in of_thread["rows"]] == ["a"]
+
+
+@pytest.mark.behaviour("H-11")
+async def test_an_owner_can_read_spending_by_model_and_by_person(in_memory: Networks) -> None:
+    spent = {
+        "ann": ("small", 5, 1, 0.0),
+        "bob": ("wide", 10, 10, 0.0),
+        "cat": ("dear", 1, 1, 0.5),
+        "dan": (None, 0, 0, 0.0),
+    }
+    async with in_memory.start(limited()) as network:
+        for person, (model, tokens_in, tokens_out, usd) in spent.items():
+            peer = await network.join(person)
+            worker = await Worker.woken(network, f"of-{person}", peer)
+            step = {"tokens_in": tokens_in, "tokens_out": tokens_out, "cost_usd": usd}
+            await worker.peer.call(
+                "record_step", turn=worker.turn, step={"n": 1, "model": model, **step}
+            )
+        read = await peer.call("read_spending", turns=True)
+        assert [each["name"] for each in read["models"]] == ["dear", "wide", "small"]
+        assert [each["name"] for each in read["people"]] == ["cat", "bob", "ann", "dan"]
+        for each in (*read["models"], *read["people"][:3]):
+            (of,) = [of for name, of in spent.items() if each["name"] in (name, of[0])]
+            sums = [each["sums"].get(name) for name in ("tokens_in", "tokens_out", "usd", "turns")]
+            assert sums == [*of[1:], 1]
+        assert (await peer.call("read_spending"))["models"] == []
+        assert (await worker.peer.call("read_spending", turns=True))["models"] == []
+
+
+async def test_an_account_is_in_use_only_while_a_message_or_a_turn_of_it_is_in_progress(
+    in_memory: Networks, moody: MoodyStore
+) -> None:
+    async with in_memory.start(limited(tokens=100), store=moody) as network:
+        ann, two = await network.join("ann"), await network.join("b", "agent", turns=True)
+        worker = await Worker.woken(network, "a", ann)
+        account = network.hub.services.budgets.book.find(worker.interaction)
+        assert account is not None
+        assert account.pins == 1, "the turn"
+        message = {"to": "b", "text": "x", "cause": worker.turn}
+        start = {"id": worker.turn, "thread_id": "dm.a.ann", "messages": [worker.asked["id"]]}
+        for failing in (1, 0):
+            for name, args in (
+                ("send_text_message", message),
+                ("begin_turn", {"start": start}),
+                ("record_step", {"turn": worker.turn, "step": {"n": 1, "tokens_in": 10}}),
+            ):
+                moody.failing = failing
+                answer = await worker.peer.ask(name, **args)
+                assert answer["op"] == ("error" if failing else "result")
+                assert account.pins == 1
+        exhausted = await worker.reserve("2", 91)
+        assert exhausted["code"] == "budget_exhausted"
+        await network.quiet()
+        assert account.pins == 1
+        await worker.end()
+        assert account.pins == 0
+        other = Worker(two, "b", (await two.event())["message"])
+        await other.begin()
+        await ann.call("stop", scope="turn", target=other.turn)
+        await settled(network)
+        assert account.pins == 0
 
 
 # Untrusted content, and exemptions ------------------------------------------------------------

@@ -11,7 +11,7 @@ from hubbub.errors import OperationError
 from hubbub.network.queries import Query, TurnById
 from tests.interaction.accounts import Worker, limited
 from tests.interaction.peers import Networks, Peer, eventually
-from tests.interaction.stop_harness import HandClock, kinds, notices
+from tests.interaction.stop_harness import HandClock, kinds, notices, settled
 from tests.interaction.stores import MoodyStore
 
 T = TypeVar("T")
@@ -77,6 +77,9 @@ async def test_a_model_call_must_fit_into_each_daily_budget(in_memory: Networks)
             (notice,) = await notices(network, ann)
             assert (notice["thread_id"], notice["content"]["day"]) == ("dm.a.ann", "2027-01-15")
             assert (await worker.reserve("2", 70))["op"] == "result"
+            assert exhausted(await worker.reserve("3", 1)) == [("tokens", whose, 100, 100)]
+            await worker.step(2, 10, settles=("2",))
+            assert (await worker.reserve("3", 60))["op"] == "result"
 
 
 @pytest.mark.behaviour("H-7")
@@ -109,6 +112,24 @@ async def test_a_reservation_reports_budgets_that_run_low(in_memory: Networks) -
         assert [each["limit"] for each in late["value"]["low"]] == ["wall_clock"]
 
 
+@pytest.mark.behaviour("H-7")
+@pytest.mark.parametrize(
+    ("budgets", "is_limited"),
+    [
+        ({"wakes": 9}, False),
+        ({"tokens": 100}, True),
+        ({"usd": 1.0}, True),
+        ({"daily": {"agent": {"tokens": 100}}}, True),
+    ],
+)
+async def test_a_reservation_reports_whether_tokens_or_money_are_limited(
+    in_memory: Networks, budgets: dict[str, Any], is_limited: bool
+) -> None:
+    async with in_memory.start(limited(**budgets)) as network:
+        worker = await Worker.woken(network, "a", await network.join("ann"))
+        assert (await worker.reserve("1", 1))["value"]["limited"] is is_limited
+
+
 @pytest.mark.behaviour("H-7", "H-8")
 async def test_a_reservation_holds_until_replaced_settled_or_abandoned(in_memory: Networks) -> None:
     file = limited(tokens=100, daily={"network": {"tokens": 100}})
@@ -138,6 +159,12 @@ async def test_a_reservation_holds_until_replaced_settled_or_abandoned(in_memory
         assert (await used(ann, worker))["tokens"] == 25
         late = await worker.reserve("4", 1)
         assert late["code"] == "turn_over"
+        worker = Worker(worker.peer, "a", await ann.say("a", "go"))
+        await worker.begin()
+        await worker.reserve("1", 60)
+        await ann.call("stop", scope="turn", target=worker.turn)
+        await settled(network)
+        assert (await used(ann, worker))["tokens"] == 0
 
 
 @pytest.mark.behaviour("H-7")

@@ -137,3 +137,8 @@ def test_an_estimate_is_checked_against_every_daily_limit() -> None:
         targets = {"network": "", "agent": "a"}
         assert [each.target for each in exceeded] == [targets[each.whose] for each in exceeded]
         assert {(each.limit, each.used) for each in exceeded} <= {("tokens", 30)}
+    accounts = daily(agent=DailyBudget(usd=1.0))
+    accounts.reserve("a", 1, 0, 0.4)
+    assert accounts.exceeded_by("a", 1, 9, 0.6) == []
+    (reached,) = accounts.exceeded_by("a", 1, 9, 0.7)
+    assert (reached.limit, reached.used, reached.of) == ("usd", 0.4, 1.0)

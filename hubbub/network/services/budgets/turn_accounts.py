@@ -227,7 +227,7 @@ class TurnAccounts:
         raise OperationError(
             ErrorCode.BUDGET_EXHAUSTED,
             f"too little is left for this model call ({reasons})",
-            details={"left": [each.model_dump(mode="json") for each in left]},
+            details={"left": [each.model_dump() for each in left]},
         )
 
     def _low(self, account: TurnAccount) -> list[RemainingBudget]:
