@@ -187,16 +187,21 @@ async def test_prev_names_the_previous_event_live_and_after_a_resume(networks: N
 async def test_a_client_is_told_once_when_it_has_everything_that_it_missed(
     networks: Networks,
 ) -> None:
-    async with networks.start() as network:
+    async with networks.start(config(network={"limits": {"unacknowledged": 2}})) as network:
         ann, bob = await network.join("ann"), await network.join("bob")
         await bob.close()
         for n in range(3):
             await ann.say("bob", str(n))
         bob = await network.join("bob", cursor={"epoch": bob.hello["epoch"], "seq": 0})
+        await bob.until(lambda: len(bob.events) == 2)
+        await bob.ack(2)
         told = await bob.signal("caught_up")
         assert (told["sender"], told["data"]) == ("hub", {"seq": 3})
         assert [event["seq"] for event in bob.events] == [1, 2, 3]
-        await ann.say("bob", "live")
+        for n in range(3, 5):  # it falls behind again
+            await ann.say("bob", str(n))
+        await bob.ack(3)
+        await bob.until(lambda: len(bob.events) == 5)
         await bob.sync()
         assert "caught_up" not in {signal["type"] for signal in [*bob.signals, *ann.signals]}
 
@@ -276,15 +281,23 @@ async def test_a_returning_person_gets_its_own_messages_but_an_agent_does_not(
     ann, bot = await network.join("ann"), await network.join("bot", "agent")
     cursor = {"epoch": ann.hello["epoch"], "seq": ann.ready["head"]}
     await ann.say("bot", "from ann")
-    await ann.call("broadcast_text_message", text="to all")
     await bot.say("ann", "from bot")
+    await bot.call("send_message", to="ann", content={"sent_by": "bot"})
+    await ann.call("broadcast_text_message", text="to all")
+    await ann.call("take_over", agent="bot")
+    await ann.say("ann", "for bot", on_behalf_of="bot")
+    got = [event["message"] for event in await ann.sync()]
+    (notice,) = [message for message in got if message["sender_kind"] == "system"]
+    await ann.call("broadcast_text_message", text="the last")
     for peer, name in ((ann, "ann"), (bot, "bot")):
         await peer.close()
         await network.gone(name)
     ann = await network.join("ann", cursor=cursor)
-    assert await ann.take_texts(3) == ["from ann", "to all", "from bot"]
+    of_bot = ["from bot", {"sent_by": "bot"}]
+    expected = ["from ann", *of_bot, "to all", notice["content"], "for bot", "the last"]
+    assert await ann.take_texts(7) == expected
     bot = await network.join("bot", "agent", cursor=cursor)
-    assert await bot.take_texts(2) == ["from ann", "to all"]
+    assert await bot.take_texts(5) == [each for each in expected if each not in of_bot]
 
 
 @pytest.mark.behaviour("P-14")

@@ -12,11 +12,21 @@ from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.moderation.mod import Moderation
 from hubbub.mods.moderation.rules import ModerationConfig
 from hubbub.mods.operation import Calling, Commit, Operation, operation
+from hubbub.network.records import Batch
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Draft
 from hubbub.protocol.operations import Done, Input
 from hubbub.testing.network import LocalNetwork
-from tests.interaction.peers import GATEWAY, Network, Networks, config, eventually, soon
+from tests.interaction.peers import (
+    GATEWAY,
+    Frame,
+    Network,
+    Networks,
+    Peer,
+    config,
+    eventually,
+    soon,
+)
 from tests.interaction.stores import MoodyStore
 
 MODELS = {"default": {"model": "scripted", "base_url": "http://127.0.0.1:9/v1"}}
@@ -142,6 +152,7 @@ async def test_failing_reads_are_temporary_errors(in_memory: Networks, moody: Mo
         assert await bob.take_texts(1) == ["1"]
         await bob.ack(1)
         assert await bob.closed() == 4001, "the hub cannot read its next event"
+        assert bob.why == "the store cannot be read; reconnect"
         moody.deaf = False
         back = await network.join("bob")
         assert await back.take_texts(1) == ["writes work"]
@@ -165,6 +176,51 @@ async def test_nothing_is_sent_before_its_commit_and_queued_messages_commit_toge
     assert [(await ann.answer(ref))["value"]["seq"] for ref in refs] == list(range(1, 17))
     assert [len(batch.messages) for batch in moody.batches[before:]] == [1, 15]
     assert await bob.texts() == [str(n) for n in range(16)]
+
+
+class ChokingStore(MoodyStore):
+    """A defect: it cannot write a batch with a certain text."""
+
+    async def append(self, batch: Batch) -> None:
+        if any(b"choke" in row.body for row in batch.messages):
+            raise ValueError("it chokes")
+        await super().append(batch)
+
+
+@pytest.mark.behaviour("S-6")
+async def test_a_message_that_the_store_chokes_on_fails_alone_of_its_batch(
+    in_memory: Networks,
+) -> None:
+    store, texts = ChokingStore(), ["1", "choke 2", "3", "4", "choke 5", "6"]
+    async with in_memory.start(store=store) as network:
+        ann, bob, calc = [await network.join(name) for name in ("ann", "bob", "calc")]
+
+        async def post_together(*calls: tuple[Peer, str, dict[str, str]]) -> list[Frame]:
+            store.gate.clear()
+            store.waiting.clear()
+            await ann.post("send_text_message", to="bob", text="being written")
+            async with soon():
+                await store.waiting.wait()
+            refs = [(peer, await peer.post(name, **args)) for peer, name, args in calls]
+            for peer in (ann, bob, calc):
+                await peer.sync()  # the hub has read them
+            store.gate.set()
+            return [await peer.answer(ref) for peer, ref in refs]
+
+        say = "send_text_message"
+        answers = await post_together(*((ann, say, {"to": "bob", "text": text}) for text in texts))
+        seqs = [each["value"]["seq"] for each in answers if each["op"] == "result"]
+        assert seqs == [2, 3, 4, 5]
+        choked, made = await post_together(
+            (calc, say, {"to": "bob", "text": "choke"}), (bob, "create_channel", {"name": "new"})
+        )
+        assert made["op"] == "result"
+        for each in (answers[1], answers[4], choked):
+            assert (each["code"], each["message"]) == ("internal", "the hub failed")
+        assert network.hub.kernel.metrics.refused == 3
+        assert (await calc.say("bob", "fine"))["tseq"] == 1
+        page = await ann.call("read_thread", thread="dm.ann.bob")
+        assert [message["tseq"] for message in page["messages"]] == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.behaviour("S-5")

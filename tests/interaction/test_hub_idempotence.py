@@ -61,6 +61,36 @@ async def test_repetitions_and_conflicts_wait_for_the_pending_first_write(
     assert await bob.texts() == ["hi"]
 
 
+async def test_repetitions_in_a_batch_with_new_writes_are_answered_and_the_rest_is_written(
+    network: Network, moody: MoodyStore
+) -> None:
+    ann, bob = await network.join("ann"), await network.join("bob")
+    first = await ann.call("send_text_message", cid="c1", **SEND)
+    made = await ann.call("create_channel", cid="c2", name="old")
+    moody.gate.clear()
+    moody.waiting.clear()
+    await ann.post("send_text_message", to="bob", text="being written")
+    async with soon():
+        await moody.waiting.wait()
+    refs = [
+        await ann.post("send_text_message", to="bob", text="before"),
+        await ann.post("send_text_message", cid="c1", **SEND),
+        await ann.post("send_text_message", to="bob", text="after"),
+        await ann.post("create_channel", cid="c2", name="old"),
+        await ann.post("create_channel", name="new"),
+    ]
+    await ann.sync()
+    moody.gate.set()
+    before, again, after, old, new = [await ann.answer(ref) for ref in refs]
+    assert [each.get("duplicate") for each in (before, again, after, old, new)] == [
+        None, True, None, True, None,
+    ]  # fmt: skip
+    assert (again["value"]["seq"], old["value"]) == (first["seq"], made)
+    assert [each["value"]["tseq"] for each in (before, after)] == [3, 4]
+    assert await bob.texts() == ["hi", "being written", "before", "after"]
+    assert new["value"]["name"] == "new"
+
+
 async def test_a_write_that_failed_can_be_repeated(network: Network, moody: MoodyStore) -> None:
     ann, bob = await network.join("ann"), await network.join("bob")
     moody.failing = 1

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from tests.interaction.peers import Network, Networks, config
+from tests.interaction.peers import Network, Networks, config, eventually
 from tests.interaction.stop_harness import HandClock
 
 CALL = b'{"op":"call","ref":"r","name":"%s","args":%s}'
@@ -124,6 +124,12 @@ async def test_bad_frames_close_the_connection_unless_valid_calls_compensate(
         for _ in range(8):
             assert (await bob.ask("send_text_message", too="bob"))["code"] == "bad_request"
             assert (await bob.ask("list_channels"))["op"] == "result"
+        cat = await network.join("cat")
+        for _ in range(8):  # so do acknowledgements of events
+            await bob.say("cat", "x")
+            await cat.ack((await cat.event())["seq"])
+            await cat.send_raw(b"{")
+        await cat.sync()
 
 
 @pytest.mark.behaviour("B-8")
@@ -212,6 +218,27 @@ async def test_with_a_window_of_one_each_event_waits_for_an_acknowledgement(
             (event,) = await bob.take(1)
             assert event["message"]["content"] == str(n)
             await bob.ack(event["seq"])
+
+
+@pytest.mark.behaviour("B-9")
+async def test_events_wait_in_the_log_while_a_client_reads_nothing(in_memory: Networks) -> None:
+    file = config(network={"limits": {"unsent": "200KiB", "burst": 1000}})
+    async with in_memory.start(file) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        texts = [f"{n:0>30000}" for n in range(12)]
+        for text in texts:
+            await ann.say("bob", text)
+        assert network.hub.kernel.metrics.deliveries == 5, "over half of `unsent`"
+        await ann.send(op="signal", type="typing", data="lost")
+        assert await bob.take_texts(12) == texts
+        await ann.send(op="signal", type="typing", data="seen")
+        assert (await bob.signal("typing"))["data"] == "seen"
+        back = await network.join("bob", cursor={"epoch": ann.hello["epoch"], "seq": 0})
+        await eventually(lambda: network.hub.kernel.metrics.deliveries == 12 + 6)
+        await ann.say("bob", "new")
+        events = await back.take(13)
+        assert [event["message"]["content"] for event in events] == [*texts, "new"]
+        assert [event["prev"] for event in events] == [0, *(e["seq"] for e in events[:-1])]
 
 
 @pytest.mark.behaviour("P-17")

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from hubbub.network.records import CursorMoved
 from hubbub.network.wakes import SENTENCES, Reason
 from tests.interaction.accounts import limited
 from tests.interaction.peers import Network, Networks, Peer, config
+from tests.interaction.stores import MoodyStore
 
 NETWORK = config(channels={"general": {}})
 
@@ -264,3 +266,22 @@ async def test_a_silent_message_is_delivered_and_wakes_no_agent(network: Network
     assert event["wake"]["reason"] == "direct"
     await ann.call("post_to_channel", channel="general", text="hi @scribe", silent=True)
     assert await woken(scribe) == [None]
+
+
+async def test_an_acknowledged_wake_is_stored_at_once_and_other_acknowledgements_later(
+    network: Network, moody: MoodyStore
+) -> None:
+    ann, bot = await network.join("ann"), await network.join("bot", "agent", turns=True)
+    stored = []
+    for text in ("first", "second"):
+        await ann.say("bot", text)
+    await ann.call("post_to_channel", channel="general", text="wakes no one")
+    await bot.take(3)
+    for seq in (1, 2, 3):
+        await bot.ack(seq)
+        await bot.sync()
+        await network.quiet()
+        records = [record for batch in moody.batches for record in batch.records]
+        moved = [each.seq for each in records if isinstance(each, CursorMoved) and each.seq]
+        stored.append(moved)
+    assert stored == [[1], [1, 2], [1, 2]]
