@@ -67,6 +67,23 @@ async def test_arrow_up_edits_the_last_own_message_also_after_a_reload(
     await expect(field(desk)).to_have_value("fourth")
 
 
+async def test_an_edit_that_another_tab_has_saved_ends_here_too(desks: Desks, room: Room) -> None:
+    desk = await desks.sit(room, "ann", THREAD)
+    await desk.says("frist")
+    await desk.composer.press("ArrowUp")
+    await field(desk).fill("first")
+    other = await desk.another_tab(f"{room.page}#/thread/{THREAD}")
+    await expect(field(other)).to_have_value("first")
+    elsewhere = await desk.another_tab(f"{room.page}#/thread/broadcast")
+    await elsewhere.is_joined()
+    await field(desk).press("Enter")
+    for tab in (other, elsewhere):
+        await tab.thread(THREAD).click()
+        await tab.sees("first")
+        await expect(field(tab)).to_have_count(0)
+        await expect(tab.composer).to_have_value("")
+
+
 async def test_an_edit_by_someone_else_shows_live_without_a_badge_and_has_a_history(
     desks: Desks, room: Room
 ) -> None:

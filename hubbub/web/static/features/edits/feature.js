@@ -76,15 +76,15 @@ class Editing {
   constructor(app) {
     this.app = app;
     this.shown = new Set(); // threads whose composer is replaced
-  }
-
-  get storage() {
-    return this.app.mine.within("edit");
+    this.storage = null;
+    this.unfollow = () => {};
   }
 
   /** Restore the edits of an earlier page or visit. */
   restore() {
     this.forget();
+    this.storage = this.app.mine.within("edit");
+    this.unfollow = this.storage.follow((thread) => this.read(thread) || this.forgetIn(thread));
     for (const thread of this.storage.keys()) if (this.storage.get(thread)?.id) this.show(thread);
   }
 
@@ -129,6 +129,7 @@ class Editing {
 
   /** Stored edits stay. */
   forget() {
+    this.unfollow();
     for (const thread of [...this.shown]) this.forgetIn(thread);
   }
 }
