@@ -94,6 +94,19 @@ test("reading in another tab counts here, but not against what was read here and
   equal(counts()[0], 0);
 });
 
+test("what the reader writes elsewhere is read, unless something before it is not", () => {
+  const state = knowing([message(1, "broadcast", 1)], { read: { broadcast: 1 } });
+  state.event({ message: message(2, "broadcast", 2, { sender_id: "ann" }) });
+  equal(state.unread.value, 0);
+  state.event({ message: message(3, "broadcast", 3) });
+  state.event({ message: message(4, "broadcast", 4, { sender_id: "ann" }) });
+  equal(state.unread.value, 2);
+  const thread = state.thread("broadcast");
+  thread.read.value = thread.marking = 4; // being sent: the hub takes that instead
+  state.event({ message: message(5, "broadcast", 5, { sender_id: "ann" }) });
+  equal(state.unread.value, 1);
+});
+
 test("people come and go, and who goes does nothing any more", () => {
   const state = knowing([], { participants: [{ id: "bot", kind: "agent", present: true }] });
   state.signal({ type: "activity", sender: "bot", thread_id: "dm.ann.bot", data: { state: "thinking" } });

@@ -134,6 +134,7 @@ export class State {
   event({ message }) {
     batch(() => {
       this.message(message);
+      this.spoke(message);
       this.endTyping(message);
       if (!message.amends) this.arrived.value = message;
     });
@@ -148,6 +149,13 @@ export class State {
     if (message.amends) return;
     this.flows(message);
     this.endPartial(turnOf(message));
+  }
+
+  /** The reader wrote it elsewhere: the hub moves the read mark likewise, without a signal. */
+  spoke({ thread_id, tseq, sender_id }) {
+    const thread = this.thread(thread_id);
+    const isNext = sender_id === this.me.peek() && thread.read.peek() === tseq - 1;
+    if (isNext && thread.marking === null) thread.read.value = tseq;
   }
 
   mention(message) {
