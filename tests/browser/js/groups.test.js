@@ -4,6 +4,7 @@ import { equal, test } from "./harness.js";
 
 const NOW = Date.parse("2026-01-02T12:00:00Z");
 const NOBODY = { joined: new Set(), here: null, drafts: new Set(), me: "ann" };
+const NONE = new Set();
 const ids = (threads) => threads.map((thread) => thread.id);
 
 /** A thread with `head` messages of which the first `read` were read; the last was sent `hours` ago. */
@@ -45,14 +46,20 @@ test("reply threads hang under their parents: unread ones, a few that were activ
     thread("channel.a.t3", { seq: 5, hours: 100, head: 2, read: 1 }),
     thread("channel.a.t1.t10", { seq: 11 }),
   ];
-  const replies = repliesOf(threads, { here: null, now: NOW });
+  const replies = repliesOf(threads, { here: null, now: NOW, drafts: NONE });
   equal(ids(replies.get("channel.a")), ["channel.a.t1", "channel.a.t3"]);
   equal(ids(replies.get("channel.a.t1")), ["channel.a.t1.t10"]);
   const old = [thread("channel.a.t2", { hours: 1000 })];
-  equal(ids(repliesOf(old, { here: "channel.a.t2", now: NOW }).get("channel.a")), ["channel.a.t2"]);
+  equal(ids(repliesOf(old, { here: "channel.a.t2", now: NOW, drafts: NONE }).get("channel.a")), ["channel.a.t2"]);
   const many = Array.from({ length: 9 }, (_, n) => thread(`channel.a.t${n + 1}`, { seq: n + 2 }));
   many.push(thread("channel.a.t99", { seq: 1, head: 3, read: 0 }));
-  equal(repliesOf(many, { here: null, now: NOW }).get("channel.a").length, 6);
+  equal(repliesOf(many, { here: null, now: NOW, drafts: NONE }).get("channel.a").length, 6);
+});
+
+test("replies with a draft show, also before the first one is sent", () => {
+  const threads = [thread("channel.a.t1", { head: 0 }), thread("channel.a.t2", { hours: 100 }), thread("channel.a.t3", { head: 0 })];
+  const drafts = new Set(["channel.a.t1", "channel.a.t2"]);
+  equal(ids(repliesOf(threads, { here: null, now: NOW, drafts }).get("channel.a")).sort(), [...drafts]);
 });
 
 test("of many threads the first show, and what is unread or open", () => {

@@ -13,6 +13,7 @@ export class Column {
     this.all = signal(false); // whether all direct threads are shown
     const threads = () => app.state.threads.value.values();
     const here = () => app.here.value;
+    const drafts = () => app.drafts?.value ?? NONE;
     this.joined = computed(() => {
       const channels = [...app.state.channels.value.values()];
       return new Set(channels.filter((channel) => channel.joined).map((channel) => channel.name));
@@ -21,11 +22,11 @@ export class Column {
       groupsOf(threads(), {
         joined: this.joined.value,
         here: here(),
-        drafts: app.drafts?.value ?? NONE,
+        drafts: drafts(),
         me: app.state.me.value,
       }),
     );
-    const replies = computed(() => repliesOf(threads(), { here: here(), now: Date.now() }));
+    const replies = computed(() => repliesOf(threads(), { here: here(), now: Date.now(), drafts: drafts() }));
     this.groups = each(GROUPS, (name) => () => groups.value.get(name));
     this.replies = new Map(); // thread -> signal of the reply threads under it
     this.repliesUnder = (id) => {

@@ -33,11 +33,11 @@ function belongs(thread, { joined, here, drafts, me }) {
   return thread.head.value > 0 || drafts.has(thread.id) || thread.pending.value.length > 0;
 }
 
-/** The reply threads to show per parent: unread, open, or recently active; latest first. */
-export function repliesOf(threads, { here, now }) {
+/** The reply threads to show per parent: unread, open, with a draft, or recently active; latest first. */
+export function repliesOf(threads, { here, now, drafts }) {
   const found = new Map();
   for (const thread of threads) {
-    if (thread.parent === null || !thread.head.value) continue;
+    if (thread.parent === null || !(thread.head.value || drafts.has(thread.id))) continue;
     if (!found.has(thread.parent)) found.set(thread.parent, []);
     found.get(thread.parent).push(thread);
   }
@@ -45,7 +45,8 @@ export function repliesOf(threads, { here, now }) {
     replies.sort(byActivity);
     const shown = replies.filter(
       (thread, n) =>
-        thread.unread.value > 0 || thread.id === here || (n < MOST_REPLIES && isRecent(thread, now)),
+        thread.unread.value > 0 || thread.id === here || drafts.has(thread.id) ||
+        (n < MOST_REPLIES && isRecent(thread, now)),
     );
     found.set(parent, shown);
   }
