@@ -161,6 +161,15 @@ async def test_everything_fits_the_screen_of_a_phone_and_is_large_enough_to_tap(
             await desk.fits()
             small: list[str] = await desk.page.evaluate(TOO_SMALL, SMALLEST)
             assert small == [], (view, right)
+    paper = {"name": f"{'w' * 150}.pdf", "uri": "https://example.org/", "media_type": "text/pdf"}
+    await long.client.call(
+        "post_to_channel", channel="general", text="a paper", attachments=[paper]
+    )
+    await desk.visit("thread", GENERAL)
+    attachment = (await desk.sees("a paper")).get_by_role("listitem")
+    assert await attachment.evaluate(IS_WITHIN)
+    await expect(attachment.get_by_text("text/pdf")).to_be_in_viewport()
+    await desk.visit("thread", GENERAL, opened=("thread", GENERAL))
     member = desk.details.get_by_role("button", name="W" * 64)
     await expect(member).to_be_visible()
     assert await member.evaluate(IS_WITHIN)
