@@ -166,6 +166,30 @@ async def test_an_upload_resumes_after_a_disconnect_and_after_a_reload(
         await desks.leave()
 
 
+async def test_a_file_is_uploaded_by_one_tab_only_also_if_that_is_closed(
+    desks: Desks, room: Room
+) -> None:
+    ann = (await room.join("ann")).client
+    async with open_wire(room.port) as wire:
+        desk = await in_thread(desks, wire.url)
+        other = await desk.another_tab(f"{wire.url}#/thread/{THREAD}")
+        await expect(clip(other)).to_be_visible()
+        await chooses(desk, file("notes.md"))
+        for tab in (desk, other):
+            await is_ready(tab, "notes.md")
+        wire.silence()
+        await chooses(desk, file("long.bin", LONG))
+        await expect(tray(other, "long.bin")).to_have_attribute("data-state", "waiting")
+        await desk.page.evaluate(_KEPT, "long.bin")
+        await desk.page.close()
+        wire.mend()
+        await is_ready(other, "long.bin")
+        await other.says("from the other tab")
+        said = await call(ann, "read_thread", thread=THREAD)
+        files = [each["uri"] for each in said["messages"][-1]["attachments"]]
+        assert files == ["file:f1", "file:f2"]
+
+
 @pytest.mark.behaviour("M-332")
 async def test_images_are_previewed_and_enlarged_and_no_script_in_a_file_runs(
     desks: Desks, room: Room

@@ -36,8 +36,8 @@ export class Tray {
   restore(thread) {
     const here = new Map(this.here(thread).map((item) => [item.key, item]));
     const kept = this.storage.get(thread, NONE);
-    const made = (item) => ({ ...item, sent: 0, state: item.file ? "there" : "waiting", problem: null });
-    this.put(thread, kept.map((item) => here.get(item.key) ?? made(item)));
+    const isKnown = (item) => here.has(item.key) && !(item.file && isComing(here.get(item.key)));
+    this.put(thread, kept.map((item) => (isKnown(item) ? here.get(item.key) : restored(item))));
     this.goOn();
   }
 
@@ -133,7 +133,10 @@ export class Tray {
   async goOn() {
     if (this.uploading) return;
     this.uploading = true;
-    for (let next; (next = this.next()); ) await this.bring(...next);
+    for (let next; (next = this.next()); ) {
+      const [thread, { key }] = next;
+      await alone(key, () => this.update(thread, key) && this.bring(thread, this.item(thread, key)));
+    }
     this.uploading = false;
   }
 
@@ -144,6 +147,14 @@ export class Tray {
       if (item) return [thread, item];
     }
     return null;
+  }
+
+  /** Take what another tab did with a waiting item. Returns whether it still waits. */
+  update(thread, key) {
+    const kept = this.storage?.get(thread, NONE).find((item) => item.key === key);
+    const updated = (item) => (kept ? { ...item, ...restored(kept) } : []);
+    this.put(thread, this.here(thread).flatMap((item) => (item.key === key ? updated(item) : item)));
+    return this.item(thread, key)?.state === "waiting";
   }
 
   async bring(thread, { key, name, blob = null, upload: known }) {
@@ -208,6 +219,11 @@ export class Tray {
     this.all.value = all;
   }
 }
+
+const restored = (item) => ({ ...item, sent: 0, state: item.file ? "there" : "waiting", problem: null });
+
+/** Only one tab at a time uploads an item; if it is closed, another one continues. */
+const alone = (key, work) => navigator.locks?.request(`hubbub-files:${key}`, work) ?? work();
 
 const isComing = (item) => item?.state === "waiting" || item?.state === "sending";
 
