@@ -24,6 +24,7 @@ from tests.e2e.test_up import Up, start
 from tests.unit.configs.people import Person
 
 GENERAL = "channel.general"
+_REACHES_THE_EDGE = "(it) => it.getBoundingClientRect().right === innerWidth"
 
 
 async def all_texts(person: Person) -> list[str]:
@@ -289,6 +290,11 @@ async def test_failed_loads_are_retried(desks: Desks, room: Room) -> None:
         for view in ("network", "control"):
             await desk.visit(view)
             await expect(desk.main.get_by_role("status")).to_contain_text(again)
+        await desk.page.get_by_role("button", name="Create a channel").click()
+        late = desk.page.locator(".note", has_text="has not loaded yet").last
+        await expect(late).to_be_in_viewport()
+        assert await desk.main.evaluate(_REACHES_THE_EDGE)
         wire.mend()
+        await desk.page.get_by_role("dialog", name="channel").press("Escape")
         await expect(desk.main.get_by_role("heading", level=1)).to_be_visible()
         await desks.leave()
