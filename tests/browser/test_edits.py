@@ -139,3 +139,28 @@ async def test_deleting_an_own_message_needs_confirmation(desks: Desks, room: Ro
         await expect(desk.page.get_by_role("menu")).to_be_visible()
         await expect(desk.page.get_by_role("menuitem", name="Edit")).to_have_count(0)
         await desk.page.keyboard.press("Escape")
+
+
+async def test_an_edit_and_a_deletion_show_in_the_inbox(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await desks.sit(room, "ann")
+    said = await posted(bob, "@ann frist")
+    await desk.visit("inbox")
+    item = desk.main.get_by_role("listitem").filter(has_text="bob")
+    await expect(item).to_contain_text("frist")
+    await bob.client.call("edit_message", message_id=said, text="@ann first")
+    await expect(item).to_contain_text("first")
+    await bob.client.call("delete_message", message_id=said)
+    await expect(item).to_contain_text("This message was deleted.")
+
+
+async def test_an_edit_of_a_read_message_is_not_marked_as_new(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    said = await posted(bob, "frist")
+    desk = await desks.sit(room, "ann", THREAD)
+    await desk.has_read(THREAD)
+    await desk.visit("inbox")
+    await bob.client.call("edit_message", message_id=said, text="first")
+    await desk.open_thread(THREAD)
+    await desk.says("an answer")
+    await expect(desk.conversation.get_by_role("separator")).to_have_count(0)

@@ -1,4 +1,5 @@
 // Helpers that read a message.
+import { t } from "../texts.js";
 import { visible } from "./markdown.js";
 
 /** A message as text: its text representation, otherwise its content (as JSON if it is not text). */
@@ -17,6 +18,7 @@ const LINK = /\[([^\]\n]*)\]\([^)\s]*\)/g;
 
 /** The beginning of a message as one line of at most `most` characters. */
 export function firstWords(message, most) {
+  if (message.amended === "deleted") return t.conversation.deleted;
   // A message can have 64 KiB: process only what can be shown.
   const line = visible(textOf(message).slice(0, most * 4))
     .replace(LINK, "$1").replace(MARKS, "").replace(/\s+/g, " ").trim();

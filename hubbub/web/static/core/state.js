@@ -52,6 +52,11 @@ export class State {
     return made;
   }
 
+  /** The message as it is now; it may have been amended since it was loaded. */
+  current(message) {
+    return this.threads.value.get(message.thread_id)?.current(message) ?? message;
+  }
+
   participant(id) {
     return this.participants.value.get(id) ?? null;
   }

@@ -101,6 +101,12 @@ export class Thread {
     }
   }
 
+  /** A message loaded elsewhere, with what was amended since. */
+  current(message) {
+    this.changed.value;
+    return amended(message, this.amendments.get(message.id));
+  }
+
   mentioned(tseq) {
     if (!this.mentions.value.includes(tseq)) this.mentions.value = [...this.mentions.value, tseq];
   }

@@ -27,5 +27,7 @@ export function useMessage(app, id) {
     );
     return () => (here = false);
   }, [id]);
-  return found.id === id ? found : {};
+  if (found.id !== id) return {};
+  const { message, problem } = found;
+  return { message: message && app.state.current(message), problem };
 }

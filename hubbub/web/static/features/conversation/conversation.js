@@ -140,11 +140,8 @@ function Channel({ app, thread }) {
 function Parent({ app, thread }) {
   const id = `m${thread.repliesTo}`;
   const { message, problem } = useMessage(app, id);
-  const up = app.state.threads.value.get(thread.parent);
-  up?.changed.value;
   if (problem) return html`<p class="parent quiet">${problem}</p>`;
   if (!message) return html`<div class="parent" aria-hidden="true"></div>`;
-  const now = up?.at(message.tseq) ?? message;
   return html`
     <section class="parent" aria-label=${t.conversation.parent} tabindex="0">
       <div class="message named">
@@ -157,7 +154,7 @@ function Parent({ app, thread }) {
               href=${app.router.href("thread", [message.thread_id, id])}>
               <time datetime=${message.sent_at}>${timeOf(message.sent_at)}</time></a>
           </header>
-          <${Body} app=${app} message=${now} />
+          <${Body} app=${app} message=${message} />
         </div>
       </div>
     </section>

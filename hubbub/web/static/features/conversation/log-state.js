@@ -12,7 +12,7 @@ export class LogState {
     this.app = app;
     this.thread = thread;
     const read = thread.read.peek();
-    this.newFrom = signal(thread.head.peek() > read ? read + 1 : 0); // 0: no divider
+    this.newFrom = signal(thread.unread.peek() > 0 ? read + 1 : 0); // 0: no divider
     this.focus = signal(0); // position of the focused message
     this.marked = signal(null); // id of the highlighted message after a jump
     this.jumping = null; // id of the message being scrolled to the middle
@@ -89,7 +89,7 @@ export class LogState {
     if (!thread.at(to)) return; // not loaded yet, so not seen
     const read = thread.read.peek();
     if (!isAttentive()) {
-      if (!this.newFrom.peek() && head > read) this.newFrom.value = read + 1;
+      if (!this.newFrom.peek() && thread.unread.peek() > 0) this.newFrom.value = read + 1;
       return;
     }
     if (this.keptUnread) return;

@@ -90,7 +90,8 @@ function Threads({ app }) {
 
 const MOST = 220; // characters of a message, shown on two lines
 
-function MentionItem({ app, message }) {
+function MentionItem({ app, message: loaded }) {
+  const message = app.state.current(loaded);
   const read = useComputed(() => app.state.thread(message.thread_id).read.value >= message.tseq).value;
   return html`<li>
     <a class=${`item ${read ? "" : "unread"}`}
