@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -229,6 +231,25 @@ async def test_a_person_is_notified_when_a_forwarded_question_fails(network: Net
     assert notice["content"]["reasons"] == {BILLING: "no connection"}
     assert notice["content"]["turns"] == {BILLING: failed}
     assert notice["mentions"] == ["ann"]
+
+
+async def test_a_forwarded_question_is_followed_although_earlier_messages_are_damaged(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    url = f"sqlite:{tmp_path}/hub.db"
+    async with in_memory.start(NETWORK, store=url) as network:
+        ann, _bob = await network.join("ann"), await network.join("bob")
+        for number in range(1, 6):
+            await ann.say("bob", f"number {number}")
+    with closing(sqlite3.connect(tmp_path / "hub.db", isolation_level=None)) as db:
+        for damaged in (1, 3, 4):
+            changed = f"replace(body, 'number {damaged}', 'number 9')"
+            db.execute(f"UPDATE message SET body = {changed}")
+    async with in_memory.start(NETWORK, store=url) as network:
+        room = await Relay.forwarded(network)
+        await room.fail(BILLING)
+        (notice,) = await silence_notices(room, network)
+        assert notice["content"]["messages"] == [room.question["id"]]
 
 
 async def answer_the_person(room: Relay) -> None:

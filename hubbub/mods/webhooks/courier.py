@@ -14,7 +14,7 @@ from typing import NamedTuple
 import httpx2
 from pydantic import JsonValue
 
-from hubbub.errors import StoreUnavailable
+from hubbub.errors import LogDamaged, StoreUnavailable
 from hubbub.ids import message_id, new_ulid
 from hubbub.mods.fields import time_of
 from hubbub.mods.host import Host
@@ -399,8 +399,12 @@ class Courier:
 
     async def _send(self, hook: HookConfig, row: DeliveryRow) -> None:
         sender = await self._sender(hook.name)
-        body = request_body(row, await self._data(hook, row))
-        answer = await sender.send(hook, row.id, body, self._host.now(), self._config.timeout)
+        try:
+            body = request_body(row, await self._data(hook, row))
+        except LogDamaged as damage:  # repeating it would hold up all later events
+            answer = DeliveryOutcome(ok=False, outcome=str(damage), final=True)
+        else:
+            answer = await sender.send(hook, row.id, body, self._host.now(), self._config.timeout)
         attempts = row.attempts + 1
         if answer.ok:
             await self._finish(row, "sent", answer)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -293,3 +294,20 @@ async def test_new_settings_apply_at_once_and_old_events_are_dropped() -> None:
         last = few["deliveries"][-1]["number"]
         rest = await deliveries(olga, before=last, limit=2)
         assert [each["number"] for each in rest] == [last - 1, last - 2]
+
+
+@pytest.mark.behaviour("M-252")
+async def test_a_damaged_message_fails_alone_and_holds_up_no_later_event(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path}/hub.db"
+    async with workspace([mod("http://127.0.0.1:9/")], "olga", store=store) as (_, olga):
+        await post(olga, "one")
+        await until_attempts(olga, 1)
+    with closing(sqlite3.connect(tmp_path / "hub.db", isolation_level=None)) as db:
+        db.execute("UPDATE message SET body = replace(body, 'one', 'two')")
+        db.execute("UPDATE webhooks_delivery SET due = 0")
+    async with with_hook("olga", store=store, hook={"content": True}) as (there, _, _clock, olga):
+        await post(olga, "three")
+        await there.got(1)
+        assert received_contents(there) == ["three"]
+        [failed] = await until_state(olga, "failed")
+        assert "damaged" in failed["outcome"]

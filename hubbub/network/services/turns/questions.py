@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hubbub.errors import LogDamaged
 from hubbub.ids import interaction_id, parse_message_id
 from hubbub.network.log import Entry, Log
 from hubbub.network.ports import Store
@@ -22,7 +23,7 @@ from hubbub.network.queues import Queues
 from hubbub.network.services.requests import RequestService
 from hubbub.network.services.turns.notices import reaches
 from hubbub.network.state import NetworkState
-from hubbub.network.stored import StoredWake
+from hubbub.network.stored import StoredEvent, StoredWake
 from hubbub.protocol.messages import Draft, Message, TranscriptMark
 from hubbub.protocol.turns import TurnEnd
 
@@ -209,20 +210,29 @@ class OpenQuestions:
         messages = dict[int, Message]()
         at = max(0, log.head - RECENT_MESSAGES)
         while at < log.head:
-            page = await self._store.log(at, log.head, PAGE)
+            page, at = await self._page(at, log.head)
             wakes = await self._store.read(WakesAt([event.seq for event in page]))
             for event in page:
                 message = messages[event.seq] = Message.model_validate_json(event.body)
                 of = message.interaction_id
                 opens = of == interaction_id(event.seq)
                 self._process(message, event.seq, of, _woken(wakes, event.seq), opens=opens)
-            at = page[-1].seq
             if at == log.head:  # the log can grow meanwhile
                 await self._restore_turns(messages)
         self._close(self._ended_while_loading or {})
         self._drop([q for i, q in self._questions.items() if i in self._notified])
         self._ended_while_loading = None
         self._notified.clear()
+
+    async def _page(self, at: int, head: int) -> tuple[Sequence[StoredEvent], int]:
+        """The next messages of the log, without damaged ones, and the position up to which they
+        go."""
+        try:
+            page = await self._store.log(at, head, PAGE)
+            return page, page[-1].seq
+        except LogDamaged as damage:
+            damaged = max(damage.seq, at + 1)
+            return await self._store.log(at, damaged - 1, PAGE), damaged
 
     def take_unanswerable(self) -> list[FollowedQuestion]:
         """Remove and return the questions that can no longer be answered."""
