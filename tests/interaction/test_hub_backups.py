@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import shutil
+import signal
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ import pytest
 from hubbub.client import Client
 from hubbub.errors import StoreUnavailable, UserError
 from hubbub.network.store.backups import back_up, restore
+from hubbub.network.store.verify import verify_log
 from hubbub.protocol.frames import Cursor, Event
 from hubbub.testing.network import LocalNetwork
 
@@ -168,3 +173,105 @@ def test_restoring_from_a_file_that_is_no_backup_changes_nothing(tmp_path: Path)
         "theirs.db",
         "wrong.db",
     ]
+
+
+@pytest.mark.behaviour("S-16")
+async def test_a_backup_leaves_out_attachments_that_the_hub_deletes_while_they_are_copied(
+    tmp_path: Path,
+) -> None:
+    """A link to nothing is such a file: it is listed, and gone when it is opened."""
+    await run_hub(tmp_path, 1, 2)
+    uploads = tmp_path / "hub.files" / "files" / "uploads"
+    uploads.mkdir(parents=True)
+    (uploads / "kept").write_text("content")
+    (uploads / "moved").symlink_to(tmp_path / "nowhere")
+    assert back_up(URL.format(tmp_path), tmp_path / "copy.db") == 2
+    copies = tmp_path / "copy.files" / "files" / "uploads"
+    assert [file.name for file in copies.iterdir()] == ["kept"]
+
+
+@pytest.mark.behaviour("S-16")
+async def test_a_backup_that_fails_leaves_nothing_and_can_be_repeated(tmp_path: Path) -> None:
+    await run_hub(tmp_path, 1, 2)
+    url, backups = URL.format(tmp_path), tmp_path / "backups"
+    backups.mkdir()
+    special = tmp_path / "hub.files" / "pipe"
+    special.parent.mkdir()
+    os.mkfifo(special)  # an attachment that cannot be copied
+    with pytest.raises(StoreUnavailable, match="cannot be written"):
+        back_up(url, backups / "monday.db")
+    assert not list(backups.iterdir())
+    special.unlink()
+    with pytest.raises(UserError, match=r"name the backup monday\.db"):
+        back_up(url, backups / "monday.files")
+    assert back_up(url, backups / "monday.db") == 2
+
+
+@pytest.mark.behaviour("S-16")
+async def test_a_full_disk_is_reported_with_the_file_that_could_not_be_written(
+    tmp_path: Path,
+) -> None:
+    await run_hub(tmp_path, 1, 50)
+    backup = tmp_path / "backup.db"
+    back_up(URL.format(tmp_path), backup)
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other" / "hub.db"
+    with small_disk(), pytest.raises(StoreUnavailable, match=r"other/hub\.db cannot be written"):
+        restore(URL.format(other.parent), backup, replace=False)
+    with small_disk(), pytest.raises(StoreUnavailable, match=r"other/b\.db cannot be written"):
+        back_up(URL.format(tmp_path), other.with_name("b.db"))
+    assert not list(other.parent.iterdir())
+
+
+@contextmanager
+def small_disk() -> Iterator[None]:
+    """No file can grow beyond 64 KiB."""
+    before, ignored = resource.getrlimit(resource.RLIMIT_FSIZE), signal.SIG_IGN
+    handler = signal.signal(signal.SIGXFSZ, ignored)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 * 1024, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.behaviour("S-16")
+async def test_a_restored_log_is_not_changed_by_the_journal_of_the_store_that_it_replaces(
+    tmp_path: Path,
+) -> None:
+    """A hub that is killed while it migrates a restored store leaves a journal beside it."""
+    url, database, journal = (
+        URL.format(tmp_path),
+        tmp_path / "hub.db",
+        tmp_path / "hub.db-journal",
+    )
+    await run_hub(tmp_path, 1, 30)
+    back_up(url, tmp_path / "old.db")
+    await run_hub(tmp_path, 31, 200)
+    back_up(url, tmp_path / "new.db")
+    restore(url, tmp_path / "old.db", replace=True)
+    with closing(sqlite3.connect(database, isolation_level=None)) as db:
+        db.execute("PRAGMA cache_size = 1")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE message SET body = body || body")
+        killed = database.read_bytes(), journal.read_bytes()
+    database.write_bytes(killed[0])
+    journal.write_bytes(killed[1])
+    assert restore(url, tmp_path / "new.db", replace=True) == 200
+    assert verify_log(url) == 200
+
+
+@pytest.mark.behaviour("S-16")
+async def test_a_store_behind_a_link_is_restored_where_the_link_points(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    link, url = tmp_path / "hub.db", URL.format(tmp_path)
+    link.symlink_to(tmp_path / "disk" / "real.db")
+    (tmp_path / "disk" / "real.db").touch()
+    await run_hub(tmp_path, 1, 3)
+    back_up(url, tmp_path / "copy.db")
+    await run_hub(tmp_path, 4, 5)
+    assert restore(url, tmp_path / "copy.db", replace=True) == 3
+    assert link.is_symlink()
+    assert [file.name for file in link.resolve().parent.iterdir()] == ["real.db"]
+    assert verify_log(url) == 3

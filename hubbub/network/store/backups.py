@@ -19,6 +19,11 @@ from hubbub.network.store.migrate import check_version
 
 __all__ = ["back_up", "files_of", "restore"]
 
+_BESIDE = ("-wal", "-shm", "-journal")
+"""SQLite's own files for a database: it would apply one that is left over to another database."""
+_WRITE_ERRORS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC)
+"""When copying, those of the target: the source is only read."""
+
 
 def files_of(database: Path) -> Path:
     """The folder beside a database for files of mods."""
@@ -31,15 +36,27 @@ def back_up(url: str, target: Path) -> int:
     The files of mods go into a folder beside it. Returns the number of messages. Raises `UserError`
     for a store or target that cannot be used, and `StoreUnavailable` when the disk refuses.
     """
-    database = _path(url)
+    database, files = _path(url), files_of(target)
     if not database.exists():
         raise UserError(f"{database} does not exist: nothing to back up")
-    if target.exists() or files_of(target).exists():
-        raise UserError(f"{target} already exists: name a new file for the backup")
+    if files == target:
+        raise UserError(f"{target} is for the attachments: name the backup {target.stem}.db")
+    for path in (target, files):
+        if path.exists():
+            raise UserError(f"{path} already exists: name a new file for the backup")
+    part, parts = _beside(target, ".part"), _beside(files, ".part")
     with _disk(target), explained(SqliteLocation(database)):
-        _copy(database, target)
-        if files_of(database).is_dir():
-            shutil.copytree(files_of(database), files_of(target))
+        try:
+            _copy(database, part)
+            if files_of(database).is_dir():
+                shutil.rmtree(parts, ignore_errors=True)
+                _copy_files(files_of(database), parts, missing_ok=True)
+                parts.rename(files)
+            os.replace(part, target)  # last, so that a backup with this name is complete
+            _sync(target.parent)
+        finally:
+            _remove(part)
+            shutil.rmtree(parts, ignore_errors=True)
         return _messages(target)
 
 
@@ -56,22 +73,22 @@ def restore(url: str, backup: Path, *, replace: bool) -> int:
         )
     if database.exists() and not replace:
         raise UserError(f"{database} already exists: use --replace to overwrite it")
+    file = Path(os.path.realpath(database))  # a link stays one
+    fresh = _beside(file, ".restoring")
     with _disk(database), explained(SqliteLocation(backup)):
-        fresh = database.with_name(database.name + ".restoring")
-        fresh.unlink(missing_ok=True)
         lock = DatabaseLock(database)
         try:
             _copy(backup, fresh)
             _start_anew(fresh)
             lock.acquire()
             _replace_files(files_of(backup), files_of(database))
-            for end in ("-wal", "-shm"):
-                Path(f"{database}{end}").unlink(missing_ok=True)
-            os.replace(fresh, database)
-            _sync(database.parent)
+            for end in _BESIDE:
+                Path(f"{file}{end}").unlink(missing_ok=True)
+            os.replace(fresh, file)
+            _sync(file.parent)
         finally:
             lock.release()
-            fresh.unlink(missing_ok=True)
+            _remove(fresh)
         return _messages(database)
 
 
@@ -82,25 +99,34 @@ def _path(url: str) -> Path:
     return path
 
 
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)
+
+
 def _copy(source: Path, target: Path) -> None:
-    """Copy a database durably, completely or not at all."""
-    part = target.with_name(target.name + ".part")
-    part.unlink(missing_ok=True)
-    try:
-        make_file(part)
-        with closing(sqlite3.connect(source)) as db, closing(sqlite3.connect(part)) as copy:
-            if not check_version(db, str(source)):
-                raise UserError(f"{source} is empty: it is not a store")
+    """Copy a database durably into a new file. Raises `OSError` if it cannot be written."""
+    _remove(target)
+    make_file(target)
+    with closing(sqlite3.connect(source)) as db, closing(sqlite3.connect(target)) as copy:
+        if not check_version(db, str(source)):
+            raise UserError(f"{source} is empty: it is not a store")
+        try:
             db.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-            (result,) = copy.execute("PRAGMA quick_check(1)").fetchone()
-            if result != "ok":
-                raise StoreUnavailable(f"{source} is damaged ({result}): use an older backup of it")
-        _sync(part)
-        os.replace(part, target)
-        _sync(target.parent)
-    finally:
-        part.unlink(missing_ok=True)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode in _WRITE_ERRORS:
+                raise OSError(str(error)) from error
+            raise
+        copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+        (result,) = copy.execute("PRAGMA quick_check(1)").fetchone()
+        if result != "ok":
+            raise StoreUnavailable(f"{source} is damaged ({result}): use an older backup of it")
+    _sync(target)
+
+
+def _remove(database: Path) -> None:
+    """Delete a database of ours. Without its journal: SQLite would undo the next one by it."""
+    for end in ("", *_BESIDE):
+        Path(f"{database}{end}").unlink(missing_ok=True)
 
 
 def _start_anew(database: Path) -> None:
@@ -112,6 +138,22 @@ def _start_anew(database: Path) -> None:
     _sync(database)
 
 
+def _copy_files(source: Path, target: Path, *, missing_ok: bool = False) -> None:
+    """Copy a folder durably. `missing_ok`: what a hub deletes or renames meanwhile is left out."""
+
+    def copy(file: str, to: str) -> str:
+        try:
+            shutil.copy2(file, to)
+        except FileNotFoundError:
+            if not missing_ok or os.path.exists(file):
+                raise
+            return to
+        _sync(Path(to))
+        return to
+
+    shutil.copytree(source, target, copy_function=copy)
+
+
 def _replace_files(source: Path, target: Path) -> None:
     """Replace a folder, keeping the old one until the new one is complete."""
     fresh = target.with_name(target.name + ".restoring")
@@ -120,7 +162,7 @@ def _replace_files(source: Path, target: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     try:
         if source.is_dir():
-            shutil.copytree(source, fresh)
+            _copy_files(source, fresh)
         if target.exists():
             target.rename(old)
         if fresh.exists():
