@@ -70,6 +70,46 @@ async def test_messages_between_node_programs_arrive_once_despite_hub_kills(
             assert (await writer.ended(), await reader.ended()) == (0, 0)
 
 
+PAUSING = """
+import { join } from "@hubbub/client";
+const [, , url] = process.argv;
+const reader = await join(url, "reader");
+console.log("joined");
+const heard = [];
+for await (const { message } of reader.events()) {
+  heard.push(message.content);
+  if (heard.length === 1) break;
+}
+for await (const { message } of reader.events()) {
+  heard.push(message.content);
+  if (heard.length === 600) break;
+}
+console.log(heard.join(" "));
+reader.leave();
+const again = await join(url, "reader");
+for await (const { message } of again.events()) {
+  console.log(message.content);
+  again.leave();
+}
+"""
+
+
+@pytest.mark.behaviour("I-25")
+async def test_a_node_program_that_leaves_the_loop_reads_on_in_another_one(tmp_path: Path) -> None:
+    """A message over which it left the first one for good would hold up all after a window."""
+    async with (
+        running_hub(tmp_path) as hub,
+        Client(WebSocketTransport(hub.url), "writer", "human") as writer,
+        running_program(tmp_path, PAUSING, hub.url) as reader,
+    ):
+        assert await reader.line() == "joined"
+        for n in range(600):
+            await writer.call("send_text_message", to="reader", text=f"{n}")
+        assert await reader.line() == " ".join(map(str, range(600)))
+        assert await reader.line() == "599", "it left the loop over the last one"
+        assert await reader.ended() == 0
+
+
 AGENT = """
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { serve } from "@hubbub/client";
@@ -277,6 +317,37 @@ await {start}.catch(({{ name, code, message }}) => console.log(code, message));
             async with running_program(tmp_path, text, hub.url) as program:
                 assert (await program.line()).startswith("4500 ")
                 assert await program.ended() == 0
+
+
+@pytest.mark.behaviour("I-26")
+async def test_calls_of_a_node_program_fail_once_nothing_will_answer_them(tmp_path: Path) -> None:
+    text = """
+import { join } from "@hubbub/client";
+const told = ({ code, message }) => console.log(code ?? "none", message);
+const first = await join(process.argv[2], "robin", { kind: "agent" });
+const second = await join(process.argv[2], "robin", { kind: "agent" });
+await first.events().next().catch(told);
+await first.call("list_threads").catch(told);
+second.leave();
+await second.call("list_threads").catch(told);
+"""
+    async with running_hub(tmp_path) as hub, running_program(tmp_path, text, hub.url) as program:
+        ended = await program.line()
+        assert ended.startswith("45")
+        assert await program.line() == ended
+        assert await program.line() == "none left"
+        assert await program.ended() == 0
+
+
+async def test_a_node_agent_whose_signal_has_fired_ends_at_once(tmp_path: Path) -> None:
+    text = """
+import { serve } from "@hubbub/client";
+await serve("echo", () => null, { url: process.argv[2], signal: AbortSignal.abort() });
+console.log("ended");
+"""
+    async with running_program(tmp_path, text, "ws://127.0.0.1:1") as program:
+        assert await program.line() == "ended"
+        assert await program.ended() == 0
 
 
 async def _signal(client: Client, type: str) -> Signal:

@@ -42,6 +42,7 @@ export async function serve(name, handler, options = {}) {
   const tokens = JSON.parse(env.HUBBUB_TOKENS || "{}");
   const agent = new Agent(handler, { url: env.HUBBUB_URL || "ws://127.0.0.1:4820", ...options });
   const over = options.signal ?? onSignals();
+  if (over.aborted) return;
   await new Promise((resolve, reject) => {
     agent.refused = reject;
     over.addEventListener("abort", () => agent.leave().then(resolve, reject), { once: true });

@@ -1,5 +1,5 @@
 // Participants that read what happens in a loop.
-/** @import { Card, Event, Ready } from "./operations.js" */
+/** @import { Args, Card, Event, Ready, Result } from "./operations.js" */
 import { Client, Closed } from "./client.js";
 
 /** A client whose events are read in a loop. */
@@ -11,6 +11,8 @@ export class Participant extends Client {
     this.waiting = [];
     /** @type {(value?: unknown) => void} */
     this.news = () => {};
+    /** Acknowledges the event that was read last. @type {(value?: unknown) => void} */
+    this.handled = () => {};
     /** @type {Ready | null} */
     this.ready = null;
     /** @type {Error | null} */
@@ -22,23 +24,41 @@ export class Participant extends Client {
       },
       event: (frame) => new Promise((done) => this.waiting.push({ frame, done }) && this.news()),
       status: (status) => {
-        if (status.state === "refused") this.end = new Closed(status.code, status.reason);
+        if (status.state === "refused") {
+          this.end = new Closed(status.code, status.reason);
+          for (const { reject } of this.calls.values()) reject(this.end);
+          this.calls.clear();
+        }
         this.news();
       },
     };
   }
 
   /**
+   * As `Client.call`; rejects with Closed or "left" when no connection will bring an answer any more.
+   * @template {string} Name
+   * @param {Name} name
+   * @param {Args<Name>} [args]
+   * @param {string} [cid]
+   * @returns {Promise<Result<Name>>}
+   */
+  call(name, args, cid) {
+    if (this.end) return Promise.reject(this.end);
+    return this.state === "out" ? Promise.reject(new Error("left")) : super.call(name, args, cid);
+  }
+
+  /**
    * What happens, in order, for one reader; ends when the participant leaves, and throws Closed when
    * the hub closes for good. Asking for the next event acknowledges the one before: a program that
-   * dies over an event, or leaves the loop with it, is given it again by the hub.
+   * dies over an event, or leaves with it, is given it again by the hub.
    */
   async *events() {
     for (;;) {
+      this.handled(); // also if it was read in a loop before this one
       const next = this.waiting.shift();
       if (next) {
+        this.handled = next.done;
         yield next.frame;
-        next.done();
       } else if (this.state === "out" || this.end) {
         if (this.end) throw this.end;
         return;
