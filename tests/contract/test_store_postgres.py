@@ -241,9 +241,15 @@ async def test_a_sqlite_network_is_transferred_to_postgres_despite_an_interrupti
         await open_store(url).open()
     (tmp_path / "log.files").mkdir()
     (tmp_path / "log.files" / "note").write_text("attached")
+    (tmp_path / "log.files" / "lost").symlink_to(tmp_path / "nowhere")
     begun: list[int] = []
-    count = await asyncio.to_thread(transfer, file, url, lambda done, _: begun.append(done))
-    assert (count, begun[0]) == (12_001, 5000), "messages were copied again"
+    with pytest.raises(StoreUnavailable, match="cannot be written"):
+        await asyncio.to_thread(transfer, file, url, lambda done, _: begun.append(done))
+    assert begun[0] == 5000, "messages were copied again"
+    with pytest.raises(UserError, match="has an unfinished copy"):
+        await open_store(url).open()
+    (tmp_path / "log.files" / "lost").unlink()
+    assert await asyncio.to_thread(transfer, file, url, lambda done, total: None) == 12_001
     folder = beside(url)
     assert folder is not None
     assert (files_of(folder) / "note").read_text() == "attached"

@@ -17,7 +17,7 @@ from hubbub.network.store.location import SqliteLocation, parse_url
 from hubbub.network.store.lock import DatabaseLock, make_file
 from hubbub.network.store.migrate import check_version
 
-__all__ = ["back_up", "files_of", "restore"]
+__all__ = ["back_up", "copy_files", "files_of", "restore", "writing"]
 
 _BESIDE = ("-wal", "-shm", "-journal")
 """SQLite's own files for a database: it would apply one that is left over to another database."""
@@ -45,12 +45,12 @@ def back_up(url: str, target: Path) -> int:
         if path.exists():
             raise UserError(f"{path} already exists: name a new file for the backup")
     part, parts = _beside(target, ".part"), _beside(files, ".part")
-    with _disk(target), explained(SqliteLocation(database)):
+    with writing(target), explained(SqliteLocation(database)):
         try:
             _copy(database, part)
             if files_of(database).is_dir():
                 shutil.rmtree(parts, ignore_errors=True)
-                _copy_files(files_of(database), parts, missing_ok=True)
+                copy_files(files_of(database), parts, missing_ok=True)
                 parts.rename(files)
             os.replace(part, target)  # last, so that a backup with this name is complete
             _sync(target.parent)
@@ -75,7 +75,7 @@ def restore(url: str, backup: Path, *, replace: bool) -> int:
         raise UserError(f"{database} already exists: use --replace to overwrite it")
     file = Path(os.path.realpath(database))  # a link stays one
     fresh = _beside(file, ".restoring")
-    with _disk(database), explained(SqliteLocation(backup)):
+    with writing(database), explained(SqliteLocation(backup)):
         lock = DatabaseLock(database)
         try:
             _copy(backup, fresh)
@@ -138,7 +138,7 @@ def _start_anew(database: Path) -> None:
     _sync(database)
 
 
-def _copy_files(source: Path, target: Path, *, missing_ok: bool = False) -> None:
+def copy_files(source: Path, target: Path, *, missing_ok: bool = False) -> None:
     """Copy a folder durably. `missing_ok`: what a hub deletes or renames meanwhile is left out."""
 
     def copy(file: str, to: str) -> str:
@@ -151,7 +151,7 @@ def _copy_files(source: Path, target: Path, *, missing_ok: bool = False) -> None
         _sync(Path(to))
         return to
 
-    shutil.copytree(source, target, copy_function=copy)
+    shutil.copytree(source, target, copy_function=copy, dirs_exist_ok=True)
 
 
 def _replace_files(source: Path, target: Path) -> None:
@@ -162,7 +162,7 @@ def _replace_files(source: Path, target: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     try:
         if source.is_dir():
-            _copy_files(source, fresh)
+            copy_files(source, fresh)
         if target.exists():
             target.rename(old)
         if fresh.exists():
@@ -187,7 +187,8 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _disk(target: Path) -> Iterator[None]:
+def writing(target: Path) -> Iterator[None]:
+    """Report errors of the disk as `StoreUnavailable`, with the target."""
     try:
         yield
     except (OSError, shutil.Error) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from pathlib import Path
 from hubbub.config.paths import beside, shown_store
 from hubbub.errors import LogDamaged, UserError
 from hubbub.network.records import MessageRow
-from hubbub.network.store.backups import files_of
+from hubbub.network.store.backups import copy_files, files_of, writing
 from hubbub.network.store.checksums import ENTRY, proven_body
 from hubbub.network.store.connection import explained
 from hubbub.network.store.database import transaction
@@ -50,18 +49,18 @@ def transfer(source: str, target: str, progress: Callable[[int, int], None]) -> 
     lock = DatabaseLock(path)
     lock.acquire()
     try:
-        with explained(place), closing(sqlite3.connect(path, isolation_level=None)) as db:
-            migrate(db, str(place))
-            session = connected(target)
-            try:
-                count = _copy(db, session, shown_store(target), progress)
-            finally:
-                session.close()
+        with closing(connected(target)) as session:
+            with explained(place), closing(sqlite3.connect(path, isolation_level=None)) as db:
+                migrate(db, str(place))
+                (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
+                count = _copy(db, session, shown_store(target), epoch, progress)
+            folder = beside(target)
+            if folder is not None and files_of(path).is_dir():
+                with writing(files_of(folder)):
+                    copy_files(files_of(path), files_of(folder))
+            _finish(session, epoch)  # last, so that no hub starts without the attachments
     finally:
         lock.release()
-    folder = beside(target)
-    if folder is not None and files_of(path).is_dir():
-        shutil.copytree(files_of(path), files_of(folder), dirs_exist_ok=True)
     return count
 
 
@@ -69,9 +68,9 @@ def _copy(
     db: sqlite3.Connection,
     session: PostgresSession,
     name: str,
+    epoch: str,
     progress: Callable[[int, int], None],
 ) -> int:
-    (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
     prepare(session, name, unfinished=epoch)
     own(session, name)
     _begin(session, name, epoch)
@@ -92,10 +91,13 @@ def _copy(
             )
         _copy_mods(db, session)
     _check(db, session)
+    return int(head)
+
+
+def _finish(session: PostgresSession, epoch: str) -> None:
     with transaction(session):
         session.execute("DELETE FROM meta WHERE key IN ('epoch', ?)", (UNFINISHED,))
         session.execute("INSERT INTO meta (key, value) VALUES ('epoch', ?)", (epoch,))
-    return int(head)
 
 
 def _begin(session: PostgresSession, name: str, epoch: str) -> None:
