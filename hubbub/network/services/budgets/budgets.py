@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from hubbub.config.budgets import DailyBudget
-from hubbub.errors import OperationError
+from hubbub.errors import LogDamaged, OperationError
 from hubbub.logs import get_logger
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
@@ -139,7 +139,10 @@ class BudgetService(Service, Gate):
             if wake.reply is None and wake.reason in SUPPRESSIONS.keys() - {Reason.MUTED}:
                 prevented[seq][agent] = Reason(wake.reason)
         for seq, reasons in prevented.items():
-            message = Message.model_validate_json(await self.store.message(seq) or b"")
+            try:
+                message = Message.model_validate_json(await self.store.message(seq) or b"")
+            except LogDamaged:
+                continue
             if not message.by_person:
                 continue
             named = {*message.mentions} if message.type == "broadcast" else {*reasons}

@@ -10,6 +10,7 @@ from typing import NamedTuple, Self
 
 from pydantic import JsonValue
 
+from hubbub.errors import LogDamaged
 from hubbub.ids import message_id, parse_message_id
 from hubbub.network.kernel import Kernel
 from hubbub.network.ports import Store
@@ -283,5 +284,9 @@ async def _goes_on(store: Store, message: Message, together: Iterable[str]) -> b
 
 
 async def _message(store: Store, id: str) -> Message | None:
-    body = await store.message(parse_message_id(id) or 0)
+    """The message; None also if it is damaged, which must not hold up the end of a turn."""
+    try:
+        body = await store.message(parse_message_id(id) or 0)
+    except LogDamaged:
+        return None
     return None if body is None else Message.model_validate_json(body)
