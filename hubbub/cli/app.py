@@ -178,7 +178,7 @@ def _message(error: OperationError) -> str:
     from hubbub.people.parameters import known_operations
 
     if error.code == ErrorCode.UNKNOWN_OPERATION:
-        match = re.search(r"there is no operation '(\w+)'", error.message)
+        match = re.search(r"no operation is named '(\w+)'", error.message)
         spec = known_operations().get(match[1]) if match else None
         if spec is not None and spec.mod:
             return missing_mod(spec.mod)
