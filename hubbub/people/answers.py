@@ -190,7 +190,9 @@ class Answers:
             r.state == "ended" or (r.state == "pending" and r.participant in answered)
             for r in self.receipts.values()
         ]
-        self._has_other_turns = all(ended) and await self._is_open()
+        # The hub's notice about the only agent says that no other will answer in its place.
+        concluded = bool(self._why) and len(self.agents) == 1
+        self._has_other_turns = all(ended) and not concluded and await self._is_open()
         if self._has_other_turns or not all(ended):
             return
         self._is_done = True

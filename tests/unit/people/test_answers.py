@@ -139,6 +139,26 @@ async def test_a_message_of_a_later_turn_after_a_delegation_is_an_answer() -> No
         assert room.received == ["I ask calc", "it is 4"]
 
 
+async def test_a_failed_answer_is_not_awaited_while_its_helper_still_works() -> None:
+    async with open_room() as room:
+        bot, calc = await room.bot(), await room.bot("calc")
+        answers = await room.asks()
+
+        async def work() -> None:
+            await bot.begin()
+            await bot.client.call("delegate", to="calc", task="2+2", cause=bot.turn)
+            await calc.begin()  # and does not end
+            assert calc.message is not None
+            failure = {"request": calc.message.id, "status": "failed", "text": "too hard"}
+            await calc.client.call("report", **failure, cause=calc.turn)
+            await bot.ends("handler_error", "calc has failed")
+            await bot.begin()
+            await bot.ends()
+
+        await room.waits(answers, work())
+        assert "calc has failed" in answers.reason
+
+
 Ending = Callable[[Bot, Client], Awaitable[object]]
 
 
