@@ -16,6 +16,7 @@ from typing import NoReturn
 from hubbub.config.paths import EVERY
 from hubbub.errors import ConfigError
 from hubbub.loading import load_attribute, load_module
+from hubbub.wording import did_you_mean
 
 __all__ = ["answer"]
 
@@ -50,7 +51,22 @@ def _finding(place: str, noun: str) -> dict[str, str | int | None]:
         return _function(file, name, value)
     if not _is(noun, value):
         return {"path": file, "line": None, "message": f"{name} is not {_WANTED[noun]}"}
+    if isinstance(value, type) and noun == "class" and (unknown := _unknown_handler(value)):
+        return {"path": file, "line": None, "message": f"{name} {unknown}"}
     return {"tool": None, "permission": None}
+
+
+def _unknown_handler(agent: type[object]) -> str:
+    """The problem of an agent whose only handlers have names that nothing calls; empty if none."""
+    from hubbub.agents.python.agent import Agent
+
+    own = [n for kind in agent.__mro__ if kind is not Agent for n in vars(kind)]
+    names = [n for n in own if n.startswith("on_")]
+    if not names or any(hasattr(Agent, n) for n in names):
+        return ""
+    known = [n for n in vars(Agent) if n.startswith("on_")]
+    hint = did_you_mean(names[0], known, f"; valid: {', '.join(known)}")
+    return f"has the handler {names[0]!r}, which nothing calls{hint}"
 
 
 def _is(noun: str, value: object) -> bool:

@@ -232,6 +232,10 @@ def test_an_agent_class_that_cannot_be_imported_is_reported_with_its_exception(
         ("raise SystemExit(3)\nBot = 1\n", ":1: importing it raises SystemExit: 3"),
         ("class Bot: ...\n", ": Bot is not a subclass of hubbub.Agent"),
         ("def Bot(): ...\n", ": Bot is not a subclass of hubbub.Agent"),
+        (
+            f"{AGENT}class Bot(Agent):\n    async def on_dircet(self, message): ...\n",
+            ": Bot has the handler 'on_dircet', which nothing calls; did you mean on_direct?",
+        ),
         ("if 1:\n    Boot = 1\n", ": there is no 'Bot' in it"),
         ("import os\nos._exit(0)\nclass Bot: ...\n", " ends the process that imports it"),
         ("raise ValueError('never imported')\nBot = 1\n", ""),
