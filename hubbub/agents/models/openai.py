@@ -231,8 +231,11 @@ class OpenAIModel:
 
     async def _whole(self, question: CompletionRequest) -> Completion:
         response = await self._send(self._request(question))
+        return _with_retry_notes(self._read(response), response.retries_taken)
+
+    def _read(self, response: Any) -> Completion:  # a response of the `openai` package
         read = read_response if self._uses_responses_api else read_answer
-        return _with_retry_notes(read(response.http_response.json()), response.retries_taken)
+        return read(response.http_response.json())
 
     async def _streamed(self, question: CompletionRequest, on_delta: OnDelta | None) -> Completion:
         request = self._request(question)
@@ -244,6 +247,9 @@ class OpenAIModel:
             response = await self._send(request)
             attempt, failed = attempt + 1, failed + response.retries_taken
             try:
+                if "application/json" in response.headers.get("content-type", ""):
+                    await response.http_response.aread()
+                    return _with_retry_notes(self._read(response), failed, attempt - 1)
                 assembly = (ResponseAssembly if self._uses_responses_api else Assembly)(attempt)
                 async with response.parse(to=self._openai.AsyncStream[JsonValue]) as stream:
                     answer = await _assemble(stream, assembly, on_delta)

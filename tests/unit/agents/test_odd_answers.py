@@ -128,6 +128,11 @@ async def test_odd_token_counts_are_read_and_missing_ones_estimated() -> None:
     assert "estimated" in half.notes[0]
 
 
+async def test_an_endpoint_that_does_not_stream_is_read_all_the_same() -> None:
+    answer, _ = await asked(completion(calling(CALL)), stream=True)
+    assert seen(answer) == seen(read_answer(completion(calling(CALL))))
+
+
 def test_a_stream_of_many_pieces_or_calls_is_assembled_in_linear_time() -> None:
     text = json.dumps({"text": "w" * 800_000})  # quadratic time would be minutes
     pieces = [piece(None, None, "add", text[n : n + 16]) for n in range(0, len(text), 16)]
