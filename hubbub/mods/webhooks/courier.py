@@ -435,6 +435,8 @@ class Courier:
             data: Mapping[str, JsonValue] = json.loads(row.data or "{}")
             return data
         [message] = await self._host.log(row.seq - 1, 1)
+        if hook.content:  # as it is shown now: it can have been deleted while the event waited
+            [message] = await self._host.page(message.thread_id, message.tseq + 1, 1)
         return message_data(message, content=hook.content)
 
     async def _sender(self, name: str) -> WebhookSender:

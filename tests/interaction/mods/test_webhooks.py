@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.webhooks.mod import WebhooksMod
 from hubbub.mods.webhooks.settings import WebhooksConfig
 from tests.interaction.mods.workspace import advance, post, refusal, refused, workspace
@@ -294,6 +295,24 @@ async def test_new_settings_apply_at_once_and_old_events_are_dropped() -> None:
         last = few["deliveries"][-1]["number"]
         rest = await deliveries(olga, before=last, limit=2)
         assert [each["number"] for each in rest] == [last - 1, last - 2]
+
+
+@pytest.mark.behaviour("M-252")
+async def test_an_event_that_waited_has_no_text_that_was_deleted_or_edited_meanwhile() -> None:
+    clock = HandClock()
+    async with receiving() as there:
+        hook = mod(there.url, hook={"content": True}, first_retry=60.0)
+        mods = [hook, EditsMod(EditsConfig())]
+        async with workspace(mods, "olga", clock=clock) as (network, olga):
+            there.status = 503
+            deleted, edited = await post(olga, "secret 1"), await post(olga, "secret 2")
+            await until_attempts(olga, 1)
+            await olga.call("delete_message", message_id=deleted)
+            await olga.call("edit_message", message_id=edited, text="better")
+            there.status = 200
+            advance(network, clock, 61)
+            await until_state(olga, "sent", 4)
+            assert received_contents(there)[1:] == ["", "better", "", "better"]
 
 
 @pytest.mark.behaviour("M-252")
