@@ -78,6 +78,9 @@ class MessageService(Service):
         message = await find_message(
             self.kernel, call, args.message_id, look=who.sent_by is not None
         )
+        if message.amends is not None:  # it is shown as its original, and so has no replies
+            of = message.amends.message_id
+            raise bad_request(f"message_id: {message.id} changes {of}; reply to {of} instead")
         state, router = self.state, self.kernel.router
         under = state.thread_for(message.thread_id, who.id)
         thread = router.reply_thread(under, message.seq)

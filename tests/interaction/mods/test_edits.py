@@ -69,6 +69,17 @@ async def test_an_edit_reaches_the_recipients_and_wakes_no_agent() -> None:
         assert texts[3:] == ["what is 1 + 1?", "what is 2 + 2?"]
 
 
+@pytest.mark.behaviour("M-81")
+async def test_an_edit_has_no_replies_of_its_own() -> None:
+    async with workspace([mod()], "ann", "bot") as (_, ann, bot):
+        id = await post(ann, "hello")
+        changed = (await edit(ann, id, "hello, everyone"))["id"]
+        error = await bot.ask("reply", message_id=changed, text="hello")
+        assert (error["code"], f"reply to {id}" in error["message"]) == ("bad_request", True)
+        sent = await bot.call("reply", message_id=id, text="hello")
+        assert sent["thread_id"] == f"{DESK}.t{id[1:]}"
+
+
 @pytest.mark.behaviour("M-82")
 async def test_only_the_author_or_the_person_acting_for_it_can_edit() -> None:
     async with workspace([mod()], "olga", *PEOPLE, turns=True) as (_, olga, ann, bot, calc):
