@@ -303,15 +303,16 @@ async def test_a_stream_shows_a_pending_approval_and_continues_after_it() -> Non
             owner = await net.join("olga")
             there = Door(net, Echo(), await net.serve(page=False))
             async with there.client() as ann:
-                notes: list[str] = []
+                notes, results = list[str](), list[str]()
                 async for event in ann.send_message(asks("paint it")):
                     notes += [part.text for part in event.status_update.status.message.parts]
+                    results += [part.text for part in event.artifact_update.artifact.parts]
                     if len(notes) == 1:
                         waiting = await owner.call("list_approvals", state="pending")
                         for pending in Approvals.model_validate(waiting).approvals:
                             await owner.call("approve", id=pending.id)
         assert "asks to run paint" in notes[0]
-        assert notes[1] == "It is red."
+        assert results == ["It is red."]
 
 
 @pytest.mark.behaviour("I-32")
