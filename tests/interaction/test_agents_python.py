@@ -273,6 +273,32 @@ class TestFailures:
             await ann.say("echo", "me")
             assert await heard(ann) == "heard me"
 
+    @pytest.mark.behaviour("W-9")
+    async def test_a_failing_handler_fails_no_other_request_of_the_turn(
+        self, in_memory: Networks
+    ) -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        class Fragile(Agent):
+            async def on_request(self, message: Message) -> str:
+                begun.set()
+                await go_on.wait()
+                if message.text == "wrong":
+                    raise ValueError("no")
+                return f"did {message.text}"
+
+        async with harness(in_memory) as net:
+            ann = await net.person()
+            await net.python("echo", Fragile())
+            await ann.call("delegate", to="echo", task="first")
+            await begun.wait()
+            for task in ("wrong", "right"):  # one turn, as they wait in one thread
+                await ann.call("delegate", to="echo", task=task)
+            go_on.set()
+            reports = [(await ann.event())["message"] for _ in range(3)]
+            done = [each["content"] for each in reports if each["sender_id"] == "echo"]
+            assert done == ["did first", "did right"]
+
     async def test_a_handler_that_exceeds_the_turn_timeout_is_ended(
         self, in_memory: Networks
     ) -> None:

@@ -18,7 +18,7 @@ from hubbub.agents.python.link import AgentLink, Scope, entered
 from hubbub.agents.tools.worker_thread import run_in_thread
 from hubbub.agents.turn.activity import TurnActivities, TurnActivity
 from hubbub.agents.turn.recorder import TurnRecorder
-from hubbub.errors import OperationError
+from hubbub.errors import ConnectionLost, OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Ready
@@ -120,12 +120,21 @@ class HandlerBackend(AgentBackend):
     async def _take_steps(
         self, plan: TurnPlan, recorder: TurnRecorder, activity: TurnActivity
     ) -> None:
-        """One step for each message that woke the agent."""
+        """One step for each message that woke the agent. If a handler fails, the other messages are
+        handled nevertheless; then the first failure is raised."""
         several = len(plan.incoming) > 1
+        failure: Exception | None = None
         for n, (message, reason) in enumerate(zip(plan.incoming, plan.reasons, strict=True), 1):
             await activity.show("thinking", n)
             scope = Scope(plan.id, n, several, recorder.clock, activity, message.untrusted)
-            await self._step(self._handler(message, reason), message, scope, recorder)
+            try:
+                await self._step(self._handler(message, reason), message, scope, recorder)
+            except (ConnectionLost, OperationError):  # can concern the whole turn
+                raise
+            except Exception as exc:  # noqa: BLE001  raised below; handlers can raise anything
+                failure = failure or exc
+        if failure is not None:
+            raise failure
 
     async def _step(
         self, name: HandlerName, message: Message, scope: Scope, recorder: TurnRecorder
