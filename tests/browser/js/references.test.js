@@ -30,6 +30,17 @@ test("punctuation after a name does not belong to it", () => {
   equal(shown("@bob-!").textContent.trim(), "@bob-!");
 });
 
+test("in text from right to left, the sign stays before the name", () => {
+  const place = document.createElement("div");
+  document.body.append(place);
+  place.append(shown("שלום @bob #dev"));
+  for (const it of place.querySelectorAll(".mention, .reference")) {
+    equal(getComputedStyle(it).direction, "ltr");
+    equal(getComputedStyle(it).unicodeBidi, "isolate");
+  }
+  place.remove();
+});
+
 test("addresses and paths mention nobody", () => {
   equal(mentions("x@bob a/@bob me.@bob https://example.org/@bob bob@bob.example"), []);
 });

@@ -59,6 +59,7 @@ function known(name, is) {
 function link(text, href, data = {}) {
   const made = document.createElement("a");
   made.className = "reference";
+  made.dir = "ltr"; // within text of another direction, "@" would move behind the name
   made.href = href;
   made.textContent = text;
   Object.assign(made.dataset, data);
@@ -68,6 +69,7 @@ function link(text, href, data = {}) {
 function mention(id, isMine) {
   const made = document.createElement("button");
   made.type = "button";
+  made.dir = "ltr";
   made.className = isMine ? "mention mine" : "mention";
   made.textContent = `@${id}`;
   made.dataset.participant = id;
