@@ -7,10 +7,10 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, ViewportSize, expect
 from pydantic import JsonValue
 
-from tests.browser.support.desk import Desk, Desks, becomes
+from tests.browser.support.desk import WIDE, Desk, Desks, becomes
 from tests.browser.support.room import Room, posted
 
 GENERAL = "channel.general"
@@ -202,6 +202,25 @@ async def test_a_thread_opens_at_the_first_unread_message_and_follows_new_ones_a
     await in_view(by_id(desk, "m1000"))
     await new.click()
     await in_view(await desk.sees("not seen yet"))
+
+
+async def test_a_reader_at_the_end_stays_there_when_the_composer_grows_or_the_window_shrinks(
+    desks: Desks, long: Room
+) -> None:
+    bob = await long.join("bob")
+    desk = await desks.sit(long, "fay", GENERAL)
+    await desk.to_the_end()
+    await becomes(desk.conversation, AT_END)
+    await desk.write("a line\n" * 7)
+    await becomes(desk.conversation, AT_END)
+    await desk.page.set_viewport_size(ViewportSize(width=360, height=400))  # with a keyboard
+    await becomes(desk.conversation, AT_END)
+    await bob.posts("general", "said while fay writes")
+    await in_view(await desk.sees("said while fay writes"))
+    await desk.conversation.press("Home")
+    await in_view(by_id(desk, "m1"))
+    await desk.page.set_viewport_size(WIDE)
+    await in_view(by_id(desk, "m1"))
 
 
 async def test_messages_marked_unread_or_received_without_focus_stay_unread(

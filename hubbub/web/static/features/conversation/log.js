@@ -61,6 +61,7 @@ export function Log({ app, thread, title, at, shown }) {
   }, [at, again]);
   useOwnWords(log, pending);
   useAttention(log);
+  useEnd(log, scroller);
   useLayoutEffect(() => giveFocus(log, scroller.current));
   useEffect(() => {
     const seen = log.seen();
@@ -138,6 +139,22 @@ function useOwnWords(log, pending) {
     }
     last.current = cid ?? last.current;
   }, [cid]);
+}
+
+/** A reader at the end stays there when the conversation gets smaller: the composer grows, a keyboard opens. */
+function useEnd(log, scroller) {
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    let height = null;
+    const resized = new ResizeObserver(() => {
+      const { scrollHeight, scrollTop, clientHeight } = element;
+      const left = scrollHeight - scrollTop - Math.max(height, clientHeight);
+      if (height !== null && left <= AT_END_PX) log.toEnd();
+      height = clientHeight;
+    });
+    resized.observe(element);
+    return () => resized.disconnect();
+  }, []);
 }
 
 /** Also mark messages as read when the reader returns to the page. */
