@@ -15,6 +15,7 @@ There are three cases; an XML parser undoes the first two by itself:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from html import escape
 
 __all__ = ["Escaped", "escaped", "in_parts", "reveal", "unreveal"]
@@ -26,8 +27,10 @@ _UNSEEN = re.compile(
     "\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
 _REVEALED = re.compile(rf"⟦({_FORM[:-1]})⟧")
-_THREAD_END = "</thread>"
+_THREAD_END = "</thread>\n"
 _MOST_PARTS = 256
+_START = 64
+"""Characters by which an earlier part is found; the id of its thread is among them."""
 
 
 def reveal(text: str) -> str:
@@ -61,14 +64,28 @@ class Escaped:
 def escaped(text: str) -> Escaped:
     """`text` as the content of an element or of a quoted attribute."""
     safe = escape(text)
-    if not text.isprintable() or "⟦" in text:  # the rare case: it may have invisible characters
+    # Only then may it have invisible characters, which is rare.
+    if not text.replace("\n", "").isprintable() or "⟦" in text:
         safe = _UNSEEN.sub(lambda m: f"&#x{ord(m[0]):X};", reveal(safe))
     return Escaped(safe)
 
 
-def in_parts(prompt: str) -> list[str]:
+def in_parts(prompt: str, earlier: Iterable[str] = ()) -> list[str]:
     """A prompt split after each thread of its conversation: most parts recur in the next prompt.
     Escaped text cannot contain the separator.
+
+    Parts that are among the `earlier` ones are the same objects: they are not copied, and finding
+    them in a dictionary does not read them again, as their hash is known.
     """
-    *threads, rest = prompt.split(_THREAD_END, _MOST_PARTS)
-    return [thread + _THREAD_END for thread in threads] + ([rest] if rest else [])
+    known = {part[:_START]: part for part in earlier if part.endswith(_THREAD_END)}
+    parts, at = list[str](), 0
+    while len(parts) < _MOST_PARTS:
+        part = known.get(prompt[at : at + _START])
+        if part is None or not prompt.startswith(part, at):
+            end = prompt.find(_THREAD_END, at)
+            if end < 0:
+                break
+            part = prompt[at : end + len(_THREAD_END)]
+        parts.append(part)
+        at += len(part)
+    return [*parts, prompt[at:]] if at < len(prompt) else parts

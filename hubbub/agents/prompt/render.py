@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from jinja2 import Environment, StrictUndefined, Template
 from jinja2.sandbox import SandboxedEnvironment
-from markupsafe import Markup
 
 from hubbub.agents.inbox import InboxThread, TurnPlan
 from hubbub.agents.prompt.escape import Escaped, escaped
@@ -38,6 +37,9 @@ shown_id = lru_cache(4096)(thread_ids.relative)
 _escaped_id = lru_cache(4096)(escaped)
 SHIPPED = Path(__file__).with_name("conversation.j2")
 """The built-in template of the conversation."""
+_THREADS = Escaped("\0threads\0")
+"""Stands for the threads while a template runs, which would copy their text several times. No
+escaped text contains it."""
 
 
 class ThreadView(NamedTuple):
@@ -109,7 +111,7 @@ class ConversationTemplate:
     def __init__(self, template: Template, path: Path):
         self._template = template
         self._path = path
-        self._blocks: dict[str, tuple[tuple[Message, ...], Markup]] = {}
+        self._elements: dict[str, tuple[tuple[Message, ...], str]] = {}
 
     @classmethod
     def shipped(cls) -> ConversationTemplate:
@@ -146,31 +148,30 @@ class ConversationTemplate:
         paragraph. Raises `ConfigError` if a user's template fails.
         """
         try:
-            return self._template.render(
+            text = self._template.render(
                 message_threads=message_threads,
+                thread_elements=_THREADS,
                 incoming_thread_id=incoming_thread_id,
                 incoming_message=incoming_messages[-1],
                 incoming_messages=incoming_messages,
                 omitted=omitted,
                 now=now,
                 rule=rule,
-                for_each=self._for_each,
             )
         except TEMPLATE_ERRORS as exc:
             raise render_error(exc, self._path, "the template") from exc
+        before, used, after = text.partition(_THREADS.text)
+        return "".join((before, *self._thread_elements(message_threads), after)) if used else text
 
-    def _for_each(
-        self, threads: Mapping[str, ThreadView], element: Callable[[str, ThreadView], Markup]
-    ) -> list[Markup]:
-        """`element` for each thread, called only for threads whose messages changed."""
-        blocks, cached = {}, self._blocks
+    def _thread_elements(self, threads: Mapping[str, ThreadView]) -> Iterator[str]:
+        """The element of each thread, rendered only if its messages changed."""
+        earlier, self._elements = self._elements, {}
         for id, thread in threads.items():
-            entry = cached.get(id)
+            entry = earlier.get(id)
             if entry is None or entry[0] != thread.messages:
-                entry = (thread.messages, element(id, thread))
-            blocks[id] = entry
-        self._blocks = blocks
-        return [block for _, block in blocks.values()]
+                entry = (thread.messages, _thread_element(thread))
+            self._elements[id] = entry
+            yield entry[1]
 
 
 @cache
@@ -186,6 +187,7 @@ def _compile(environment: type[Environment], path: Path) -> Template:
         undefined=StrictUndefined,
         keep_trailing_newline=False,
     )
+    env.filters["element"] = element
     env.filters["attributes"] = attributes
     env.filters["attachments"] = attachments
     source = prompt_text(path, "the template")
@@ -205,10 +207,23 @@ def _finalize(value: object) -> object:
     return escaped(str(value))
 
 
+def _thread_element(thread: ThreadView) -> str:
+    messages = "".join([f"\n      {element(m, 'message').text}" for m in thread.messages])
+    return f'\n    <thread id="{_escaped_id(thread.id).text}">{messages}\n    </thread>'
+
+
+def element(message: Message, name: str, omitted: int = 0) -> Escaped:
+    """A message as an element. `omitted`: the number of messages before it that are not shown."""
+    attrs, content = attributes(message).text, escaped(message.text).text
+    not_shown = f' earlier_not_shown="{omitted}"' if omitted else ""
+    files = attachments(message).text if message.attachments else ""
+    return Escaped(f"<{name} {attrs}{not_shown}> <content>{content}</content>{files} </{name}>")
+
+
 def attributes(message: Message) -> Escaped:
-    """The XML attributes of a message, as one expression, because prompts have many messages."""
+    """The XML attributes of a message."""
     common = (
-        f'sender="{_escaped_id(message.sender_id)}" kind="{message.sender_kind}"'
+        f'sender="{_escaped_id(message.sender_id).text}" kind="{message.sender_kind}"'
         f' id="{message_id(message.seq)}" time="{_time(message.sent_at)}"'
     )
     rare = message.sent_by or message.request or message.amended

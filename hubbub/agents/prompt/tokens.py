@@ -25,6 +25,7 @@ from string import digits, punctuation
 from typing import Protocol
 
 from hubbub.agents.models.base import CompletionRequest, ToolSpec
+from hubbub.agents.prompt.escape import in_parts
 from hubbub.agents.prompt.vocabulary import encoding_of, load_encoding
 from hubbub.agents.turn.chat import ChatMessage
 
@@ -50,9 +51,9 @@ _LINES = re.compile(r"[^\n]*\n(?:[^\S\n]*\n|[\r/][^\n]*\n?)*|[^\n]+")
 encodings spans two of these."""
 
 
-_BLOCK_END, _MOST_BLOCK = "</thread>\n", 32_768
-_LEANS = re.compile(r"[^\S\n]*\n|[\r/]|\Z")
-"""What belongs to the line before it (see `_LINES`), or the end of the text."""
+_MOST_BLOCK = 32_768
+_LEANS = re.compile(r"[^\S\n]*\n|[\r/]")
+"""What belongs to the line before it (see `_LINES`)."""
 
 
 class TokenCounter(Protocol):
@@ -79,13 +80,21 @@ class _ByLines:
         self._line = lru_cache(16_384)(measure)
         self._piece = lru_cache(1_024)(measure)
         self._block = lru_cache(512)(self._of_lines)
+        self._blocks: Sequence[str] = ()
 
     def count(self, text: str) -> int:
         if len(text) <= _LONG and "\n" not in text:
             return self._line(text)
         if len(text) <= _PIECE:
             return self._of_lines(text)
-        return sum(map(self._of_block, _blocks(text)))
+        # The threads of a conversation, most of which do not change, are counted separately if each
+        # begins with a line of its own.
+        blocks = in_parts(text, self._blocks)
+        if any(map(_LEANS.match, blocks[1:])):
+            return self._of_block(text)
+        if len(blocks) > 1:
+            self._blocks = blocks
+        return sum(map(self._of_block, blocks))
 
     def _of_block(self, block: str) -> int:
         return self._block(block) if len(block) <= _MOST_BLOCK else self._of_lines(block)
@@ -97,16 +106,6 @@ class _ByLines:
         if len(line) <= _LONG:
             return self._line(line)
         return sum(map(self._piece, _pieces(line)))
-
-
-def _blocks(text: str) -> list[str]:
-    """The text in blocks that are counted separately: the threads of a conversation, most of which
-    do not change. A single block if one would not begin with a line of its own.
-    """
-    *blocks, last = text.split(_BLOCK_END)
-    if any(_LEANS.match(part) for part in (*blocks[1:], last)):
-        return [text]
-    return [*(f"{block}{_BLOCK_END}" for block in blocks), last]
 
 
 def _pieces(line: str) -> Iterator[str]:

@@ -299,8 +299,9 @@ class TurnRecorder:
         """The arguments of `begin_turn`, and the ids of its parts by their texts. `is_limited`:
         cut to the hub's limits, with each prompt as one part if it is too large.
         """
+        stored = self._hub_state.parts
         args, parts = self._part_arguments(
-            start, [in_parts(text) if text else [] for text in prompts]
+            start, [in_parts(text, stored) if text else [] for text in prompts]
         )
         if is_limited and self._cut(args) != args:
             cut: Any = self._cut({"start": args["start"], "prompts": [*prompts]})

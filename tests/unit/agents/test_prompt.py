@@ -204,16 +204,24 @@ def test_one_more_message_changes_few_parts_of_a_prompt() -> None:
     assert "".join(parts) == before
     assert "".join(in_parts(after)) == after
     assert len(parts) == 4
-    assert len(set(in_parts(after)) - set(parts)) <= 3
+    again = in_parts(after, parts)
+    assert again == in_parts(after)
+    assert len(set(again) - set(parts)) <= 3
+    assert len({id(part) for part in again} & {id(part) for part in parts}) == 1, "not copied"
     assert in_parts("no threads") == ["no threads"]
-    assert in_parts("a</thread>") == ["a</thread>"]
-    assert in_parts("</thread>" * 260) == ["</thread>"] * 256 + ["</thread>" * 4], "at most 257"
+    end = "</thread>\n"
+    assert in_parts(f"a{end}") == [f"a{end}"]
+    assert in_parts(end * 260) == [end] * 256 + [end * 4], "at most 257"
 
 
-@given(st.lists(st.sampled_from(["<thread>", "</thread>", "x"]), max_size=300))
-def test_the_parts_of_any_prompt_join_to_the_prompt(pieces: list[str]) -> None:
-    prompt = "".join(pieces)
-    assert "".join(in_parts(prompt)) == prompt
+PROMPTS = st.lists(st.sampled_from(["<thread>", "</thread>\n", "x", "y" * 70]), max_size=300).map(
+    "".join
+)
+
+
+@given(PROMPTS, PROMPTS)
+def test_the_parts_of_any_prompt_join_to_it_whatever_the_earlier_parts(old: str, new: str) -> None:
+    assert "".join(in_parts(new, in_parts(old))) == new
 
 
 @pytest.mark.behaviour("H-87", "H-94")
