@@ -53,6 +53,8 @@ __all__ = ["Client", "ClientOptions"]
 
 HANDSHAKE_S = 10.0
 """Seconds for connecting, `hello` and `ready` together."""
+WRITE_BYTES = 64 * 1024
+"""Bytes from which on frames are not written together."""
 FLUSH_S = 1.0
 """Seconds that closing waits for pending writes."""
 _CLOSES: dict[str, CloseCode] = {
@@ -366,15 +368,24 @@ class Client:
             return  # the reader gets the same error, after the hub's last frames
 
     async def _write_queued(self, wire: Wire) -> None:
-        while self._outgoing:
+        while frames := self._next_frames():
+            await wire.send(*frames)
+
+    def _next_frames(self) -> list[bytes]:
+        """The frames to write now: those queued, up to `WRITE_BYTES`, and an acknowledgement."""
+        frames, size = list[bytes](), 0
+        while self._outgoing and size < WRITE_BYTES:
             item = self._outgoing.popleft()
-            if isinstance(item, bytes):
-                await wire.send(item)
-            elif not item.answer.done():
-                await wire.send(item.frame)
-        if self._stream.tellable > self._acked:
+            if isinstance(item, PendingCall):
+                if item.answer.done():
+                    continue
+                item = item.frame
+            frames.append(item)
+            size += len(item)
+        if not self._outgoing and self._stream.tellable > self._acked:
             self._acked = self._stream.tellable
-            await wire.send(b'{"op":"ack","seq":%d}' % self._acked)
+            frames.append(b'{"op":"ack","seq":%d}' % self._acked)
+        return frames
 
     # Reading ------------------------------------------------------------------------------------
 

@@ -37,8 +37,8 @@ ABNORMAL = 1006
 class Wire(Protocol):
     """One open connection."""
 
-    async def send(self, frame: str | bytes) -> None:
-        """Send one frame of JSON. Raises `ConnectionLost`."""
+    async def send(self, *frames: str | bytes) -> None:
+        """Send frames of JSON, in one write if possible. Raises `ConnectionLost`."""
         ...
 
     async def recv(self) -> bytes:
@@ -123,9 +123,15 @@ class _WebSocketWire:
         self._connection = connection
         self._closed: type[ConnectionClosed] = ConnectionClosed
 
-    async def send(self, frame: str | bytes) -> None:
+    async def send(self, *frames: str | bytes) -> None:
+        connection = self._connection
         try:
-            await self._connection.send(frame, text=True)
+            async with connection.send_context():
+                for frame in frames:
+                    data = frame.encode() if isinstance(frame, str) else frame
+                    connection.protocol.send_text(data)
+                # A write for each would be a system call, and often a wake-up of the hub, for each.
+                connection.transport.write(b"".join(connection.protocol.data_to_send()))
         except self._closed as exc:
             raise _lost(exc) from exc
 
@@ -208,10 +214,11 @@ class _MemoryWire:
     def __init__(self, outlet: _MemoryOutlet):
         self._outlet = outlet
 
-    async def send(self, frame: str | bytes) -> None:
-        if self._outlet.ended is not None:
-            raise ConnectionLost(*self._outlet.ended)
-        self._outlet.inlet.receive(frame.encode() if isinstance(frame, str) else frame)
+    async def send(self, *frames: str | bytes) -> None:
+        for frame in frames:
+            if self._outlet.ended is not None:
+                raise ConnectionLost(*self._outlet.ended)
+            self._outlet.inlet.receive(frame.encode() if isinstance(frame, str) else frame)
 
     async def recv(self) -> bytes:
         while not self._outlet.frames:

@@ -187,10 +187,14 @@ class _Wire:
             self._ended = code, reason
             self._changed.set()
 
-    async def send(self, frame: str | bytes) -> None:
+    async def send(self, *frames: str | bytes) -> None:
+        for frame in frames:
+            self._send(frame.encode() if isinstance(frame, str) else frame)
+
+    def _send(self, data: bytes) -> None:
         if self._ended is not None:
             raise ConnectionLost(*self._ended)
-        line, data = self._line, frame.encode() if isinstance(frame, str) else frame
+        line = self._line
         line.to_hub.send(line.receive, data)
         if line.name in line.network.twice and b'"call"' in data[:40]:
             line.network.twice.discard(line.name)

@@ -50,6 +50,20 @@ async def test_writes_get_a_unique_cid_unless_one_is_given_and_reads_get_none(
     assert (given["cid"], given["args"]) == ("mine", {"name": "desk"})
 
 
+async def test_more_calls_than_fit_one_write_arrive_in_order(any_peer: Peer) -> None:
+    async with any_peer.client() as client:
+        connection = await any_peer.connection()
+        texts = [f"{n} {'x' * 2000}" for n in range(100)]
+        posted = [client.post("send_text_message", text=text) for text in texts]
+        posted[50].cancel()
+        await client.signal("typing", "dm.ann.bob")
+        calls = [await connection.call() for _ in range(99)]
+        assert [call["args"] for call in calls] == [
+            {"text": text} for n, text in enumerate(texts) if n != 50
+        ]
+        await connection.frame("signal")
+
+
 async def test_a_failed_post_that_is_not_awaited_causes_no_warning(peer: Peer) -> None:
     warnings: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
