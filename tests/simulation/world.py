@@ -18,10 +18,10 @@ from unittest.mock import patch
 
 import openai
 import structlog
-import ulid
 from pydantic import JsonValue
 from structlog.typing import EventDict
 
+from hubbub import ids
 from hubbub.agents import launch, parts
 from hubbub.agents.models.openai import OpenAIModel
 from hubbub.agents.program import PythonObjects
@@ -139,7 +139,8 @@ class World:
             patch.object(parts, "open_model", self._model),
             patch.object(openai, "AsyncOpenAI", asking),
             patch.object(openai._base_client, "random", self.random.random),
-            patch.object(ulid, "ULID", self._ulid),
+            patch.object(ids, "time_ns", lambda: int(self.now() * 1e9)),
+            patch.object(ids, "urandom", self._random_bytes),
             patch.multiple(Guard, start=_nothing, stop=_nothing),  # a thread that watches the loop
             patch.object(guard, "monotonic", self.loop.time),
         ):
@@ -250,9 +251,9 @@ class World:
         backoff = Backoff(first_s=0.5, most_s=8.0, random=self.random.random)
         return OpenAIModel(config, label, backoff)
 
-    def _ulid(self) -> str:
+    def _random_bytes(self, size: int) -> bytes:
         self._ulids += 1
-        return f"{int(self.now() * 1000):013d}{self._ulids:013d}"
+        return self._ulids.to_bytes(size)
 
     # Actions of people --------------------------------------------------------------------------
 

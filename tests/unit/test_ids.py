@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,13 @@ def test_a_repeated_turn_has_the_same_turn_and_write_ids() -> None:
     others = {ids.write_id("calc-m5", 2, 0), ids.write_id("calc-m5", 1, 1), ids.write_id("x", 2, 1)}
     assert first not in others
     assert len(others) == 3
+
+
+def test_a_ulid_is_milliseconds_and_randomness_in_base_32(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The time of the example in the ULID specification, and its digits for all bits.
+    monkeypatch.setattr(ids, "time_ns", lambda: 1_469_918_176_385_999_999)
+    monkeypatch.setattr(ids, "urandom", lambda size: b"\xff" * size)
+    assert ids.new_ulid() == "01ARYZ6S41" + "Z" * 16
 
 
 def test_new_ulids_are_unique_and_have_26_characters() -> None:

@@ -90,7 +90,7 @@ def test_importing_the_client_builds_no_model_and_reads_no_source() -> None:
     [
         (
             "hubbub.client",
-            (*HEAVY, *PACKAGES, "hubbub.config", "hubbub.protocol.operations", "ulid"),
+            (*HEAVY, *PACKAGES, "hubbub.config", "hubbub.protocol.operations"),
         ),
         ("hubbub.app.preflight", (*MODELS, "hubbub.agents", "hubbub.network", "hubbub.web")),
         (
