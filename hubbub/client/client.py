@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from hubbub.client.calls import Backoff, PendingCall, PendingCalls
 from hubbub.client.items import Disconnected, Events
@@ -246,9 +247,10 @@ class Client:
 
     async def signal(self, type: str, thread_id: str | None = None, data: JsonValue = None) -> None:
         """Send an ephemeral signal (typing, activity). Dropped while there is no connection."""
-        frame = Signal(type=type, thread_id=thread_id, data=data)
         if self._connected:
-            self._write_soon(frame.model_dump_json(exclude_none=True).encode())
+            place = {} if thread_id is None else {"thread_id": thread_id}
+            more = {} if data is None else {"data": data}
+            self._write_soon(to_json({"op": "signal", "type": type, **place, **more}))
 
     # The connection -----------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ __all__ = [
     "ThreadView",
     "attachments",
     "attributes",
+    "element",
     "first_that_fits",
     "select_history",
     "shown_id",

@@ -15,8 +15,7 @@ from typing import Protocol
 
 from hubbub.agents.inbox import Inbox, SteerMode, WakingMessage, steer_mode
 from hubbub.agents.models.base import Completion, OnDelta
-from hubbub.agents.prompt.escape import escaped
-from hubbub.agents.prompt.render import attachments, attributes
+from hubbub.agents.prompt.render import element
 from hubbub.agents.tools.toolbox import CallWrapper, Toolbox
 from hubbub.agents.turn.activity import TurnActivity
 from hubbub.agents.turn.continuation import awaits_answer
@@ -87,16 +86,10 @@ def as_steering(woken: Sequence[WakingMessage]) -> tuple[Steering, ...]:
         Steering(
             message=w.message.id,
             reply=w.wake.reply,
-            text=_element(w.message) + (f"\n\n{_STEERING_NOTE}" if n == last else ""),
+            text=element(w.message, "incoming_message").text
+            + (f"\n\n{_STEERING_NOTE}" if n == last else ""),
         )
         for n, w in enumerate(woken)
-    )
-
-
-def _element(message: Message) -> str:
-    return (
-        f"<incoming_message {attributes(message)}> "
-        f"<content>{escaped(message.text)}</content>{attachments(message)} </incoming_message>"
     )
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
 
 from hubbub.agents.inbox import TurnPlan
 from hubbub.agents.prompt.escape import in_parts
@@ -24,7 +25,6 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.operations import BeginTurnResult
 from hubbub.protocol.turns import (
     Outcome,
-    PromptParts,
     Step,
     Turn,
     TurnEnd,
@@ -45,11 +45,12 @@ class _PendingPost:
     name: str
     key: object
     """A later post with the same key replaces this one."""
-    args: dict[str, JsonValue]
+    args: _Args
     future: asyncio.Future[JsonValue]
 
 
-_Args: TypeAlias = dict[str, JsonValue]
+_Args: TypeAlias = dict[str, object]
+"""Of an operation: JSON, and models that become it when they are sent."""
 
 
 class _Prompts(NamedTuple):
@@ -187,7 +188,7 @@ class TurnRecorder:
     def step(self, step: Step) -> None:
         """Record or replace a step."""
         keys = self.reservations.recorded(step.n)
-        records: dict[str, BaseModel | JsonValue] = {"turn": self.plan.id, "step": step}
+        records: _Args = {"turn": self.plan.id, "step": step}
         self._post("record_step", step.n, records | {"settles": list(keys)} if keys else records)
 
     async def flush(self) -> None:
@@ -303,10 +304,10 @@ class TurnRecorder:
         args, parts = self._part_arguments(
             start, [in_parts(text, stored) if text else [] for text in prompts]
         )
-        if is_limited and self._cut(args) != args:
-            cut: Any = self._cut({"start": args["start"], "prompts": [*prompts]})
-            whole = [[text] if text else [] for text in cut["prompts"]]
-            args, parts = self._part_arguments(TurnStart.model_validate(cut["start"]), whole)
+        if is_limited and self._cut(whole := to_jsonable_python(args)) != whole:
+            cut: Any = self._cut({"start": whole["start"], "prompts": [*prompts]})
+            in_one = [[text] if text else [] for text in cut["prompts"]]
+            args, parts = self._part_arguments(TurnStart.model_validate(cut["start"]), in_one)
         return args, parts
 
     def _part_arguments(
@@ -314,26 +315,24 @@ class TurnRecorder:
     ) -> tuple[_Args, dict[str, str]]:
         stored = self._hub_state.parts
         parts = {text: stored.get(text) or part_id(text) for texts in prompts for text in texts}
-        system, user = (tuple(parts[text] for text in texts) for texts in prompts)
-        prompt = PromptParts(
-            system=system, user=user, texts=tuple(t for t in parts if t not in stored)
-        )
-        args = {"start": start.model_dump(mode="json"), "prompt": prompt.model_dump(mode="json")}
-        return {**args, **self._life_argument}, parts
+        system, user = ([parts[text] for text in texts] for texts in prompts)
+        texts = [text for text in parts if text not in stored]
+        args: _Args = {
+            "start": start,
+            "prompt": {"system": system, "user": user, "texts": texts},
+            **self._life_argument,
+        }
+        return args, parts
 
-    async def _call_until_accepted(self, name: str, args: Mapping[str, JsonValue]) -> JsonValue:
+    async def _call_until_accepted(self, name: str, args: _Args) -> JsonValue:
         return await call_until_accepted(self._client, name, args, self._backoff)
 
-    def _post(self, name: str, key: object, records: Mapping[str, BaseModel | JsonValue]) -> None:
+    def _post(self, name: str, key: object, args: _Args) -> None:
         if self._is_closed:
             return
-        args: dict[str, JsonValue] = {
-            key: record.model_dump(mode="json") if isinstance(record, BaseModel) else record
-            for key, record in records.items()
-        }
         future = self._client.post(name, cid=None, **args)
         if _was_rejected(future):  # not checked before: measuring costs as much as sending
-            args = {key: self._cut(value) for key, value in args.items()}
+            args = {key: self._cut(to_jsonable_python(record)) for key, record in args.items()}
             future = self._client.post(name, cid=None, **args)
         self._posts.append(_PendingPost(name, key, args, future))
 

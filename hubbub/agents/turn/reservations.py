@@ -48,7 +48,7 @@ __all__ = [
 
 
 async def call_until_accepted(
-    client: Client, name: str, args: Mapping[str, JsonValue], backoff: Backoff
+    client: Client, name: str, args: Mapping[str, object], backoff: Backoff
 ) -> JsonValue:
     """Call an operation, with `backoff` between temporary refusals. Raises `OperationError` for a
     permanent refusal, and `ConnectionLost`.
