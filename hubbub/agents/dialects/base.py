@@ -93,12 +93,13 @@ def mark_unparsed(answer: Completion, reason: str) -> Completion:
 
 def with_step_marks(answer: Completion) -> Completion:
     """Add the discards and compressions requested by calls of `tidy_steps`."""
+    calls = [call for call in answer.calls if call.name == TIDY_STEPS]
+    if not calls:
+        return answer
     discards, compresses = list(answer.discards), list(answer.compresses)
-    for call in answer.calls:
-        if call.name == TIDY_STEPS:
-            marks = _marks(call.arguments)
-            discards += marks.discard
-            compresses += [Compressed(n=c.step, text=reveal(c.text)) for c in marks.compress]
+    for marks in (_marks(call.arguments) for call in calls):
+        discards += marks.discard
+        compresses += [Compressed(n=c.step, text=reveal(c.text)) for c in marks.compress]
     return replace(answer, discards=tuple(discards), compresses=tuple(compresses))
 
 
