@@ -133,7 +133,8 @@ def _pattern(secret: str) -> str:
     return escaped if len(secret) >= _SHORT else rf"(?<!\w){escaped}(?!\w)"
 
 
-_SENT_UNPROCESSED = ("messages", "input", "tools")
+_RAW = {"X-Stainless-Raw-Response": "true"}
+"""With this header the `openai` client returns a response as it is."""
 STREAM_BACKOFF = Backoff(first_s=0.5, most_s=8.0)
 """Pauses before an interrupted stream is requested again, equal to the `openai` client's pauses
 between failed requests."""
@@ -162,8 +163,6 @@ class OpenAIModel:
             max_retries=config.retries,
         )
         self._uses_responses_api = config.api == "responses"
-        api = self._client.responses if self._uses_responses_api else self._client.chat.completions
-        self._create: Any = api.with_raw_response.create  # keywords of a function with very many
         self._tools: tuple[Sequence[ToolSpec], list[dict[str, object]]] = ((), [])
         self._redacted = Redaction(config.base_url, config.api_key, config.extra_headers.values())
         self._counter: TokenCounter = TokenEstimate()
@@ -261,24 +260,28 @@ class OpenAIModel:
             await self._backoff.sleep(self._backoff.after(least_s, attempt - 1))
 
     async def _send(self, request: Request) -> Any:  # a response of the `openai` package
-        """Send the request, with messages and tools in `extra_body`: otherwise the client searches
-        them for files, which takes longer than the rest of the request's processing.
+        """Post the request as it is: the client's `create` functions convert it by type first, and
+        search it for files, which takes as long as the rest of the processing.
         """
-        plain = {name: value for name, value in request.items() if name not in _SENT_UNPROCESSED}
-        body = {name: request[name] for name in _SENT_UNPROCESSED if name in request}
-        plain["extra_body"] = body | request.get("extra_body", {})
-        if not self._uses_responses_api:
-            plain["messages"] = ()  # required; replaced by those in the body
-        return await self._create(**plain)
+        body = {**request, **request.get("extra_body", {})}
+        headers = body.pop("extra_headers", {}) | _RAW
+        body.pop("extra_body", None)
+        is_stream = body.get("stream") is True
+        return await self._client.post(
+            "/responses" if self._uses_responses_api else "/chat/completions",
+            cast_to=object,
+            body=body,
+            options={"headers": headers},
+            stream=is_stream,
+            stream_cls=self._openai.AsyncStream[JsonValue],
+        )
 
     def _request(self, question: CompletionRequest) -> Request:
         config = self._config
         if question.settings is not None:
             config = config.with_settings(question.settings)
-        tools = self._tool_list(question.tools)
-        if config.api == "responses":
-            return _untyped(responses_request(config, question, tools))
-        return _untyped(chat_request(config, question, tools), messages=())
+        build = responses_request if config.api == "responses" else chat_request
+        return build(config, question, self._tool_list(question.tools))
 
     def _tool_list(self, tools: Sequence[ToolSpec]) -> list[dict[str, object]]:
         if self._tools[0] != tools:  # fast for identical objects
@@ -365,17 +368,6 @@ def _drop_nulls(tool: ToolSpec, arguments: str) -> str:
     except ValueError:
         return arguments  # validation of the call reports it
     return json.dumps(without_nulls(tool.offered, given), ensure_ascii=False)
-
-
-def _untyped(request: Request, **required: object) -> Request:
-    """The request with everything in `extra_body`, which the `openai` package sends unchanged.
-    It converts other arguments by type, which takes as long as the rest of the processing.
-    `required` are the keywords that the package insists on.
-    """
-    names = [name for name in ("model", "extra_headers") if name in request]
-    own: Request = {name: request.pop(name) for name in names}
-    extra = request.pop("extra_body", {})
-    return {**required, **own, "extra_body": {**request, **extra}}
 
 
 def _written(answer: Completion) -> str:
