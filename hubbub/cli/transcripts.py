@@ -29,6 +29,7 @@ from hubbub.errors import UserError
 from hubbub.mods.transcript.schemas import Imported, Piece
 from hubbub.people.messages import message_line
 from hubbub.people.names import find_thread
+from hubbub.people.text import visible
 from hubbub.protocol.frames import Cursor, Event
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import ThreadPage
@@ -161,6 +162,8 @@ def export(
     token: TokenOption = None,
 ) -> None:
     """Export messages as Markdown, JSON lines or HTML."""
+    if (thread, interaction, everything or None).count(None) != 2:
+        raise UserError("give one of --thread, --interaction and --all")
     target = NetworkTarget(address, token)
     person = default_person(target, as_) if as_ is not None or not everything else None
     kind = {"md": "markdown"}.get(format or "", format) or _format_of(output)
@@ -187,7 +190,7 @@ async def _export(
             return await _write_whole(output, pieces)
         count = 0
         async for piece in pieces:
-            sys.stdout.write(piece.text)
+            sys.stdout.write(visible(piece.text) if sys.stdout.isatty() else piece.text)
             count += piece.messages
         return count
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -180,6 +182,22 @@ def test_transcripts_are_exported_and_reminders_managed_from_a_shell(
             "reminders cancel r9",
             "reminders set 'some day' x",
         ) == snapshot(name="reminders")
+
+
+def test_control_characters_of_a_transcript_do_not_reach_a_terminal(
+    home: Path, hubbub: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(network_with("transcript"), home):
+        hubbub("send", "-b", "\x1b]52;c;eA==\x07", "--as", "bob")
+        assert "\x1b" in hubbub("messages", "export", "--all").out
+        reading, writing = os.openpty()
+        with os.fdopen(reading, "rb"), os.fdopen(writing, "w") as terminal:
+            monkeypatch.setattr(sys, "stdout", terminal)
+            hubbub("messages", "export", "--all")
+            terminal.flush()
+            shown = os.read(reading, 10_000).decode()
+    assert "\x1b" not in shown
+    assert "<U+001B>]52;c;eA==<U+0007>" in shown
 
 
 @pytest.mark.behaviour("M-224")
