@@ -37,6 +37,7 @@ async def test_messages_deliveries_wakes_and_queued_commits_are_counted(
     assert counted['hubbub_wakes_total{reason="direct"}'] == 1
     assert counted['hubbub_wakes_total{reason="broadcast"}'] == 1
     assert counted["hubbub_commit_seconds_count"] >= 2
+    assert 0 < counted["hubbub_commit_seconds_sum"] < 100, "not times of day"
     moody.gate.clear()
     await ann.post("send_text_message", to="bob", text="is being committed")
     await moody.waiting.wait()
