@@ -7,6 +7,7 @@ sentence on stderr; HUBBUB_DEBUG=1 adds the traceback.
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import re
 import sys
@@ -152,6 +153,9 @@ def run(args: Sequence[str]) -> int:
         from hubbub.app.process import configure_logging
 
         configure_logging(debug=True)
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):  # not every encoding has all letters
+            output.reconfigure(errors="replace")
     try:
         command = command_of(_program_for(_completing() or args))
         code = command.main(args=list(args), prog_name="hubbub", standalone_mode=False)

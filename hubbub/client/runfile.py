@@ -76,19 +76,28 @@ def state_dir() -> Path:
         return Path(own)
     if base := os.environ.get("XDG_STATE_HOME"):
         return Path(base) / "hubbub"
-    return Path.home() / ".local" / "state" / "hubbub"
+    try:
+        return Path.home() / ".local" / "state" / "hubbub"
+    except RuntimeError as error:
+        raise UserError(f"your user has no home folder: {_REMEDY}") from error
+
+
+_REMEDY = "set HUBBUB_STATE_DIR to a folder that you can write to"
 
 
 def write_run_file(run: RunFile) -> Path:
-    """Write or replace the file of a network, readable only by its user."""
+    """Write or replace the file of a network, readable only by its user. Raises `UserError`."""
     path = _path(run.url)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(run.model_dump_json(indent=2))
-    draft.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_name(f"{path.name}.{os.getpid()}")
+        draft.unlink(missing_ok=True)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(run.model_dump_json(indent=2))
+        draft.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write to {path.parent}: {error.strerror}; {_REMEDY}") from error
     return path
 
 

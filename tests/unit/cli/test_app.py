@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -128,6 +129,19 @@ def test_a_closed_output_pipe_ends_the_program_silently() -> None:
         process.stdin.close()
         assert process.wait(30) == 1
         assert process.stderr.read() == ""
+
+
+def test_a_terminal_without_a_letter_shows_another_sign_for_it(
+    home: Path, hubbub: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(NETWORK, home):
+        hubbub("send", "-b", "5 → 6", "--as", "bob")
+        written = io.BytesIO()
+        terminal = io.TextIOWrapper(written, encoding="latin-1")
+        monkeypatch.setattr(sys, "stdout", terminal)
+        assert hubbub("messages", "list").code == 0
+        terminal.flush()
+        assert b"5 ? 6" in written.getvalue()
 
 
 # check, schema ------------------------------------------------------------------------------------

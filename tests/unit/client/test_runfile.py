@@ -57,6 +57,15 @@ def test_a_run_file_is_found_and_readable_only_by_its_user(state: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+def test_a_state_folder_that_cannot_be_written_is_reported_with_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "file"))
+    with pytest.raises(UserError, match="file/run: Not a directory; set HUBBUB_STATE_DIR to a"):
+        write_run_file(run())
+
+
 def test_run_files_of_stopped_networks_and_unreadable_files_are_ignored(state: Path) -> None:
     path = write_run_file(run())
     path.write_text(json.dumps({**json.loads(path.read_text()), "of a later version": "red"}))
