@@ -120,8 +120,9 @@ class HandlerBackend(AgentBackend):
     async def _take_steps(
         self, plan: TurnPlan, recorder: TurnRecorder, activity: TurnActivity
     ) -> None:
-        """One step for each message that woke the agent. If a handler fails, the other messages are
-        handled nevertheless; then the first failure is raised."""
+        """One step for each message that woke the agent. If the handler of a request fails, which
+        the hub reports for that request alone, the other messages are handled before this is
+        raised. Another failure is raised at once: after an answer, no one would be told of it."""
         several = len(plan.incoming) > 1
         failure: Exception | None = None
         for n, (message, reason) in enumerate(zip(plan.incoming, plan.reasons, strict=True), 1):
@@ -131,7 +132,9 @@ class HandlerBackend(AgentBackend):
                 await self._step(self._handler(message, reason), message, scope, recorder)
             except (ConnectionLost, OperationError):  # can concern the whole turn
                 raise
-            except Exception as exc:  # noqa: BLE001  raised below; handlers can raise anything
+            except Exception as exc:  # handlers can raise anything
+                if message.task is None:
+                    raise
                 failure = failure or exc
         if failure is not None:
             raise failure
