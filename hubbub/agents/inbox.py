@@ -71,13 +71,6 @@ class TurnPlan:
         """The thread in which the turn's requester is waiting for a reply."""
         return self.thread_id if self.original_request is None else self.original_request.thread_id
 
-    @property
-    def request(self) -> str:
-        """The request (m42) that the turn works on; empty without one, and with several."""
-        messages = (*self.incoming, *filter(None, (self.original_request,)))
-        tasks = {message.task for message in messages} - {None}
-        return next(iter(tasks)) or "" if len(tasks) == 1 else ""
-
     @classmethod
     def of(
         cls, woken: Iterable[WakingMessage], started: str | None, *, was_parked: bool = False

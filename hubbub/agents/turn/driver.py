@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from hubbub.agents.inbox import Inbox, SteerMode, WakingMessage, steer_mode
+from hubbub.agents.inbox import Inbox, SteerMode, TurnPlan, WakingMessage, steer_mode
 from hubbub.agents.models.base import Completion, OnDelta
 from hubbub.agents.prompt.render import element
 from hubbub.agents.tools.toolbox import CallWrapper, Toolbox
@@ -133,6 +133,13 @@ def untrusted_ids(messages: Iterable[Message]) -> list[str]:
     return [message.id for message in messages if message.untrusted]
 
 
+def _request_of(plan: TurnPlan) -> str:
+    """The request (m42) that the turn works on; empty without one, and with several."""
+    messages = (*plan.incoming, *filter(None, (plan.original_request,)))
+    requests = {message.task for message in messages if message.task is not None}
+    return requests.pop() if len(requests) == 1 else ""
+
+
 @dataclass(frozen=True, slots=True)
 class StepCalls:
     """Runs the calls of a turn's steps. Calls that must not run twice are recorded first.
@@ -162,7 +169,7 @@ class StepCalls:
             again=run.again,
             clock=self.recorder.clock,
             thread_id=plan.reply_thread,
-            request=plan.request,
+            request=_request_of(plan),
             wait=step.wait if any(call.name != FINISH for call in run.calls) else "all",
             around=self.around,
             untrusted=untrusted,

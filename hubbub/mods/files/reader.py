@@ -196,8 +196,8 @@ class _Collector:
 
 
 def _parse(pieces: Iterator[bytes], collector: _Collector, most: int = MAX_XML) -> int:
-    """Parse at most that many bytes of XML. Returns their number. Raises `FileRefused` for
-    entities, `NoText` if invalid, `_TextLimitReached`."""
+    """Parse XML. Returns its size. Raises `FileRefused` for entities, `NoText`, and beyond `most`
+    bytes `_TextLimitReached`."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = _refuse_doctype
     parser.StartElementHandler = collector.start
@@ -215,7 +215,7 @@ def _parse(pieces: Iterator[bytes], collector: _Collector, most: int = MAX_XML) 
 
 
 def _read_pieces(pieces: Iterator[bytes], most: int) -> tuple[bytes, bool]:
-    """The beginning of a file, up to that many bytes, and whether it is complete."""
+    """The first bytes of a file, and whether they are all."""
     data = bytearray()
     for piece in pieces:
         data += piece
@@ -319,9 +319,8 @@ class _Cells(_Collector):
 def _sheets(archive: zipfile.ZipFile, limits: ReadLimits) -> Iterator[str]:
     shared = _SharedStrings(limits.characters)
     if "xl/sharedStrings.xml" in archive.namelist():
-        with suppress(
-            _TextLimitReached
-        ):  # cells that refer to strings beyond the limit show a number
+        # Cells that refer to strings beyond the limit show a number.
+        with suppress(_TextLimitReached):
             _parse(unpacked(archive, "xl/sharedStrings.xml", limits), shared)
     names = _numbered(archive, "xl/worksheets/sheet")
     return _texts(archive, names, lambda room: _Cells(room, shared.texts), limits)
@@ -486,8 +485,7 @@ def _decoded(path: Path, characters: int) -> tuple[str, bool]:
         text = data.decode("utf-16", errors="replace")
     else:
         try:
-            # A character split at the end is not an error.
-            text = codecs.getincrementaldecoder("utf-8-sig")().decode(data)
+            text = codecs.getincrementaldecoder("utf-8-sig")().decode(data)  # can end in half a one
         except UnicodeDecodeError:
             text = data.decode("cp1252", errors="replace")
     return text, truncated or len(text) > characters

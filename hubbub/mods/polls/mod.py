@@ -58,6 +58,9 @@ _COLUMNS = columns(
     voters=f"coalesce(voters, {_VOTERS})",
 )
 _IN_STATE = {"open": " AND closed_at IS NULL", "closed": " AND closed_at IS NOT NULL", None: ""}
+_VOTES_OF = "(SELECT 1 FROM polls_vote WHERE poll = polls_poll.id AND voter = ?)"
+_WITHOUT_VOTE_OF = f"closed_at IS NULL AND NOT EXISTS {_VOTES_OF} ORDER BY id DESC"
+_CLOSED_SINCE = "closed_at >= ? ORDER BY closed_at DESC"
 _poll = from_row(PollSummary)
 
 
@@ -79,26 +82,12 @@ class PollRepository(Repository):
         )
         return await self.page(_poll, sql, listed(threads), before, limit=limit)
 
-    async def without_vote(
-        self, threads: Collection[str], voter: str, limit: int
+    async def which(
+        self, threads: Collection[str], condition: str, value: str | float, limit: int
     ) -> list[PollSummary]:
-        """Open polls of these threads in which the participant has not voted, latest first."""
-        sql = (
-            f"SELECT {_COLUMNS} FROM polls_poll WHERE thread {AMONG} AND closed_at IS NULL AND NOT "
-            "EXISTS (SELECT 1 FROM polls_vote WHERE poll = polls_poll.id AND voter = ?) "
-            "ORDER BY id DESC LIMIT ?"
-        )
-        return await self.all(_poll, sql, listed(threads), voter, limit)
-
-    async def closed_since(
-        self, threads: Collection[str], after: float, limit: int
-    ) -> list[PollSummary]:
-        """Polls of these threads that have been closed since, the last one first."""
-        sql = (
-            f"SELECT {_COLUMNS} FROM polls_poll WHERE thread {AMONG} AND closed_at >= ? "
-            "ORDER BY closed_at DESC LIMIT ?"
-        )
-        return await self.all(_poll, sql, listed(threads), after, limit)
+        """The first polls of these threads that fulfil the condition, in its order."""
+        sql = f"SELECT {_COLUMNS} FROM polls_poll WHERE thread {AMONG} AND {condition} LIMIT ?"
+        return await self.all(_poll, sql, listed(threads), value, limit)
 
     async def open_in(self, thread: str) -> int:
         """The number of open polls in the thread."""
@@ -340,11 +329,11 @@ class PollsMod(Mod):
     async def news(self, call: Calling, after: float, limit: int) -> Sequence[DigestItem]:
         """`DigestSource.news`: open polls in which the caller has not voted, and closed polls."""
         threads, me = self.host.threads_of(call.participant), call.participant
-        items: list[DigestItem] = []
-        for poll in await self._store.without_vote(threads, me, limit):
-            text = f"poll {poll.id}: {poll.question}"
-            items.append(DigestItem("waiting", poll.thread_id, poll.id, text))
-        for poll in await self._store.closed_since(threads, after, limit):
+        items = [
+            DigestItem("waiting", each.thread_id, each.id, f"poll {each.id}: {each.question}")
+            for each in await self._store.which(threads, _WITHOUT_VOTE_OF, me, limit)
+        ]
+        for poll in await self._store.which(threads, _CLOSED_SINCE, after, limit):
             result = result_of(await self._store.counts(poll), poll.voters, poll.quorum)
             won = ", ".join(poll.options[place] for place in result.winners) or "no result"
             text = f"poll {poll.id}: {poll.question} {won}"
@@ -449,10 +438,8 @@ class PollsMod(Mod):
         nothing."""
         poll = await self._find(call, args.poll)
         if call.participant != poll.created_by and not call.owner:
-            text = (
-                f"{args.poll} belongs to {poll.created_by}; only its author and owners can close it"
-            )
-            raise forbidden(text)
+            whose = f"{args.poll} belongs to {poll.created_by}"
+            raise forbidden(f"{whose}; only its author and owners can close it")
         if poll.state == "open":
             await self._close(number_of(poll.id), call.participant)
         return await self._read(call, await self._find(call, args.poll))
