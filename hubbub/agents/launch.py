@@ -118,9 +118,12 @@ async def run_python_agent(
     inbox = inbox_of(config, client.participant)
     link = AgentLink(Outbox(client, inbox), inbox)
     agent._join(link, config.settings)
-    backend = agent._backend(client, inbox, config)
-    backend = backend or HandlerBackend(agent, link, timeout=config.turn_timeout)
-    await run_backend(client, inbox, backend, config, grace_s, greet_cid, program=program)
+    try:
+        backend = agent._backend(client, inbox, config)
+        backend = backend or HandlerBackend(agent, link, timeout=config.turn_timeout)
+        await run_backend(client, inbox, backend, config, grace_s, greet_cid, program=program)
+    finally:
+        agent._leave()
 
 
 def load_agent_class(config: AgentConfig, base_dir: Path) -> type[Agent]:

@@ -9,6 +9,7 @@ not fit goes back to it with the errors, as with any tool.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from typing import Any, Generic, TypeVar, get_args
@@ -19,6 +20,7 @@ from pydantic import (
     PydanticSchemaGenerationError,
     PydanticUserError,
     TypeAdapter,
+    ValidationError,
     create_model,
 )
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -72,8 +74,14 @@ class Output(Generic[T]):
         return json.dumps(self.schema, ensure_ascii=False)
 
     def read(self, text: str) -> T:
-        """Parse an answer. Raises `pydantic.ValidationError`."""
-        return self._adapter.validate_json(text)
+        """Parse an answer: JSON, or the text itself where the type can be one, as agents without a
+        model answer. Raises `pydantic.ValidationError`."""
+        try:
+            return self._adapter.validate_json(text)
+        except ValidationError:
+            with contextlib.suppress(ValidationError):
+                return self._adapter.validate_python(text)
+            raise
 
     def finishing(self, caller: HubCaller) -> MessageTool[ToolArguments]:
         """A `finish` that takes a value of this type and sends it as JSON."""

@@ -31,7 +31,7 @@ from hubbub.client.snapshot import complete, decode, refused
 from hubbub.client.stream import Stream, Verdict
 from hubbub.client.transport import ABNORMAL, Transport, Wire
 from hubbub.clock import Clock, SystemClock
-from hubbub.errors import ConnectionLost, OperationError
+from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.ids import new_ulid
 from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
 from hubbub.protocol.frames import (
@@ -48,6 +48,7 @@ from hubbub.protocol.frames import (
     Signal,
 )
 from hubbub.protocol.messages import Card, Kind
+from hubbub.protocol.thread_ids import is_id
 from hubbub.waiting import done_within
 
 __all__ = ["Client", "ClientOptions"]
@@ -109,7 +110,13 @@ class Client:
     ):
         """`turns`: whether it is an agent that records its turns. `cursor` is where an earlier
         client stopped, or `latest` (the head of the log); the default is the hub's own cursor.
+
+        Raises `UserError` for a name that no participant can have.
         """
+        if not is_id(participant):
+            raise UserError(
+                f"{participant!r} cannot be a name: use 1 to 64 letters (a-z), digits, - and _"
+            )
         options = options or ClientOptions()
         self._schemas = options.schemas
         self.participant = participant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence, Set
 from dataclasses import dataclass, field
 from math import fsum
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -40,6 +40,8 @@ __all__ = [
 T = TypeVar("T")
 STOP_S = 5.0
 """Seconds a cancelled question waits for its turns to end."""
+SOON_S = 0.2
+"""Seconds until a question checks for an answer after an event of another interaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class QuestionRunner:
         """So that a person who asks two agents at once gets one client."""
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
         self._open: dict[tuple[str, str], QuestionInFlight] = {}
+        self._later: asyncio.TimerHandle | None = None
 
     async def follow(self, client: Client) -> None:
         """Follow a client's events: partial texts are reported, anything else makes the questions
@@ -168,9 +171,9 @@ class QuestionRunner:
         written: dict[str, tuple[str, int, str]] = {}  # by agent: turn, step, text so far
         async for item in client.events():
             match item:
-                case Event(seq=seq):
+                case Event(seq=seq, message=message):
                     await client.ack(seq)
-                    self._wake_questions()
+                    self._wake_questions({message.interaction_id})
                 case Signal(type="partial", sender=str(agent), data=dict(data)):
                     question = self._open.get((client.participant, agent))
                     match data:
@@ -231,7 +234,17 @@ class QuestionRunner:
                 self._people[name] = await self._join(name)
             return self._people[name]
 
-    def _wake_questions(self) -> None:
+    def _wake_questions(self, interactions: Set[str]) -> None:
+        """Let the questions of these interactions check for an answer now, and the others soon: if
+        each event had all of them check, many questions at once would take quadratic time."""
+        for question in self._open.values():
+            if not question.interaction or question.interaction in interactions:
+                question.changed.set()
+        if self._later is None:
+            self._later = asyncio.get_running_loop().call_later(SOON_S, self._wake_all)
+
+    def _wake_all(self) -> None:
+        self._later = None
         for question in self._open.values():
             question.changed.set()
 
@@ -260,7 +273,8 @@ class QuestionRunner:
 
     def turn_settled(self, plan: TurnPlan) -> None:
         """Check for answers after a turn has ended."""
-        self._wake_questions()
+        messages = (*plan.incoming, *filter(None, [plan.original_request]))
+        self._wake_questions({message.interaction_id for message in messages})
 
 
 async def turns_of(operator: Client, interaction: str) -> Sequence[Turn] | None:

@@ -159,15 +159,19 @@ class Network:
         _check_file(self.file, self._folder)
         self._asker = next(iter(self.file.humans), DEFAULT_PERSON)
         self._stack = AsyncExitStack()
-        self._entered = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The loop in which it runs; None: it does not."""
 
     async def __aenter__(self) -> Self:
+        if self._loop is not None:
+            raise UserError("the network is already running: make another `Network`")
         _check_keys(self.file)
         mods = [
             mod if isinstance(mod, Mod) else load_mods([mod], self.file.network.allow_mods)[0]
             for mod in self._own_mods
         ]
         self._notes = tuple(Note(mod.name, docs_of(type(mod))) for mod in mods)
+        self._loop = asyncio.get_running_loop()
         try:
             store = open_store(self.file.network.store)
             self.hub = await self._stack.enter_async_context(Hub(self.file, store, mods=mods))
@@ -180,14 +184,18 @@ class Network:
             tasks = [group.create_task(self._run(each), name=each) for each in self._agents]
             self._stack.callback(lambda: [task.cancel() for task in tasks])
         except BaseException:
-            await self._stack.aclose()
+            try:
+                await self._stack.aclose()
+            finally:
+                self._loop = None
             raise
-        self._entered = True
         return self
 
     async def __aexit__(self, *exc: Any) -> bool | None:  # passed to the stack
-        self._entered = False
-        return await self._stack.__aexit__(*exc)
+        try:
+            return await self._stack.__aexit__(*exc)
+        finally:
+            self._loop = None
 
     # People -------------------------------------------------------------------------------------
 
@@ -239,12 +247,13 @@ class Network:
         parser: Output[Any] | None = Output(output) if output is not None else None
         if parser is None and isinstance(member := self._agents[agent], LlmAgent):
             parser = member.objects.output
-        if not self._entered:
+        if self._loop is None:
             what = "the network is not running: use `async with Network(...) as net:`"
             raise UserError(f"ask: {what}, or `ask_sync` in a script without an event loop")
         person = by or self._asker
 
         async def run(on_event: OnEvent) -> tuple[Any, Answer]:
+            self._check_loop()
             question = QuestionInFlight(person, agent, parser, own, on_event)
             return await self._questions.answer(self._operator, question, text)
 
@@ -293,6 +302,7 @@ class Network:
     async def join(self, name: str, kind: Kind = "human", *, observe: bool = False) -> Client:
         """Join under this name, and return the client, which can call any operation. It is closed
         with the network. Raises the errors of `Client.__aenter__`."""
+        self._check_loop()
         client = Client(
             MemoryTransport(self.hub.gateway.attach),
             name,
@@ -345,6 +355,14 @@ class Network:
                 approver=self._approver,
                 objects=agent.objects,
                 program=self._questions,
+            )
+
+    def _check_loop(self) -> None:
+        """Raises `UserError` in another event loop: what is awaited there would never happen."""
+        if self._loop not in (None, asyncio.get_running_loop()):
+            raise UserError(
+                "the network runs in the event loop of another thread: from here, call "
+                "`asyncio.run_coroutine_threadsafe` with a coroutine of yours and that loop"
             )
 
     async def _person(self, name: str) -> Client:
@@ -430,6 +448,11 @@ async def _task_group() -> AsyncIterator[asyncio.TaskGroup]:
         async with asyncio.TaskGroup() as group:
             yield group
     except BaseExceptionGroup as group:
-        if len(group.exceptions) == 1:
-            raise group.exceptions[0] from None
-        raise
+        if len(group.exceptions) > 1:
+            raise
+        (error,) = group.exceptions
+        story = error.__cause__, error.__context__, error.__suppress_context__
+        try:
+            raise error
+        finally:  # as it was raised: the group is no part of it
+            error.__cause__, error.__context__, error.__suppress_context__ = story

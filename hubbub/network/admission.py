@@ -49,6 +49,10 @@ Welcome = Callable[[Session, Caller, int, bytes, bool], None]
 participant missed anything."""
 
 
+_UNLIMITED = 1e9, 1_000_000_000
+"""Calls per second, and at once."""
+
+
 class AdmissionRefused(OperationError):
     """Admission failed: the socket is closed with code `close` after the error."""
 
@@ -316,11 +320,13 @@ class Admission:
         self._welcome(session, caller, cursor, ready, cursor < head)
 
     def _bucket(self, participant: str) -> TokenBucket:
-        """The participant's rate limit, shared by all its sockets."""
+        """The participant's rate limit, shared by all its sockets. The operator has none: a program
+        follows all its questions at once as the operator."""
         bucket = self._buckets.get(participant)
         if bucket is None:
             limits, now = self._config.limits, self._kernel.clock.monotonic()
-            bucket = TokenBucket(limits.calls_per_second, limits.burst, now)
+            rate = limits.calls_per_second, limits.burst
+            bucket = TokenBucket(*(_UNLIMITED if participant == OPERATOR else rate), now)
             self._buckets[participant] = bucket
         return bucket
 

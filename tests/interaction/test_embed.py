@@ -606,3 +606,87 @@ def test_every_setting_of_the_yaml_has_a_python_argument() -> None:
 
 def _kind_of_agents() -> object:
     return inspect.signature(LlmAgent, eval_str=True).parameters["kind"].annotation
+
+
+class Echo(Agent):
+    async def on_direct(self, message: Message) -> str:
+        return f"{message.text}!"
+
+
+async def test_an_exception_leaves_the_network_with_its_cause() -> None:
+    async def run() -> None:
+        async with Network(Echo):
+            try:
+                raise KeyError("order")
+            except KeyError as error:
+                raise ValueError("no order") from error
+
+    with pytest.raises(ValueError, match="no order") as caught:
+        await run()
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert isinstance(caught.value.__context__, KeyError)
+
+
+async def test_the_rate_limit_of_participants_does_not_fail_questions_asked_at_once() -> None:
+    """The program follows all of them as one participant, the operator."""
+    names = [f"echo{n}" for n in range(20)]
+    limits: Mapping[str, JsonValue] = {"calls_per_second": 0.01, "burst": 30}
+    async with Network(
+        *[type("Named", (Echo,), {"name": name}) for name in names], limits=limits
+    ) as net:
+        answers = await asyncio.gather(*[net.ask(name, "hi", by=f"of-{name}") for name in names])
+    assert {answer.text for answer in answers} == {"hi!"}
+
+
+async def test_an_agent_object_takes_part_in_one_network_at_a_time() -> None:
+    """It answered the questions of the one in the other."""
+    echo = Echo()
+    async with Network(echo) as net:
+        assert str(await net.ask("echo", "one")) == "one!"
+        with pytest.raises(UserError, match="already runs in a network"):
+            async with Network(echo) as other:
+                await other.ask("echo", "two")
+        assert str(await net.ask("echo", "three")) == "three!"
+    async with Network(echo) as again:
+        assert str(await again.ask("echo", "four")) == "four!"
+
+
+async def test_a_network_is_not_entered_twice_at_once() -> None:
+    async with Network(Echo) as net:
+        with pytest.raises(UserError, match="already running"):
+            async with net:
+                pass
+        assert str(await net.ask("echo", "one")) == "one!"
+
+
+async def test_a_question_awaited_in_another_event_loop_is_refused() -> None:
+    async with Network(Echo) as net:
+
+        def in_a_thread() -> None:
+            asyncio.run(_awaited_answer(net))
+
+        with pytest.raises(UserError, match="run_coroutine_threadsafe"):
+            await asyncio.to_thread(in_a_thread)
+        loop = asyncio.get_running_loop()
+        future = await asyncio.to_thread(
+            lambda: asyncio.run_coroutine_threadsafe(_awaited_answer(net), loop)
+        )
+        assert await asyncio.wrap_future(future) == "hi!"
+
+
+async def _awaited_answer(net: Network) -> str:
+    return str(await net.ask("echo", "hi"))
+
+
+async def test_a_text_of_an_agent_without_a_model_can_be_the_value() -> None:
+    async with Network(Echo) as net:
+        assert await net.ask("echo", "hi", output=str) == "hi!"
+        assert await net.ask("echo", "12", output=Literal["12!", "13!"]) == "12!"  # type: ignore[call-overload]
+        with pytest.raises(NoAnswer, match="not a valid int"):
+            await net.ask("echo", "12", output=int)
+
+
+async def test_a_name_that_no_person_can_have_is_refused_in_a_sentence() -> None:
+    async with Network(Echo) as net:
+        with pytest.raises(UserError, match="'Zoë B' cannot be a name: use 1 to 64 letters"):
+            await net.ask("echo", "hi", by="Zoë B")

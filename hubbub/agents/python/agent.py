@@ -20,7 +20,7 @@ from hubbub.agents.python.link import AgentLink, current_scope
 from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
-from hubbub.errors import OperationError
+from hubbub.errors import OperationError, UserError
 from hubbub.logs import get_logger
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.memory import Recalled
@@ -267,9 +267,19 @@ class Agent:
     # Runtime ------------------------------------------------------------------------------------
 
     def _join(self, link: AgentLink, settings: Mapping[str, JsonValue]) -> None:
-        """Called by the runtime before `on_start`."""
+        """Called by the runtime before `on_start`. Raises `UserError` if it runs already: what it
+        does in one network would be done in the other."""
+        if self._link is not None:
+            raise UserError(
+                f"{link.me}: the same object already runs in a network; pass its class, or make an "
+                "object for each network"
+            )
         self.name, self.settings, self._link = link.me, settings, link
         self.log = get_logger("hubbub.agent").bind(agent=link.me)
+
+    def _leave(self) -> None:
+        """Called by the runtime at the end."""
+        self._link = None
 
     def _backend(self, client: Client, inbox: Inbox, config: AgentConfig) -> AgentBackend | None:
         """A backend that replaces the handlers; None: the handlers take the turns."""
