@@ -223,6 +223,21 @@ async def test_a_reader_at_the_end_stays_there_when_the_composer_grows_or_the_wi
     await in_view(by_id(desk, "m1"))
 
 
+async def test_back_returns_to_the_place_that_was_read(desks: Desks, long: Room) -> None:
+    desk = await desks.sit(long, "gil", GENERAL)
+    await desk.conversation.press("Home")
+    await in_view(by_id(desk, "m1"))
+    for message in ("m1", "m1000"):
+        await in_view(by_id(desk, message))
+        await desk.visit("inbox")
+        await desk.page.go_back()
+        await in_view(by_id(desk, message))
+        await desk.visit("thread", GENERAL, "m1000")
+    await desk.visit("")
+    await desk.open_thread(GENERAL)  # not Back: it opens at its end
+    await becomes(desk.conversation, AT_END)
+
+
 async def test_messages_marked_unread_or_received_without_focus_stay_unread(
     desks: Desks, room: Room
 ) -> None:

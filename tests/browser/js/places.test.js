@@ -45,7 +45,13 @@ test("only a message id has a position, and every write has an id of its own", (
 function place(hash = "") {
   const target = new EventTarget();
   target.location = { hash };
-  target.history = { replaceState: (state, title, to) => (target.location.hash = to) };
+  target.history = {
+    state: null,
+    replaceState(state, title, to = target.location.hash) {
+      this.state = state;
+      target.location.hash = to;
+    },
+  };
   return target;
 }
 
@@ -87,6 +93,13 @@ test("back and forward are followed", () => {
   target.location.hash = "#/network";
   target.dispatchEvent(new Event("hashchange"));
   equal(router.route.value.view, "network");
+  const { visit } = router;
+  target.history.state = null; // as for every new entry
+  router.go("agents");
+  ok(router.visit !== visit);
+  target.history.state = { visit };
+  target.dispatchEvent(new Event("hashchange"));
+  equal(router.visit, visit, "one that was visited before");
 });
 
 test("what is kept can be read, listed and removed, each network apart", () => {

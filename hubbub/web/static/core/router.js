@@ -1,6 +1,7 @@
 // The location in the address: `#/thread/channel.general/m42?open=turn:bot-m3` is the view `thread`
 // with its arguments, and the open panel on the right. Back and forward work, links can be copied, and
 // addresses contain no secrets.
+import { newCid } from "../sdk/client.js";
 import { signal } from "../vendor/signals.js";
 
 export class Router {
@@ -8,7 +9,11 @@ export class Router {
     this.window = window_;
     this.route = signal(parse(window_.location.hash));
     this.again = signal(0); // counts navigations to the current address
+    this.visit = null; // id of the current entry of the browser's history
+    this.places = new Map(); // visit -> where its reader was, to return there with Back
+    this.arrive();
     window_.addEventListener("hashchange", () => {
+      this.arrive();
       this.route.value = parse(window_.location.hash);
     });
     window_.addEventListener("click", (event) => {
@@ -37,12 +42,20 @@ export class Router {
   put(view, args, open, replace = false) {
     const hash = this.href(view, args, open);
     if (replace) {
-      this.window.history.replaceState(null, "", hash);
+      this.window.history.replaceState({ visit: this.visit }, "", hash);
       this.route.value = parse(hash);
     } else {
       this.window.location.hash = hash;
+      this.arrive();
       this.route.value = parse(hash);
     }
+  }
+
+  /** The browser keeps the id with the entry; after Back it is that of the earlier visit. */
+  arrive() {
+    const { history } = this.window;
+    if (!history.state?.visit) history.replaceState({ visit: newCid() }, "");
+    this.visit = history.state.visit;
   }
 
   /** Open the panel `kind` `id` at the current location; null closes it. */

@@ -20,6 +20,7 @@ export class LogState {
     this.keptUnread = false; // marked as unread by the reader: scrolling does not move the read mark
     this.wantsFocus = false;
     this.virtual = null; // set by the view
+    this.visit = null; // the latest entry of the history that showed it
     this.wanted = null;
     this.timer = 0;
     this.lastRead = read;
@@ -28,10 +29,19 @@ export class LogState {
 
   leave() {
     this.stop();
+    this.keepPlace();
     this.release();
     clearTimeout(this.timer);
     this.app.focused.value = null;
     this.thread.trim();
+  }
+
+  /** For when the reader comes back to this entry of the history; it no longer has a size on the page. */
+  keepPlace() {
+    const { places } = this.app.router;
+    const left = this.virtual.getVirtualDistanceFromEnd();
+    if (left <= this.virtual.options.scrollEndThreshold) places.delete(this.visit);
+    else places.set(this.visit, this.seen()?.from);
   }
 
   /** If the read mark moves back, here or in another tab, it stays there until the reader leaves. */

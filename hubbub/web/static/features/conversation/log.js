@@ -47,7 +47,9 @@ export function Log({ app, thread, title, at, shown }) {
 
   useLayoutEffect(() => {
     shown.log = log;
-    if (at) log.jump(at);
+    const place = app.router.places.get(app.router.visit);
+    if (place <= head) log.toTop(place);
+    else if (at) log.jump(at);
     else if (log.newFrom.peek()) log.toTop(log.newFrom.peek());
     else log.toEnd();
     return () => {
@@ -62,6 +64,7 @@ export function Log({ app, thread, title, at, shown }) {
   useOwnWords(log, pending);
   useAttention(log);
   useEnd(log, scroller);
+  useLayoutEffect(() => void (log.visit = app.router.visit));
   useLayoutEffect(() => giveFocus(log, scroller.current));
   useEffect(() => {
     const seen = log.seen();
