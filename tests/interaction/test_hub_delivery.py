@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from hubbub.errors import OperationError
 from hubbub.protocol import thread_ids
 from tests.interaction.peers import Frame, Network, Networks, config
+from tests.interaction.stop_harness import HandClock
 
 NETWORK = config(channels={"general": {}}, network={"limits": {"burst": 1000}})
 
@@ -311,3 +314,24 @@ async def test_a_socket_that_fell_behind_does_not_get_its_own_messages(in_memory
         assert await ann.take_texts(2) == ["bob 0", "bob 1"]
         await ann.ack(2)
         assert await ann.take_texts(2) == ["bob 2", "bob 3"]
+
+
+@pytest.fixture
+def behind_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The machine's time zone is one where the day before has not ended."""
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "XXX+11")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("behind_utc")
+async def test_times_are_in_utc_whatever_the_time_zone_of_the_machine(in_memory: Networks) -> None:
+    async with in_memory.start(clock=HandClock()) as network:
+        ann, _ = await network.join("ann"), await network.join("bot", "agent")
+        await ann.say("bot", "hi")
+        page = await ann.call("read_thread", thread="direct_bot")
+        assert page["messages"][0]["sent_at"] == "2027-01-15T08:00:00Z"
+        spent = await ann.call("read_spending")
+        assert [row["day"] for row in spent["rows"]] == ["2027-01-15"]

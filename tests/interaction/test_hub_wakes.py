@@ -285,3 +285,9 @@ async def test_an_acknowledged_wake_is_stored_at_once_and_other_acknowledgements
         moved = [each.seq for each in records if isinstance(each, CursorMoved) and each.seq]
         stored.append(moved)
     assert stored == [[1], [1, 2], [1, 2]]
+    await bot.close()
+    await network.gone("bot")
+    await ann.say("bot", "while it is away")
+    back = await network.join("bot", "agent", turns=True)
+    wake = {"reason": "direct", "reply": "required", "turn": "bot-m4"}
+    assert (await back.event())["wake"] == wake
