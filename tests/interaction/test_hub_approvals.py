@@ -458,6 +458,21 @@ async def test_approvals_survive_a_restart_at_each_stage(
         assert await state(ann, late) == "expired"
 
 
+@pytest.mark.behaviour("H-41", "H-48")
+async def test_after_a_restart_the_approvers_of_the_new_config_decide(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'log.db'}"
+    async with in_memory.start(store=store) as network:
+        _ann, calc, turn = await at_work(network)
+        id = (await ask(calc, turn))["id"]
+    file = config(network={"approvals": {"approvers": ["bob"]}})
+    async with in_memory.start(file, store=store) as network:
+        ann, bob = [await network.join(name, latest=True) for name in ("ann", "bob")]
+        assert (await ann.ask("approve", id=id))["code"] == "forbidden"
+        assert (await bob.call("approve", id=id))["decided_by"] == "bob"
+
+
 @pytest.mark.behaviour("H-48")
 async def test_a_notice_that_could_not_be_stored_is_posted_at_the_next_start(
     in_memory: Networks, tmp_path: Path
