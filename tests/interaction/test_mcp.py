@@ -183,7 +183,10 @@ class TestFailures:
     async def test_servers_that_fail_to_start_do_not_affect_others(self, tmp_path: Path) -> None:
         gate = Gate()
         bad = {
-            "missing": (McpServerConfig(command=["/no/such/program"]), "FileNotFoundError"),
+            "missing": (
+                McpServerConfig(command=["/no/such/program"]),
+                "/no/such/program cannot be started: No such file or directory",
+            ),
             "no_server": (McpServerConfig(command=[sys.executable, "-c", "print('hello')"]), ""),
             "no_website": (McpServerConfig(url="http://127.0.0.1:9/mcp"), "ConnectError"),
             "mute": (program_server("--mute", timeout=1), "it did not answer in time"),

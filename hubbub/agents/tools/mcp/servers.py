@@ -206,7 +206,7 @@ class McpServer:
                     finally:  # immediately, since closing the connection can take a while
                         self._client, self.absent = None, self.absent or _ENDED
         except Exception as exc:  # noqa: BLE001 - any failure makes the server unavailable
-            return _reason(exc)
+            return _reason(exc, self.config.command)
 
     async def _watch(self, client: Client) -> str:
         """Wait until the connection ends."""
@@ -367,12 +367,14 @@ _MAX_REASON = 300
 _UNKNOWN = "the call may have taken effect"
 
 
-def _reason(exc: BaseException) -> str:
+def _reason(exc: BaseException, command: Sequence[str] | None) -> str:
     """The innermost cause, on one line: the library wraps exceptions in groups."""
     while isinstance(exc, BaseExceptionGroup):
         exc = exc.exceptions[0]
     if isinstance(exc, TimeoutError):
         return "it did not answer in time"
+    if isinstance(exc, FileNotFoundError | PermissionError) and command:
+        return _line(f"{command[0]} cannot be started: {exc.strerror}")
     if isinstance(exc, ValidationError):
         return f"its messages do not conform to the protocol: {_line(argument_errors(exc))}"
     return _line(f"{type(exc).__name__}: {exc}" if str(exc) else type(exc).__name__)
