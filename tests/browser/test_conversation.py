@@ -6,12 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, ViewportSize, expect
 from pydantic import JsonValue
 
 from tests.browser.support.desk import WIDE, Desk, Desks, becomes
-from tests.browser.support.room import Room, posted
+from tests.browser.support.room import Room, call, posted
 
 GENERAL = "channel.general"
 MANY = 2000
@@ -111,6 +112,34 @@ async def test_a_long_thread_draws_few_messages_at_any_position_and_leaks_no_mem
     assert len(await desk.messages()) <= MOST_DRAWN
     await desk.to_the_end()
     await becomes(desk.conversation, AT_END)
+
+
+@pytest.mark.parametrize("view", [("",), ("thread", GENERAL)], ids=["home", "thread"])
+async def test_messages_that_arrive_for_hours_do_not_fill_the_memory(
+    desks: Desks, view: tuple[str, ...]
+) -> None:
+    limits: JsonValue = {"calls_per_second": 1e9, "burst": 10**9}
+    async with Room.open({"limits": limits}) as room:
+        bob = (await room.join("bob")).client
+        desk = await desks.sit(room, "ann", new=True)
+        await desk.visit(*view)
+
+        async def arrive(first: int) -> int:
+            for start in range(first, first + 1200, 50):
+                texts = [f"{n} {'word ' * 500}" for n in range(start, start + 50)]
+                await asyncio.gather(
+                    *(bob.post("post_to_channel", channel="general", text=text) for text in texts)
+                )
+            await call(bob, "send_text_message", to="broadcast", text="the last")
+            times = first // 1200 + 1
+            await expect(desk.thread("broadcast").get_by_title(f"{times} unread")).to_be_visible()
+            return await heap_bytes(desk.page)
+
+        await arrive(0)
+        before = await arrive(1200)
+        after = await arrive(2400)
+        assert after < before * 1.15, (before, after)
+        await desks.leave()
 
 
 async def test_a_new_message_does_not_redraw_the_others(desks: Desks, room: Room) -> None:

@@ -103,9 +103,15 @@ export class App {
   listener() {
     return {
       ready: (frame, hello) => this.ready(frame, hello),
-      event: (frame) => this.state.event(frame),
+      event: (frame) => this.event(frame),
       signal: (frame) => this.signal(frame),
     };
+  }
+
+  event(frame) {
+    this.state.event(frame);
+    const { thread_id: id } = frame.message;
+    if (id !== /** @type {any} */ (this.here).peek()) this.state.thread(id).rest(); // the shown one unloads by place
   }
 
   signal(frame) {

@@ -120,6 +120,11 @@ export class Thread {
     return first <= last ? [first, last] : null;
   }
 
+  /** Unload most of the messages that arrived while the reader was elsewhere. */
+  rest() {
+    if (this.messages.size > KEPT) this.trim();
+  }
+
   /** Unload messages far from `around`, except those at the end. */
   trim(around = null) {
     const most = around === null ? KEPT_AT_REST : KEPT;

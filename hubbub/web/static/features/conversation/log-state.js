@@ -70,8 +70,8 @@ export class LogState {
     const [from, to] = this.wanted;
     this.wanted = null;
     const { app, thread } = this;
-    if (!thread.missing(from - AHEAD, to + AHEAD)) return;
     thread.trim(Math.round((from + to) / 2));
+    if (!thread.missing(from - AHEAD, to + AHEAD)) return;
     if (!app.state.takesPart(thread.id) && thread.kind === "channel") return; // there are no events for non-members
     app.tried(() => app.load(thread.id, from - AHEAD, to + AHEAD));
   }
