@@ -34,6 +34,7 @@ __all__ = [
     "cut_answer",
     "describe_changes",
     "lost_calls",
+    "no_action_reason",
     "one_line",
     "project",
     "result_text",
@@ -121,7 +122,7 @@ _NO_CALLS = {
 """Why an answer has no calls, by its finish reason."""
 
 
-class _Answer(Protocol):
+class ModelOutput(Protocol):
     """A model's answer or its step."""
 
     @property
@@ -132,7 +133,14 @@ class _Answer(Protocol):
     def notes(self) -> Sequence[str]: ...
 
 
-def lost_calls(answer: _Answer) -> str:
+def no_action_reason(step: Step) -> str:
+    """Why a turn ends after two answers without calls, of which `step` is the last."""
+    if why := lost_calls(step):
+        return f"the model's answer had no effect, even after a correction: {why}"
+    return "the model answered without calling a tool, even after a correction"
+
+
+def lost_calls(answer: ModelOutput) -> str:
     """Why an answer has no calls, if not because the model called no tool; else empty."""
     if answer.calls:
         return ""

@@ -39,7 +39,7 @@ from typing import Literal, Self
 
 from hubbub.agents.models.base import CallRequest, Completion
 from hubbub.agents.tools.standard_tools import FINISH, WAIT_FOR
-from hubbub.agents.turn.chat import lost_calls
+from hubbub.agents.turn.chat import no_action_reason
 from hubbub.agents.turn.continuation import had_effect, is_question, question_step, waiting_reason
 from hubbub.agents.turn.steps import (
     NOT_FIRST,
@@ -361,11 +361,7 @@ class Loop:
 
     def _after_text(self, last: Step) -> Command:
         if sum(1 for step in self._own_steps if not step.calls) > 1:
-            what, lost = "the model answered without calling a tool", lost_calls(last)
-            if lost:
-                what = "the model's answer had no effect"
-            reason = f"{what}, even after a correction" + (f": {lost}" if lost else "")
-            return End("no_action", reason, last.text)
+            return End("no_action", no_action_reason(last), last.text)
         return self._query()
 
     def token_limit_reason(self) -> str | None:

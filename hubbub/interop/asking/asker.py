@@ -7,7 +7,6 @@ response until its turn ends. At most one question at a time waits in a thread.
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -25,7 +24,8 @@ from hubbub.interop.asking.conversations import (
     text_of,
 )
 from hubbub.interop.asking.question import Question, QuestionFailed
-from hubbub.interop.asking.request import InboundRequest, RequestFile, UserInput
+from hubbub.interop.asking.request import InboundRequest, UserInput
+from hubbub.interop.asking.uploads import attached
 from hubbub.interop.request_clients import RequestClient
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -234,7 +234,7 @@ class Asker(RequestClient):
         """Send the question. If an earlier request with its key did that, it is sent again only if
         its turn ended without an answer."""
         cid = f"asked:{question.key}:say"
-        attachments = await self._attached(question)
+        attachments = await attached(self.client, question.request.new.files, question.key)
         while True:
             sent = await self._send_question(question, cid, attachments)
             last = question.conversation.question
@@ -300,37 +300,6 @@ class Asker(RequestClient):
                 raise
             return SendResult.model_validate(error.details["first"])
         return SendResult.model_validate(value)
-
-    async def _attached(self, question: Question) -> list[JsonValue]:
-        attachments: list[JsonValue] = []
-        for number, file in enumerate(question.request.new.files):
-            uri = file.uri or await self._upload(file, f"asked:{question.key}:{number}")
-            attachments.append({"name": file.name, "media_type": file.media_type, "uri": uri})
-        return attachments
-
-    async def _upload(self, file: RequestFile, cid: str) -> str:
-        if not self.client.offers("begin_upload"):
-            raise QuestionFailed(
-                400, "no_files", "this network stores no files: it needs the mod `files`"
-            )
-        details = {"name": file.name, "size": len(file.data), "media_type": file.media_type}
-        opened = await self._call("begin_upload", f"{cid}:begin", details)
-        upload, chunk = str(opened["upload"]), int(str(opened["chunk"]))
-        for at in range(0, len(file.data), chunk):
-            data = base64.b64encode(file.data[at : at + chunk]).decode()
-            try:
-                await self.client.call("upload_chunk", upload=upload, offset=at, data=data)
-            except OperationError as error:
-                if error.code != ErrorCode.NOT_FOUND:
-                    raise
-                break  # an earlier request finished it
-        done = await self._call("finish_upload", f"{cid}:end", {"upload": upload})
-        return f"file:{done['id']}"
-
-    async def _call(self, name: str, cid: str, args: Mapping[str, object]) -> dict[str, JsonValue]:
-        value = await self.client.call(name, cid=cid, **args)
-        assert isinstance(value, dict), "upload operations return objects"
-        return value
 
     async def _check_woken(self, question: Question, sent: SendResult) -> None:
         """Raises `QuestionFailed` if the question wakes no agent, so that no answer will come."""
