@@ -264,6 +264,9 @@ async def test_a_daily_limit_set_while_the_hub_runs_includes_what_the_day_has_co
         assert skipped(await ann.say("a", "go")) == {"a": "daily_agent"}
         await budgets.set_daily("a", None)
         assert not skipped(await ann.say("a", "go"))
+        await budgets.set_daily("a", DailyBudget(tokens=11, wakes=4))
+        assert not skipped(await ann.say("a", "go")), "10 tokens and three wakes, counted once"
+        assert skipped(await ann.say("a", "go")) == {"a": "daily_agent"}
 
 
 # What the store refuses, and restarts ---------------------------------------------------------

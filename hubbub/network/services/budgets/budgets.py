@@ -151,6 +151,7 @@ class BudgetService(Service, Gate):
 
     async def set_daily(self, agent: str, budget: DailyBudget | None) -> None:
         """Set the agent's daily budget. Raises `StoreUnavailable`."""
+        await self._unsaved.saved()  # or the day would be restored without the last wakes
         counted = self.daily.limited
         self.daily.set(agent, budget)
         self._plain = not self.daily.limited

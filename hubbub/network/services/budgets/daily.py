@@ -104,7 +104,8 @@ class Daily:
         self._agents = defaultdict[str, DailyAccount](DailyAccount)
 
     def restore(self, rows: Iterable[StoredSpending]) -> None:
-        """Count today's stored spending."""
+        """Count today's stored spending, in place of what was counted before."""
+        self._restart(self._until - DAY_S)
         for row in rows:
             if row.day == self.day:
                 self.wake(row.agent, row.thread_no, row.wakes)
@@ -114,16 +115,20 @@ class Daily:
     def today(self, now: float) -> str:
         """The current day. A new day resets all accounts except their reservations."""
         if not self._until - DAY_S <= now < self._until:
-            network, threads, agents = self._network, self._threads, self._agents
-            self._starts(now)
-            self._network = _reserved(network)
-            for no, account in threads.items():
-                if account.reserves:
-                    self._threads[no] = _reserved(account)
-            for agent, account in agents.items():
-                if account.reserves:
-                    self._agents[agent] = _reserved(account)
+            self._restart(now)
         return self.day
+
+    def _restart(self, now: float) -> None:
+        """Reset all accounts except their reservations."""
+        network, threads, agents = self._network, self._threads, self._agents
+        self._starts(now)
+        self._network = _reserved(network)
+        for no, account in threads.items():
+            if account.reserves:
+                self._threads[no] = _reserved(account)
+        for agent, account in agents.items():
+            if account.reserves:
+                self._agents[agent] = _reserved(account)
 
     def _accounts(
         self, agent: str, thread_no: int
