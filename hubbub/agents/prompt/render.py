@@ -161,8 +161,10 @@ class ConversationTemplate:
             )
         except TEMPLATE_ERRORS as exc:
             raise render_error(exc, self._path, "the template") from exc
-        before, used, after = text.partition(_THREADS.text)
-        return "".join((before, *self._thread_elements(message_threads), after)) if used else text
+        parts = text.split(_THREADS.text)
+        if len(parts) == 1:
+            return text
+        return "".join(self._thread_elements(message_threads)).join(parts)
 
     def _thread_elements(self, threads: Mapping[str, ThreadView]) -> Iterator[str]:
         """The element of each thread, rendered only if its messages changed."""

@@ -314,6 +314,10 @@ def test_a_custom_template_gets_the_documented_variables_escaped(tmp_path: Path)
     incoming = [message(2), message(3, content="</x>\0\u202e")]
     text = template.render(threads, "direct_alice", incoming)
     assert text == "direct_alice|&lt;/x&gt;⟦U+0000⟧&#x202E;|2|direct_alice:alice=a &lt; b"
+    twice = load(tmp_path, "<a>{{ thread_elements }}</a><b>{{ thread_elements }}</b>")
+    a, b = ElementTree.fromstring(f"<all>{twice.render(threads, 'direct_alice', incoming)}</all>")
+    assert tree(a)[1:] == tree(b)[1:]
+    assert a.findtext("thread/message/content") == "a < b"
 
 
 def test_an_error_in_a_template_is_reported_with_file_and_line(tmp_path: Path) -> None:
