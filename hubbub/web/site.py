@@ -37,6 +37,10 @@ SMALLEST_COMPRESSED = 512
 """Bytes below which compression does not help."""
 
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+_STYLE_COMMENT = re.compile(
+    r"^[ \t]*/\*(?!!|[^/]*?Copyright)(?:[^*]|\*(?!/))*\*/[ \t]*\n", re.MULTILINE
+)
+"""A comment on lines of its own in a style sheet, except licence notices."""
 _PART = re.compile(r'@import url\("([^"]+)"\);')
 
 TYPES = {
@@ -144,12 +148,12 @@ class _Tree:
         return self._scripts.script(name) if name in self._texts else None
 
     def _sheet(self, name: str) -> str:
-        """A style sheet with its imports inlined."""
+        """A style sheet with its imports inlined, without whole lines of comments."""
 
         def part(match: re.Match[str]) -> str:
             return self._sheet(posixpath.join(posixpath.dirname(name), match[1]))
 
-        return _PART.sub(part, self.files[name].body.decode())
+        return _PART.sub(part, _STYLE_COMMENT.sub("", self.files[name].body.decode()))
 
     @cached_property
     def _texts(self) -> dict[str, str]:

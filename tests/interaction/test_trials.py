@@ -139,7 +139,9 @@ async def test_a_failing_model_ends_only_the_trial(in_memory: Networks) -> None:
             model,
             null=ModelConfig(model="odd", base_url=null, retries=0),
             calls=ModelConfig(model="odd", base_url=odd_calls, retries=0),
-            nowhere=ModelConfig(model="odd", base_url="http://[no-address/v1"),
+            nowhere=ModelConfig(model="odd").model_copy(
+                update={"base_url": "http://[no-address/v1"}
+            ),
         )
         errors = [
             ({}, "model endpoint"),

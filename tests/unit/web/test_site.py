@@ -39,7 +39,7 @@ def small(folder: Path) -> Site:
     (folder / "b.js").write_text("export const b = 1;\n")
     (folder / "core" / "later.js").write_text("export const c = 1;\n")
     (folder / "styles" / "main.css").write_text('@import url("more.css");\nb {}\n')
-    (folder / "styles" / "more.css").write_text("a {}")
+    (folder / "styles" / "more.css").write_text("/* Why,\n   and how. */\na {}")
     return Site(OPEN, folder)
 
 
