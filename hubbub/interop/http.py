@@ -16,6 +16,7 @@ from typing import cast
 import httptools
 
 from hubbub.network.http import foreign
+from hubbub.strict_json import outside_texts
 
 __all__ = ["BadRequest", "Exchange", "HttpServer"]
 
@@ -326,10 +327,9 @@ def _has_more_values(body: bytes, most: int) -> bool:
     """Whether a JSON text has more values than that: each follows a comma or a bracket."""
     if sum(map(body.count, _SEPARATORS)) <= most:
         return False  # even if none of them is part of a text
-    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if unescaped.count(b'"') > 4 * most:  # a name and a text for each
+    if body.count(b'"') - body.count(b'\\"') > 4 * most:  # a name and a text for each
         return True
-    bare = b"".join(unescaped.split(b'"')[::2])
+    bare = outside_texts(body)
     return sum(map(bare.count, _SEPARATORS)) > most
 
 

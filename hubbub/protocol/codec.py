@@ -47,7 +47,7 @@ from hubbub.protocol.messages import (
 )
 from hubbub.protocol.operations import Input
 from hubbub.protocol.plain import PlainAck, PlainCall, PlainReader
-from hubbub.strict_json import STRICT
+from hubbub.strict_json import STRICT, outside_texts
 from hubbub.wording import did_you_mean
 
 __all__ = [
@@ -268,8 +268,7 @@ def _containers(data: bytes) -> int:
     count = data.count(b"[") + data.count(b"{")
     if count <= MAX_CONTAINERS:  # texts have brackets, too
         return count
-    plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    bare = b"".join(plain.split(b'"')[::2])
+    bare = outside_texts(data)
     return bare.count(b"[") + bare.count(b"{")
 
 

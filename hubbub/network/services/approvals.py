@@ -459,5 +459,5 @@ def _approval_record(approval: Approval) -> ApprovalSaved:
         approval.turn,
         approval.state,
         approval.expires_at.timestamp(),
-        approval.model_dump_json(),
+        approval.model_dump_json(exclude={"may_decide"}, exclude_none=True),
     )
