@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable
 from struct import Struct
 from typing import Any
@@ -20,6 +21,7 @@ from websockets.http11 import Request
 from websockets.protocol import State
 from websockets.speedups import apply_mask
 
+from hubbub.network.http import is_upgrade
 from hubbub.network.limits import ConnectionCount
 from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import STRANGER_BYTES, STRANGER_FRAMES
@@ -37,6 +39,8 @@ MAX_FROM_STRANGER = 64 * 1024 + STRANGER_FRAMES * STRANGER_BYTES
 LARGE = 64 * 1024
 """Bytes of a write that can have made the session hold back events."""
 TOO_SLOW = "you are reading too slowly; reconnect and resume"
+
+_BODY_HEADERS = re.compile(rb"\r\n(?:content-length|transfer-encoding):[^\r\n]*", re.IGNORECASE)
 
 _MEDIUM = Struct("!BBH").pack
 _LONG = Struct("!BBQ").pack
@@ -181,6 +185,8 @@ class Connection(ServerConnection):
         self._out: list[bytes] = []
         self._written = 0
         self._splitter: FrameSplitter | None = None
+        self._is_page = False
+        """Whether the request is for a page, not for a WebSocket."""
         self._ahead = False
         self._descriptor = -1
 
@@ -221,6 +227,8 @@ class Connection(ServerConnection):
 
     def data_received(self, data: bytes) -> None:
         self.has_received = True
+        if self._is_page:
+            return  # the body, which the library would read as frames
         if self._stranger:
             self._received += len(data)
             if self._received > MAX_FROM_STRANGER:
@@ -228,12 +236,24 @@ class Connection(ServerConnection):
                 return
         if self._splitter is not None:
             self._splitter.feed(data)
-            return
-        # A client that does not wait for the handshake's response can have begun a frame already,
-        # which the library is then in the middle of.
-        if self.request is not None or data.find(b"\r\n\r\n") not in (-1, len(data) - 4):
+        elif self.request is None:
+            self._head_received(data)
+        else:
+            # It can have begun a frame, which the library is then in the middle of.
             self._ahead = True
-        super().data_received(data)
+            super().data_received(data)
+
+    def _head_received(self, data: bytes) -> None:
+        """Pass the request to the library, and then what a client sent without waiting for the
+        response. The library closes without one if there is a body, so it gets no header of it."""
+        head, end, after = data.partition(b"\r\n\r\n")
+        super().data_received(_BODY_HEADERS.sub(b"", head) + end)
+        if self.request is None:
+            return
+        self._is_page = not is_upgrade(self.request.headers)
+        self._ahead = not end
+        if after:
+            self.data_received(after)
 
     def _other_received(self, data: bytes) -> None:
         """Pass anything but a whole text frame to the library. Between fragments and while closing,

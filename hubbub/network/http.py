@@ -16,7 +16,7 @@ from typing import Protocol
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-__all__ = ["HttpResponse", "HttpSide", "Pages", "foreign", "refusal"]
+__all__ = ["HttpResponse", "HttpSide", "Pages", "foreign", "is_upgrade", "refusal"]
 
 TEXT = "text/plain; charset=utf-8"
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -67,7 +67,7 @@ class HttpSide:
         reason = refusal(request.headers, self._host, self._names)
         if reason is not None:
             return _response(HTTPStatus.FORBIDDEN, f"{reason}\n".encode(), TEXT)
-        if "websocket" in request.headers.get("Upgrade", "").lower():
+        if is_upgrade(request.headers):
             return None
         method = getattr(request, "method", "GET")  # websockets 16 accepts nothing else
         if method not in ("GET", "HEAD"):
@@ -93,6 +93,11 @@ class HttpSide:
         if page is not None:
             return _response(HTTPStatus(page.status), page.body, headers=page.headers)
         return _response(HTTPStatus.NOT_FOUND, b"Not found; try /\n", TEXT)
+
+
+def is_upgrade(headers: Headers) -> bool:
+    """Whether a request begins a WebSocket."""
+    return any("websocket" in value.lower() for value in headers.get_all("Upgrade"))
 
 
 def refusal(headers: Headers, listen_host: str, names: Sequence[str] = ()) -> str | None:

@@ -119,13 +119,13 @@ async def raw(
 
 
 async def http(
-    at: Listening, path: str, method: str = "GET", **headers: str
+    at: Listening, path: str, method: str = "GET", *, after: str = "", **headers: str
 ) -> tuple[int, dict[str, str], str]:
-    """One plain request: status, headers, body."""
+    """One plain request: status, headers, body. `after` is sent right after its head."""
     reader, writer = await asyncio.open_connection(at.host, at.port)
     sent = {"Host": at, **headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
-    writer.write(f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode())
+    writer.write(f"{method} {path} HTTP/1.1\r\n{lines}\r\n{after}".encode())
     async with soon():
         answer = (await reader.read()).decode()
     writer.close()
@@ -371,6 +371,18 @@ async def test_the_port_serves_the_page_health_checks_and_metrics() -> None:
         assert (await http(at, "/config"))[0] == 404
         hub.kernel.draining.set()
         assert (await http(at, "/readyz"))[::2] == (503, "stopping\n")
+
+
+@pytest.mark.behaviour("D-7")
+async def test_a_request_with_a_body_or_another_request_after_it_is_answered() -> None:
+    async with serving() as (_hub, at):
+        for body in ("{}", "x" * 1_000_000):
+            length = {"Content-Length": str(len(body))}
+            assert (await http(at, "/v1/models", "POST", after=body, **length))[0] == 405
+            assert (await http(at, "/healthz", after=body, **length))[::2] == (200, "ok\n")
+        pipelined = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+        status, headers, body_text = await http(at, "/healthz", after=pipelined)
+        assert (status, headers["Connection"], body_text) == (200, "close", "ok\n")
 
 
 @pytest.mark.behaviour("D-7")
