@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from pydantic import BaseModel
@@ -48,13 +49,14 @@ def protocol_parts() -> dict[str, str]:
         frames.Reconnect,
     ]  # fmt: skip
     data: list[type[BaseModel]] = [
-        messages.Message, messages.Quote, messages.Attachment, messages.NewAttachment,
-        messages.Wake, messages.PendingWake,
-        messages.ThreadSummary, messages.Participant, messages.Card, messages.Channel,
-        messages.OperationInfo, frames.Cursor, frames.LimitsInfo,
+        messages.Message, messages.RequestMark, messages.Amendment, messages.Quote,
+        messages.NewQuote, messages.Attachment, messages.NewAttachment, messages.Wake,
+        messages.PendingWake, messages.ThreadSummary, messages.Participant, messages.Card,
+        messages.Channel, messages.OperationInfo, frames.Cursor, frames.LimitsInfo,
     ]  # fmt: skip
     record: list[type[BaseModel]] = [
-        turns.TurnStart, turns.Step, turns.ToolCallRecord, turns.TurnEnd, turns.Turn
+        turns.TurnStart, turns.PromptParts, turns.Step, turns.ToolCallRecord, turns.ChangedCall,
+        turns.Compressed, turns.Window, turns.Layer, turns.Steering, turns.TurnEnd, turns.Turn,
     ]  # fmt: skip
     return {
         "client_frames": "\n\n".join(map(_frame, sent)),
@@ -143,10 +145,9 @@ def operations_parts() -> dict[str, str]:
     declared = sorted(CORE_OPERATIONS, key=lambda each: each.name)
     tools = [op for op in declared if op.tool]
     others = [op for op in declared if not op.tool]
-    given = [op.output for op in declared]
-    modules = (operations, memory, control, spending, admin, agents)
-    outputs = [m for module in modules for m in models_of(*given, module=module)]
-    outputs = [model for model in outputs if model.__name__ not in ELSEWHERE]
+    inputs = [op.input for op in declared]
+    outputs = _described_here(_models_of([op.output for op in declared]))
+    parts = _described_here(m for m in _models_of(inputs) if m not in (*inputs, *outputs))
     return {
         "operation_list": table(
             ("operation", "permission", "what it does"),
@@ -155,8 +156,18 @@ def operations_parts() -> dict[str, str]:
         "tool_operations": "\n\n".join(map(_operation, tools)),
         "program_operations": "\n\n".join(map(_operation, others)),
         "speech": fields(operations.Speech),
+        "operation_parts": "\n\n".join(map(section, parts)),
         "operation_results": "\n\n".join(map(section, outputs)),
     }
+
+
+def _models_of(roots: Sequence[type[BaseModel]]) -> list[type[BaseModel]]:
+    modules = (operations, memory, control, spending, admin, agents)
+    return [model for module in modules for model in models_of(*roots, module=module)]
+
+
+def _described_here(models: Iterable[type[BaseModel]]) -> list[type[BaseModel]]:
+    return [model for model in models if model.__name__ not in ELSEWHERE]
 
 
 def _operation(operation: Operation) -> str:

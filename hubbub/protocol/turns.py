@@ -247,7 +247,7 @@ class TurnStart(Model):
 
 
 def part_id(text: str) -> str:
-    """The id of a prompt part: 32 hex digits, the first half of the SHA-256 of its UTF-8."""
+    """The id of a prompt part."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -258,13 +258,13 @@ PartIds = Annotated[tuple[PartId, ...], Field(max_length=1024, fail_fast=True)]
 class PromptParts(Model):
     """The prompts of a turn in parts, as most of a prompt repeats the previous one: each part is
     sent to the hub and stored once per agent. A prompt is the concatenation of its parts; the agent
-    decides where to split it.
+    decides where to split it. A part's id is the first 32 hex digits of the SHA-256 of its UTF-8.
     """
 
     system: PartIds = ()
-    """The system message; without parts there is none."""
+    """Ids of the parts of the system message; without parts there is none."""
     user: PartIds = ()
-    """The first user message; without parts there is none."""
+    """Ids of the parts of the first user message; without parts there is none."""
     texts: Annotated[tuple[Label, ...], Field(max_length=2048, fail_fast=True)] = ()
     """The parts that the agent has not sent in an earlier turn, or may not have."""
 

@@ -56,6 +56,17 @@ def test_every_row_of_the_generated_tables_has_a_description() -> None:
         assert [row for row in rows if row.endswith(EMPTY)] == []
 
 
+def test_every_type_in_the_tables_of_the_wire_is_described() -> None:
+    reference = ROOT / "docs" / "reference"
+    text = "".join(
+        (reference / f"{name}.md").read_text("utf-8") for name in ("operations", "protocol")
+    )
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"\b(?:[A-Z][a-z]+)+$", row[1])}
+    assert len(named) > 20
+    assert named - set(re.findall("^### (.+)", text, re.MULTILINE)) == set()
+
+
 def test_every_local_link_has_a_target() -> None:
     for page in pages():
         for target in links(page):

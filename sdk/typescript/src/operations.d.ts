@@ -1703,11 +1703,11 @@ export interface PromptMessage {
   text: string;
 }
 
-/** The prompts of a turn in parts, as most of a prompt repeats the previous one: each part is sent to the hub and stored once per agent. A prompt is the concatenation of its parts; the agent decides where to split it. */
+/** The prompts of a turn in parts, as most of a prompt repeats the previous one: each part is sent to the hub and stored once per agent. A prompt is the concatenation of its parts; the agent decides where to split it. A part's id is the first 32 hex digits of the SHA-256 of its UTF-8. */
 export interface PromptParts {
-  /** The system message; without parts there is none. */
+  /** Ids of the parts of the system message; without parts there is none. */
   system?: string[];
-  /** The first user message; without parts there is none. */
+  /** Ids of the parts of the first user message; without parts there is none. */
   user?: string[];
   /** The parts that the agent has not sent in an earlier turn, or may not have. */
   texts?: string[];
