@@ -136,6 +136,29 @@ async def test_arguments_are_validated_while_edited_and_survive_a_reload(
         await expect(waiting(desk)).to_have_count(0)
 
 
+async def test_a_call_is_approved_with_the_numbers_and_lists_as_they_were_typed(
+    desks: Desks, room: Room
+) -> None:
+    async with at_work(desks, room) as (desk, clerk):
+        approval = await clerk.asks("pay", {"path": "/srv", "price": 2, "lines": [1]})
+        it = card(desk, "pay")
+        await it.get_by_role("button", name="Edit…").click()
+        await it.get_by_label("price").fill("")
+        await it.get_by_label("price").press_sequentially("0.05")
+        await expect(it.locator("ins")).to_have_text("0.05")
+        family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+        await it.get_by_label("path").fill("")
+        await it.get_by_label("path").press_sequentially(f"/{family}/a")
+        await it.get_by_label("lines").fill("[1, 2")
+        await it.get_by_label("lines").press("Control+Enter")
+        await it.get_by_role("button", name="Approve with changes").click()
+        await expect(it).to_contain_text("This is not valid JSON")
+        await it.get_by_label("lines").fill("[1, 2]")
+        await it.get_by_label("lines").press("Control+Enter")
+        decided = await clerk.decision(approval)
+        assert decided.final == {"path": f"/{family}/a", "price": 0.05, "lines": [1, 2]}
+
+
 @pytest.mark.behaviour("H-145")
 async def test_calls_of_one_tool_in_a_turn_are_approved_together_by_keyboard(
     desks: Desks, room: Room

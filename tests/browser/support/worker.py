@@ -24,7 +24,12 @@ __all__ = ["ARGUMENTS", "SCHEMA", "Worker", "at_work", "worker"]
 ARGUMENTS: Mapping[str, JsonValue] = {"path": "/srv/old.md", "times": 3}
 SCHEMA: Mapping[str, JsonValue] = {
     "type": "object",
-    "properties": {"path": {"type": "string"}, "times": {"type": "integer", "maximum": 5}},
+    "properties": {
+        "path": {"type": "string"},
+        "times": {"type": "integer", "maximum": 5},
+        "price": {"type": "number"},
+        "lines": {"type": "array"},
+    },
     "required": ["path"],
     "additionalProperties": False,
 }

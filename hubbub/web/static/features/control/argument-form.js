@@ -31,7 +31,7 @@ function resolved(schema, root) {
 }
 
 function Argument({ name, value, schema, set, isFirst }) {
-  const View = viewOf(value, schema);
+  const [View] = useState(() => viewOf(value, schema)); // typing must not replace the field
   return html`<label class=${View === Tick ? "field tick-field" : "field"}>
     <code>${seen(name)}</code>
     <${View} name=${name} value=${value} schema=${schema} set=${set} focus=${isFirst ? "" : null} />
@@ -61,9 +61,13 @@ function Tick({ name, value, set, focus }) {
 }
 
 function Line({ name, value, schema, set, focus }) {
-  const input = ({ target }) => set(target.value === "" ? undefined : Number(target.value));
+  const [text, setText] = useState(`${value ?? ""}`); // as typed: 1. and 1.0 are the same number
+  const input = ({ target }) => {
+    setText(target.value);
+    set(target.value === "" ? undefined : Number(target.value));
+  };
   return html`<input type="number" name=${name} data-focus=${focus} step=${schema.type === "integer" ? 1 : "any"}
-    min=${schema.minimum} max=${schema.maximum} value=${value ?? ""} onInput=${input} />`;
+    min=${schema.minimum} max=${schema.maximum} value=${text} onInput=${input} />`;
 }
 
 function Text({ name, value = "", schema, set, focus }) {
@@ -87,7 +91,8 @@ function Json({ name, value, set, focus }) {
       setWrong(true);
     }
   };
+  const validity = (field) => field?.setCustomValidity(isWrong ? words.notJson : ""); // keeps the form from being sent
   return html`<textarea class="mono" name=${name} data-focus=${focus} rows=${Math.min(MOST_ROWS, text.split("\n").length)}
-    spellcheck="false" aria-invalid=${isWrong ? "true" : null} value=${text} onInput=${input} />
+    ref=${validity} spellcheck="false" aria-invalid=${isWrong ? "true" : null} value=${text} onInput=${input} />
     ${isWrong && html`<small class="problem" role="alert">${words.notJson}</small>`}`;
 }

@@ -67,7 +67,7 @@ function Denying({ busy, draft, change, decide }) {
     decide("deny", { reason: draft.text.trim() });
   };
   const leave = () => change({ way: null, text: "" });
-  return html`<form class="deciding" onSubmit=${submit} onKeyDown=${(event) => keyed(event, leave, submit)}>
+  return html`<form class="deciding" onSubmit=${submit} onKeyDown=${(event) => keyed(event, leave)}>
     <label class="field">${words.reason}
       <${Field} value=${draft.text} name="reason" maxlength="1000" rows="2"
         change=${(text) => change({ ...draft, text })} />
@@ -92,7 +92,7 @@ function Editing({ approval, busy, draft, change, decide }) {
   const asForm = value !== null && !draft.json;
   const form = useRef(null);
   useLayoutEffect(() => form.current.querySelector("[data-focus]")?.focus(), [asForm]);
-  return html`<form class="deciding" ref=${form} onSubmit=${submit} onKeyDown=${(event) => keyed(event, leave, submit)}>
+  return html`<form class="deciding" ref=${form} onSubmit=${submit} onKeyDown=${(event) => keyed(event, leave)}>
     ${asForm
       ? html`<${ArgumentForm} value=${value} schema=${approval.schema}
           change=${(next) => change({ ...draft, text: seen(JSON.stringify(next, null, 2)) })} />`
@@ -126,13 +126,13 @@ function read(text) {
   }
 }
 
-/** Control and Enter submits, Escape closes. */
-function keyed(event, leave, submit) {
+/** Control and Enter submits as the button does, Escape closes. */
+function keyed(event, leave) {
   if (event.key === "Escape") {
     event.stopPropagation();
     event.preventDefault();
     leave();
-  } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit(event);
+  } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
 }
 
 function Field({ value, name, rows, className, invalid, spellcheck, maxlength, change }) {
