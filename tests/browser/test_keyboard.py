@@ -115,6 +115,26 @@ async def test_focus_returns_after_panels_menus_and_skip_links(desks: Desks, roo
     await is_at(desk, GENERAL)
 
 
+async def test_a_dialog_does_not_stay_over_another_place_or_for_another_person(
+    desks: Desks, room: Room
+) -> None:
+    desk = await desks.sit(room, "ann", GENERAL)
+    await desk.visit("inbox")
+    await desk.choose_in_own_menu("Settings")
+    dialog = desk.page.get_by_role("dialog", name="Settings")
+    await expect(dialog).to_be_visible()
+    await desk.page.go_back()
+    await expect(desk.composer).to_be_focused()
+    await expect(dialog).to_have_count(0)
+    await desk.choose_in_own_menu("Settings")
+    await expect(dialog).to_be_visible()
+    other = await desk.another_tab(room.page)
+    await other.is_joined()
+    await other.choose_in_own_menu("Leave the network")
+    await desk.join_as("bob")
+    await expect(dialog).to_have_count(0)
+
+
 async def test_a_view_that_loads_late_gets_the_focus(desks: Desks, room: Room) -> None:
     desk = await desks.sit(room, "ann", GENERAL, new=True)
     arriving = asyncio.Event()

@@ -1,13 +1,21 @@
 // A modal dialog, closed by Escape, its close button, or a click outside.
 import { onceGone } from "../core/focus.js";
-import { html, signal, useLayoutEffect, useRef } from "../core/ui.js";
+import { computed, effect, html, signal, useLayoutEffect, useRef } from "../core/ui.js";
 import { t } from "../texts.js";
 import { Icon } from "./icon.js";
 
-/** A feature's dialog: a signal of its props, null while it is not shown. It also gets `close`. */
+/**
+ * A feature's dialog: a signal of its props, null while it is not shown. It also gets `close`, and is
+ * closed when the reader goes elsewhere or leaves.
+ */
 export function dialogOf(app, view) {
   const props = signal(null);
   const close = () => (props.value = null);
+  const place = computed(() => {
+    const { view: shown, args, open } = app.route.value;
+    return `${app.state.me.value} ${app.router.href(shown, args, open)}`;
+  });
+  effect(() => (place.value, close()));
   app.add.layers.add({ view: () => props.value && html`<${view} app=${app} close=${close} ...${props.value} />` });
   return props;
 }
