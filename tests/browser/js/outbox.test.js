@@ -88,6 +88,20 @@ test("what is refused holds up nothing, stays with the reason, and is tried agai
   equal([first.shown.get(GENERAL), first.storage.keys()], [[], []]);
 });
 
+test("what another tab discards is gone here, too, unless it is still being sent", async () => {
+  const first = desk();
+  for (const text of ["one", "two"]) first.say(text);
+  first.writes[0].reject(refusal);
+  await eventually(() => first.writes.length === 2);
+  const second = desk(first.storage);
+  second.outbox.restore();
+  for (const { cid } of first.outbox.of(GENERAL)) {
+    first.outbox.drop(first.outbox.entries.get(cid));
+    window.dispatchEvent(new StorageEvent("storage", { key: first.storage.prefix + cid }));
+  }
+  equal(second.shown.get(GENERAL).map(({ text }) => text), ["two"]);
+});
+
 test("what others keep in the storage is not said", () => {
   const { storage } = desk();
   for (const [key, value] of [["odd", { text: "no cid" }], ["odder", 7], ["none", null]]) storage.set(key, value);

@@ -82,6 +82,7 @@ export class App {
     this.state.forget();
     this.said.value = null; // it was meant for the previous person
     this.mine = this.storage.within(participant);
+    this.outbox?.close();
     this.outbox = new Outbox(
       this.mine.within("outbox"),
       (name, args, cid) => this.client.write(name, args, cid),

@@ -14,6 +14,10 @@ export class Outbox {
     this.listener = listener;
     this.entries = new Map(); // cid -> entry
     this.delivering = new Set(); // threads with an entry being sent
+    /** Ends watching for refused entries that another tab discards or sends again. */
+    this.close = storage.follow((cid) => {
+      if (this.entries.get(cid)?.state === "refused" && storage.get(cid) === null) this.drop(this.entries.get(cid));
+    });
   }
 
   /** Restore the entries of an earlier page. */
