@@ -181,3 +181,42 @@ async def test_text_entered_while_a_draft_is_generated_is_not_overwritten(
             await expect(main.get_by_label("Description")).to_have_value("Reads diffs")
             await expect(main.get_by_label("Instruction")).to_have_value("You read diffs in verse.")
             await desks.leave()
+
+
+async def test_a_change_made_elsewhere_does_not_cost_the_text_in_the_form(
+    desks: Desks, tmp_path: Path
+) -> None:
+    async with ModelServer(script()) as model:
+        (tmp_path / "net.yaml").write_text(NETWORK.format(url=model.base_url))
+        async with run_config(str(tmp_path / "net"), tmp_path) as network:
+            bob = await network.join("bob")
+            await bob.client.call("add_agent", agent="reviewer", instruction="You read diffs.")
+            desk = await desks.sit(network.url, "ann")
+            main = desk.main
+            await desk.visit("agent", "reviewer")
+            instruction, limit = main.get_by_label("Instruction"), main.get_by_label("Dollars per")
+            await expect(instruction).to_have_value("You read diffs.")
+            kindly = "You read diffs kindly."
+            await bob.client.call("edit_agent", agent="reviewer", version=1, instruction=kindly)
+            save = main.get_by_role("button", name="Save and restart")
+            alert = main.get_by_role("alert")
+            await limit.fill("$5")  # not the same as no limit
+            await expect(alert).to_have_text("input should be a valid number")
+            await limit.fill("0.5")
+            await expect(alert).to_have_count(0)
+            await instruction.fill("You read diffs in verse.")
+            await instruction.press("Tab")
+            await save.click()
+            await expect(alert).to_contain_text("reviewer was changed meanwhile")
+            await expect(alert).to_be_in_viewport()
+            differs = main.get_by_role("region", name="What differs").first
+            await expect(differs).to_contain_text("kindly")
+            await expect(instruction).to_have_value("You read diffs in verse.")
+            await save.click()
+            versions = main.get_by_role("region", name="Versions").get_by_role("listitem")
+            await expect(versions.first).to_contain_text("Version 3")
+            await expect(alert).to_have_count(0)
+            text = (tmp_path / "agents.d" / "reviewer.yaml").read_text()
+            assert "instruction: You read diffs in verse.\n" in text
+            assert "usd: 0.5" in text
+            await desks.leave()

@@ -29,6 +29,7 @@ function Editor({ app, agent }) {
       const choices = await app.client.call("agent_choices");
       const definition = agent && !choices.refused ? await app.client.call("read_agent", { agent }) : null;
       setAbout((before) => ({ choices, definition, round: (before?.round ?? 0) + afresh }));
+      setProblem(null);
     } catch (error) {
       setProblem(error.message);
     }
@@ -58,17 +59,17 @@ function Form({ app, agent, choices, definition, again }) {
   const fields = fieldsOf(draft);
   const changed = !isNew && JSON.stringify(fields) !== JSON.stringify(fieldsOf(draftOf(definition.fields)));
   const change = (more) => setDraft((before) => ({ ...before, ...more }));
+  const latest = useRef(0); // an earlier check can answer after a later one, or after a save
   useEffect(() => {
+    const check = ++latest.current;
     if (!name || !(draft.instruction.trim() || changed)) return put({ problems: [] });
-    let current = true; // an earlier check can answer after a later one
     const timer = setTimeout(async () => {
-      const found = await app.client.call("check_agent", { agent: name, new: isNew, ...fields }).catch(() => null);
-      if (found && current) put({ problems: found.problems });
+      if (check !== latest.current) return;
+      const problems = await app.client.call("check_agent", { agent: name, new: isNew, ...fields })
+        .then((found) => found.problems, problemsOf);
+      if (check === latest.current) put({ problems });
     }, LATER_MS);
-    return () => {
-      current = false;
-      clearTimeout(timer);
-    };
+    return () => clearTimeout(timer);
   }, [name, JSON.stringify(draft)]);
 
   const drafted = async () => {
@@ -84,23 +85,22 @@ function Form({ app, agent, choices, definition, again }) {
   };
   const during = (what, work) => async (event) => {
     event?.preventDefault();
+    latest.current++;
     put({ busy: what, problems: [] });
     try {
       await work();
     } catch (error) {
-      const field = error.details?.field ?? "";
-      put({ problems: [{ field, message: field ? error.message.replace(`${field}: `, "") : error.message }] });
+      put({ problems: problemsOf(error) });
     }
     put({ busy: null });
   };
   const save = during("save", async () => {
     const now = isNew && sentence.trim() && !draft.instruction.trim() ? await drafted() : { agent: name, fields };
     const args = { agent: now.agent, ...now.fields };
-    const saved = isNew ? await app.client.write("add_agent", args)
-      : await app.client.write("edit_agent", { ...args, version: definition.version });
-    if (isNew) return app.talkTo(saved.agent);
-    app.say(words.saved(agent, saved.version));
-    await again();
+    if (isNew) return app.talkTo((await app.client.write("add_agent", args)).agent);
+    // Read again also if it was changed meanwhile: what was typed stays, compared with the new version.
+    const saving = app.client.write("edit_agent", { ...args, version: definition.version }).finally(() => again());
+    app.say(words.saved(agent, (await saving).version));
   });
   const said = (field) => problems.filter((each) => each.field === field).map(({ message }) => message).join("; ");
   const known = new Set(["agent", ...FIELDS]);
@@ -112,7 +112,6 @@ function Form({ app, agent, choices, definition, again }) {
         <input ref=${first} name="sentence" autocomplete="off" maxlength="2000" dir="auto" value=${sentence}
           onInput=${(event) => setSentence(event.target.value)} /><small>${words.sentenceHint}</small></label>`}
       ${note && html`<p class="note warn" role="status">${note}</p>`}
-      ${others && html`<p class="note danger" role="alert">${others}</p>`}
       ${!choices.models.length && html`<p class="note warn">${words.noModel}</p>`}
       <details class="folded" open=${opened || problems.length > 0} onToggle=${(event) => setOpened(event.target.open)}>
       <summary>${words.more}</summary>
@@ -128,11 +127,12 @@ function Form({ app, agent, choices, definition, again }) {
       <${Tools} tools=${choices.tools} ...${input} />
       <${Channels} choices=${choices} ...${input} />
       <div class="pair">
-        <${Number} name="daily_usd" step="any" hint=${words.noLimit} ...${input} />
+        <${Number} name="daily_usd" hint=${words.noLimit} ...${input} />
         <${Number} name="daily_tokens" hint=${words.noLimit} ...${input} />
         <${Number} name="max_steps" hint=${words.usualSteps} ...${input} />
       </div>
       </details>
+      ${others && html`<p class="note danger" role="alert">${others}</p>`}
       ${isNew && html`<div class="actions">
         <button type="submit" class="primary" disabled=${busy || !(sentence.trim() || draft.instruction.trim())}>
           <${Icon} name="plus" size=${16} />${words.saveNew}</button>
@@ -153,6 +153,12 @@ function Form({ app, agent, choices, definition, again }) {
     </aside>`;
 }
 
+/** The problem that the hub's refusal names. */
+function problemsOf({ details, message }) {
+  const field = details?.field ?? "";
+  return [{ field, message: field ? message.replace(`${field}: `, "") : message }];
+}
+
 /** A field with its label, help line and problem. `view` gets the attributes of the input. */
 function Field({ label, hint, problem, view }) {
   return html`<label class="field">${label}${view(problem ? { "aria-invalid": "true" } : {})}
@@ -166,9 +172,9 @@ function Text({ name, rows = 0, draft, change, said }) {
       : html`<input autocomplete="off" ...${more} ...${also} />`)} />`;
 }
 
-function Number({ name, step = "1", hint, draft, change, said }) {
+function Number({ name, hint, draft, change, said }) {
   return html`<${Field} label=${words[name]} problem=${said(name)}
-    view=${(also) => html`<input type="number" name=${name} min="0" step=${step} placeholder=${hint} value=${draft[name]}
+    view=${(also) => html`<input inputmode="decimal" autocomplete="off" name=${name} placeholder=${hint} value=${draft[name]}
       onInput=${(event) => change({ [name]: event.target.value })} ...${also} />`} />`;
 }
 
@@ -255,9 +261,12 @@ function draftOf(fields) {
   return { ...draft, tools: fields.tools ?? null, channels: fields.channels ?? [], share: `${share}`, base };
 }
 
+/** A text that is not a number stays one, for the hub to refuse: without it there would be no limit. */
+const numberOf = (text) => (text === "" ? null : isFinite(text) ? +text : text);
+
 function fieldsOf(draft) {
   const texts = TEXTS.map((name) => [name, draft[name].trim() ? draft[name] : null]);
-  const numbers = NUMBERS.map((name) => [name, draft[name] === "" ? null : +draft[name]]);
+  const numbers = NUMBERS.map((name) => [name, numberOf(draft[name].trim())]);
   const fields = { ...Object.fromEntries([...texts, ...numbers]), tools: draft.tools, channels: draft.channels.length ? draft.channels : null };
   const differing = ROLLED_OUT.filter((name) => fields[name] !== draft.base[name]).map((name) => [name, fields[name]]);
   if (draft.share === "1" || !differing.length) return { ...fields, rollout: null };
