@@ -99,7 +99,7 @@ class Command:
     def short(self) -> str:
         """The help, shortened for a list."""
         short = self.help
-        for end in ("[:;] ", "[:;,] "):  # commas last: they also separate list items
+        for end in ("[.] ", "[.:;] ", "[.:;,] "):  # commas last: they also separate list items
             if len(short) > SHORT:
                 short = re.split(end, short)[0].removesuffix(".") + "."
         return short

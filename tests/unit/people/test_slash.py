@@ -95,6 +95,13 @@ def test_every_command_has_a_help_text_and_a_unique_path() -> None:
 
 
 @pytest.mark.behaviour("M-321")
+def test_the_short_help_of_a_list_is_whole_clauses() -> None:
+    short = {command.path: command.short for command in all_commands()}
+    assert short["documents diff"] == "Show the changes between two versions."
+    assert short["resume"] == "Resume a thread, an agent or all."
+    assert not [path for path, text in short.items() if text.endswith(" Default.")]
+
+
 def test_a_declared_operation_of_a_mod_becomes_a_command() -> None:
     schema = {
         "properties": {"who": {"type": "string", "description": "Who gets it."},
