@@ -24,6 +24,15 @@ test("who has joined joins again in every tab, and a tab may be somebody else", 
   equal(tab().current, { name: "bob", token: "b" }, "which leaving as the one does not touch");
 });
 
+test("a refused token is forgotten, but not the valid one of another tab", () => {
+  const { tab } = browser();
+  tab().keep("ann", "valid");
+  tab().forgetToken("ann", "mistyped");
+  equal(tab().current.token, "valid");
+  tab().forgetToken("ann", "valid");
+  equal(tab().current.token, null);
+});
+
 test("leaving forgets the token, keeps the name as a suggestion, and other tabs hear of it", () => {
   const { storage, tab } = browser();
   const [one, heard] = [tab(), []];

@@ -23,7 +23,7 @@ export default function join(app) {
   effect(() => {
     const { state, code } = app.status.value;
     if (state === "refused" && NO_TOKEN.includes(code)) {
-      identity.forgetToken(app.client.me);
+      identity.forgetToken(app.client.me, app.client.token);
       app.client.token = null;
     }
   });

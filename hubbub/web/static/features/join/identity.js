@@ -39,10 +39,10 @@ export class Identity {
     if (token) this.storage.set(TOKENS, { ...this.storage.get(TOKENS, {}), [name]: token });
   }
 
-  /** The hub rejected the token. */
-  forgetToken(name) {
-    const { [name]: gone, ...others } = this.storage.get(TOKENS, {});
-    if (gone) this.storage.set(TOKENS, others);
+  /** The hub rejected this token; another tab may have stored a valid one. */
+  forgetToken(name, token) {
+    const { [name]: stored, ...others } = this.storage.get(TOKENS, {});
+    if (stored && stored === token) this.storage.set(TOKENS, others);
   }
 
   /** This tab no longer joins automatically. */
@@ -54,7 +54,7 @@ export class Identity {
   forget(name) {
     this.forgetHere();
     if (this.storage.get(LAST)?.name === name) this.storage.remove(LAST);
-    this.forgetToken(name);
+    this.forgetToken(name, this.tokenOf(name));
     this.storage.set(LEFT, { name, at: Date.now() });
   }
 
