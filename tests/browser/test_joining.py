@@ -63,7 +63,7 @@ async def test_joining_an_open_network_by_name_is_remembered_until_leaving(
     await desk.sees("still here")
 
 
-async def test_a_token_is_kept_secret_and_its_revocation_loses_no_draft(
+async def test_a_token_is_kept_secret_and_its_revocation_is_reported_and_loses_no_draft(
     desks: Desks,
 ) -> None:
     async with Room.open({"auth": "tokens"}, plan=PRIVATE) as room:
@@ -87,6 +87,11 @@ async def test_a_token_is_kept_secret_and_its_revocation_loses_no_draft(
         await expect(desk.composer).to_have_value("still here?")
         await expect(desk.message("still here?")).to_have_count(0)
         assert token not in await stored(desk)
+        await desk.page.keyboard.press("Control+.")
+        dialog = desk.page.get_by_role("dialog", name="Stop")
+        await dialog.get_by_role("button", name="Stop").click()
+        await expect(dialog.get_by_role("alert")).to_have_text("the token was revoked")
+        await desk.page.keyboard.press("Escape")
         await desk.page.get_by_role("button", name="Join again").click()
         await expect(desk.page.get_by_label("Token")).to_have_value("")
         await desk.join_with_token("ann", room.token("ann"))

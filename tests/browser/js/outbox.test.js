@@ -1,4 +1,5 @@
 import { equal, eventually, ok, test } from "./harness.js";
+import { Closed } from "/static/core/client.js";
 import { Outbox } from "/static/core/outbox.js";
 import { Storage } from "/static/core/storage.js";
 
@@ -60,12 +61,14 @@ test("what a page left behind is written by the next one under the same cid, in 
   equal(second.writes.map(({ cid, args }) => [cid, args]), first.writes.map(({ cid, args }) => [cid, args]));
 });
 
-test("what was written when one left stays for the next time", async () => {
-  const { writes, storage, shown, say } = desk();
-  say("one");
-  writes[0].reject(new Error("left"));
-  await Promise.resolve();
-  equal([shown.get(GENERAL)[0].state, storage.keys().length], ["sending", 1]);
+test("what was written when one left, or had lost the right to write, stays for the next time", async () => {
+  for (const error of [new Error("left"), new Closed(4504, "the token was revoked")]) {
+    const { writes, storage, shown, say } = desk();
+    say("one");
+    writes[0].reject(error);
+    await Promise.resolve();
+    equal([shown.get(GENERAL)[0].state, storage.keys().length], ["sending", 1]);
+  }
 });
 
 test("what is refused holds up nothing, stays with the reason, and is tried again only when asked", async () => {

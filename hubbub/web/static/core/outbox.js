@@ -1,6 +1,6 @@
 // Messages that were sent but not yet confirmed by the hub. They survive reloads, and each entry keeps
 // its cid, so that sending it again stores it once.
-import { newCid } from "./client.js";
+import { Closed, newCid } from "./client.js";
 
 export class Outbox {
   /**
@@ -77,7 +77,7 @@ export class Outbox {
       this.storage.remove(entry.cid);
       this.listener.stored(entry, result, this.of(entry.thread));
     } catch (error) {
-      if (!error.code) return false; // disconnected: keep it for the next time
+      if (!error.code || error instanceof Closed) return false; // disconnected: keep it for the next time
       const refused = { ...entry, state: "refused", error: error.message };
       this.entries.set(entry.cid, refused);
       this.storage.set(entry.cid, refused);
