@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from playwright.async_api import ViewportSize, expect
 
 from hubbub.protocol.turns import TurnEnd
@@ -185,3 +187,34 @@ async def test_everything_fits_the_screen_of_a_phone_and_is_large_enough_to_tap(
         dialog = desk.page.get_by_role("dialog")
         await expect(dialog).to_be_visible()
         await becomes(dialog, FITS)
+
+
+async def test_approvals_and_turns_of_an_agent_with_a_long_name_fit_the_screen_of_a_phone(
+    desks: Desks, room: Room
+) -> None:
+    async with worker(room, "W" * 64) as clerk:
+        desk = await desks.sit(room, "ann", size=NARROW)
+        await desk.visit("thread", f"dm.{'W' * 64}.ann")
+        await desk.says("tidy up")
+        await clerk.begins()
+        await clerk.asks("w" * 64)
+        views: tuple[tuple[str, Literal["listitem", "cell"]], ...]
+        views = (("agents", "listitem"), ("turns", "cell"))
+        for view, item in views:
+            await desk.visit(view)
+            shown = desk.main.get_by_role(item).filter(has_text="W" * 64).first
+            await expect(shown).to_be_visible()
+            assert await shown.evaluate(IS_WITHIN)
+            await desk.fits()
+        await desk.visit("inbox", "approvals")
+        asked = desk.main.get_by_role("article")
+        await expect(asked.get_by_role("button", name="Approve")).to_be_visible()
+        assert await asked.evaluate(IS_WITHIN)
+        await expect(asked.get_by_text("Pending")).to_be_in_viewport(ratio=1)
+        end = TurnEnd(id=clerk.turn, outcome="finished", reason="said what there was to say " * 9)
+        await clerk.client.call("end_turn", end=end)
+        await desk.visit("inbox", opened=("turn", clerk.turn))
+        await expect(desk.details.get_by_text("said what there was")).to_be_visible()
+        chip = desk.details.locator(".verdict .chip")
+        assert await chip.evaluate("(it) => it.offsetHeight < it.offsetWidth")
+        await desks.leave()
