@@ -8,6 +8,7 @@ hook and the stack.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 import traceback
@@ -60,6 +61,8 @@ class Guard:
         """The current call: mod, hook, start time and limit."""
         self.lateness = 0.0
         """Total seconds of late calls, which are not counted against their callers."""
+        self._waiting: set[asyncio.Task[Any] | None] = set()
+        """The tasks that run a coroutine of a mod."""
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -84,8 +87,25 @@ class Guard:
     ) -> T:
         """Await a coroutine. It can wait for any time, but each of its steps, which block the event
         loop, is measured."""
-        result: T = await _Steps(self, mod, hook, work, limit or mod.config.time_limit)
+        task = asyncio.current_task()
+        nested = task in self._waiting
+        self._waiting.add(task)
+        try:
+            result: T = await _Steps(self, mod, hook, work, limit or mod.config.time_limit)
+        finally:
+            if not nested:
+                self._waiting.discard(task)
         return result
+
+    async def finish(self, within_s: float) -> None:
+        """Wait for the coroutines of mods, and cancel those that do not end in time."""
+        await asyncio.sleep(0)  # those just spawned begin
+        tasks = [task for task in self._waiting if task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=within_s)
+        for task in tasks:
+            if task in self._waiting:
+                task.cancel()
 
     def count(self, mod: Mod, hook: str, took: float, limit: float) -> HookTimeout:
         """Report a late call, and disable its hook if that happened too often."""

@@ -199,7 +199,8 @@ class Host:
         self._port.alarm(key, None)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine in the background. An exception is a failure of the mod."""
+        """Run a coroutine in the background. An exception is a failure of the mod. It is cancelled
+        if it is still running a second after the mods have stopped."""
         self._port.spawn(work)
 
     # Participants and threads -----------------------------------------------------------------

@@ -100,6 +100,8 @@ log = get_logger(__name__)
 
 STOP_S = 5.0
 """Seconds for a mod to stop before the hub ends without it."""
+FINISH_S = 1.0
+"""Seconds for work of mods that is still running when they have stopped."""
 START_S, START_STEP_S = 60.0, 10.0
 """Seconds for a mod to start, and for one step of that, during which nothing else runs."""
 
@@ -208,6 +210,7 @@ class Mods(Service, Gate):
             except Exception as error:  # noqa: BLE001  the hub must still end
                 over = late.expired()
                 self.failed(mod, "stop", HookTimeout(STOP_S, STOP_S, off=False) if over else error)
+        await self.pipeline.guard.finish(FINISH_S)
         self.pipeline.guard.stop()
 
     # Operations ---------------------------------------------------------------------------

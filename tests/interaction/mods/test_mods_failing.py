@@ -341,6 +341,49 @@ async def test_a_mod_that_does_not_stop_is_abandoned(monkeypatch: pytest.MonkeyP
         assert list(failures(network)) == expected
 
 
+class Endless(Mod):
+    """Has work that never ends."""
+
+    name = "endless"
+
+    def __init__(self) -> None:
+        super().__init__(ModConfig())
+        self.begun: list[str] = []
+
+    async def start(self) -> None:
+        self.host.spawn(self._work("spawn"))
+
+    async def on_references(self, draft: Draft) -> Verdict:
+        await self._work("on_references")
+        return PASS
+
+    @operation()
+    async def wait(self, call: Calling, args: How) -> Done:
+        """Wait forever."""
+        await self._work("wait")
+        return Done()
+
+    async def _work(self, name: str) -> None:
+        self.begun.append(name)
+        await forever()
+
+
+@pytest.mark.behaviour("M-63")
+async def test_a_hub_stops_although_work_of_its_mods_never_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime, "FINISH_S", 0.05)
+    mod = Endless()
+    async with asyncio.timeout(DEADLINE_S):
+        async with NETWORKS.start(mods=[mod]) as network:
+            ann, bob = await network.join("ann"), await network.join("bob")
+            quote = {"message_id": (await ann.say("bob", "hi"))["id"]}
+            await ann.post("wait", how="")
+            await bob.post("send_text_message", to="ann", text="there?", quote=quote)
+            await eventually(lambda: len(mod.begun) == 3)
+        assert not network.hub.services.mods.failures
+
+
 # Hooks ------------------------------------------------------------------------------------------
 
 
