@@ -224,7 +224,7 @@ async def _model(name: str, model: ModelConfig) -> Symptom:
         return Symptom(what, "problem", text)
     try:
         return Symptom(what, "ok", await probe_model(name, model))
-    except ModelError as error:
+    except (ModelError, ConfigError) as error:
         return Symptom(what, "problem", str(error))
 
 
@@ -281,7 +281,7 @@ async def _doors(config: LoadedConfig) -> Sequence[Symptom]:
 async def probe_model(name: str, model: ModelConfig) -> str:
     """Ask the model to call a tool, as agents do. Returns the outcome as a sentence.
 
-    Raises `ModelError` if agents cannot use it, with the reason.
+    Raises `ModelError` or `ConfigError` if agents cannot use it, with the reason.
     """
     from hubbub.agents.models.openai import Redaction
     from hubbub.agents.models.providers import open_model

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from hubbub.agents.models.endpoint_client import open_client
 from hubbub.agents.models.openai import Redaction, error_message
 from hubbub.config.agents import ModelConfig
 from hubbub.errors import ModelError
@@ -40,9 +41,7 @@ class Embeddings:
         self._cached: dict[str, list[Vector]] = {}
         self._errors = openai.OpenAIError
         self._redacted = Redaction(config.base_url, config.api_key, config.extra_headers.values())
-        self._client = openai.AsyncOpenAI(
-            base_url=config.base_url,
-            api_key=config.api_key or "none",
+        self._client = open_client(config).with_options(
             timeout=min(config.timeout, _MAX_TIMEOUT_S),
             max_retries=min(config.retries, 1),
             default_headers=config.extra_headers,

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import JsonValue
 
 from hubbub.agents.models.base import Completion, CompletionRequest, Delta, OnDelta, ToolSpec
+from hubbub.agents.models.endpoint_client import Errors, http_errors, open_client
 from hubbub.agents.models.portable_schema import without_nulls
 from hubbub.agents.models.requests import (
     Request,
@@ -35,10 +36,17 @@ from hubbub.config.models import ModelConfig
 from hubbub.errors import FormRefused, ModelError, ToolsRefused
 
 if TYPE_CHECKING:
-    from openai import APIStatusError, AsyncStream
+    from openai import APIStatusError
 
 
-__all__ = ["STREAM_BACKOFF", "OpenAIModel", "Redaction", "error_message", "refuses_tools"]
+__all__ = [
+    "MAX_ANSWER",
+    "STREAM_BACKOFF",
+    "OpenAIModel",
+    "Redaction",
+    "error_message",
+    "refuses_tools",
+]
 
 # Detects that an endpoint does not support tools, so that a text dialect is used instead. Pure. The
 # error must reject tools in general, and before it mentions messages: an error about messages
@@ -136,8 +144,10 @@ def _pattern(secret: str) -> str:
 _RAW = {"X-Stainless-Raw-Response": "true"}
 """With this header the `openai` client returns a response as it is."""
 STREAM_BACKOFF = Backoff(first_s=0.5, most_s=8.0)
-"""Pauses before an interrupted stream is requested again, equal to the `openai` client's pauses
+"""Pauses before an interrupted answer is requested again, equal to the `openai` client's pauses
 between failed requests."""
+MAX_ANSWER = 128 * 1024 * 1024
+"""Bytes of an answer. The longest of today's have 128k tokens, each up to 400 bytes of a stream."""
 _MAX_RETRY_AFTER_S = 120.0
 """The longest pause honored from a Retry-After header."""
 
@@ -146,22 +156,27 @@ class OpenAIModel:
     """A model at one endpoint. The `openai` client handles retries and timeouts.
 
     `label` is its name in the config's `models` section, used in error messages. `backoff` applies
-    to interrupted streams, which the `openai` client does not retry.
+    to interrupted answers, which the `openai` client does not retry. Answers of more than
+    `max_answer` bytes are refused.
     """
 
     def __init__(
-        self, config: ModelConfig, label: str = "default", backoff: Backoff = STREAM_BACKOFF
+        self,
+        config: ModelConfig,
+        label: str = "default",
+        backoff: Backoff = STREAM_BACKOFF,
+        max_answer: int = MAX_ANSWER,
     ):
         import openai  # slow to import: only for agents that have a model
 
         self._openai = openai
         self._config, self._label, self._backoff = config, label, backoff
-        self._client = openai.AsyncOpenAI(
-            base_url=config.base_url,
-            api_key=config.api_key or "none",  # local servers need no key
-            timeout=config.timeout,
-            max_retries=config.retries,
-        )
+        self._max_answer = max_answer
+        self._client = open_client(config)
+        self._lost: Errors = (openai.APIConnectionError, *http_errors("HTTPError"))
+        self._late: Errors = (openai.APITimeoutError, *http_errors("TimeoutException"))
+        self._failed: Errors = (openai.OpenAIError, *self._lost)
+        self._retried: Errors = (*self._lost, _IncompleteAnswer, ValueError)
         self._uses_responses_api = config.api == "responses"
         self._tools: tuple[Sequence[ToolSpec], list[dict[str, object]]] = ((), [])
         self._redacted = Redaction(config.base_url, config.api_key, config.extra_headers.values())
@@ -182,14 +197,11 @@ class OpenAIModel:
     async def answer(
         self, question: CompletionRequest, on_delta: OnDelta | None = None
     ) -> Completion:
-        """Request an answer. An interrupted stream is requested again, up to `retries` times."""
+        """Request an answer. An interrupted one is requested again, up to `retries` times."""
         try:
-            if self._config.stream:
-                answer = await self._streamed(question, on_delta)
-            else:
-                answer = await self._whole(question)
+            answer = await self._requested(question, on_delta)
             return self._without_nulls(self._counted(answer, question), question)
-        except self._openai.OpenAIError as exc:
+        except self._failed as exc:
             if question.form is not None and self._refuses(exc, refuses_form):
                 raise FormRefused(self._describe(exc)) from exc
             if question.tools and self._refuses(exc, refuses_tools):
@@ -228,36 +240,57 @@ class OpenAIModel:
         notes = (*answer.notes, note)
         return replace(answer, tokens_in=tokens_in, tokens_out=tokens_out, notes=notes)
 
-    async def _whole(self, question: CompletionRequest) -> Completion:
-        response = await self._send(self._request(question))
-        return _with_retry_notes(self._read(response), response.retries_taken)
-
-    def _read(self, response: Any) -> Completion:  # a response of the `openai` package
-        read = read_response if self._uses_responses_api else read_answer
-        return read(response.http_response.json())
-
-    async def _streamed(self, question: CompletionRequest, on_delta: OnDelta | None) -> Completion:
+    async def _requested(self, question: CompletionRequest, on_delta: OnDelta | None) -> Completion:
         request = self._request(question)
-        request["stream"] = True
-        if not self._uses_responses_api:
-            request["stream_options"] = {"include_usage": True}
+        if self._config.stream:
+            request["stream"] = True
+            if not self._uses_responses_api:
+                request["stream_options"] = {"include_usage": True}
         attempt, failed = 0, 0
         while True:
             response = await self._send(request)
             attempt, failed = attempt + 1, failed + response.retries_taken
             try:
-                if "application/json" in response.headers.get("content-type", ""):
-                    await response.http_response.aread()
-                    return _with_retry_notes(self._read(response), failed, attempt - 1)
-                assembly = (ResponseAssembly if self._uses_responses_api else Assembly)(attempt)
-                async with response.parse(to=self._openai.AsyncStream[JsonValue]) as stream:
-                    answer = await _assemble(stream, assembly, on_delta)
+                answer = await self._receive(response, attempt, on_delta)
                 return _with_retry_notes(answer, failed, attempt - 1)
-            except (self._openai.APIConnectionError, _IncompleteAnswer, ValueError):
+            except self._retried:
                 if attempt > self._config.retries:
                     raise
+            finally:
+                await response.http_response.aclose()
             least_s = _retry_after_s(response.headers.get("retry-after"))
             await self._backoff.sleep(self._backoff.after(least_s, attempt - 1))
+
+    async def _receive(
+        self,
+        response: Any,  # a response of the `openai` package
+        attempt: int,
+        on_delta: OnDelta | None,
+    ) -> Completion:
+        """Read the answer, streamed or not. Raises `_IncompleteAnswer` if it ends early."""
+        http = response.http_response
+        is_json = "application/json" in response.headers.get("content-type", "")
+        if not self._config.stream or is_json:
+            body = bytearray()
+            async for part in http.aiter_bytes():
+                body += part
+                self._check_size(http)
+            read = read_response if self._uses_responses_api else read_answer
+            return read(json.loads(body))
+        notify = on_delta or _ignore
+        assembly = (ResponseAssembly if self._uses_responses_api else Assembly)(attempt)
+        async with response.parse(to=self._openai.AsyncStream[JsonValue]) as stream:
+            async for chunk in stream:
+                for delta in assembly.add(chunk):
+                    notify(delta)
+                self._check_size(http)
+        if not assembly.is_complete:
+            raise _IncompleteAnswer("interrupted its answer in every attempt")
+        return assembly.answer()
+
+    def _check_size(self, http: Any) -> None:  # a response of httpx or httpx2
+        if http.num_bytes_downloaded > self._max_answer:
+            raise UnreadableResponse(f"sent more than {self._max_answer:,} bytes for one answer")
 
     async def _send(self, request: Request) -> Any:  # a response of the `openai` package
         """Post the request as it is: the client's `create` functions convert it by type first, and
@@ -266,13 +299,12 @@ class OpenAIModel:
         body = {**request, **request.get("extra_body", {})}
         headers = body.pop("extra_headers", {}) | _RAW
         body.pop("extra_body", None)
-        is_stream = body.get("stream") is True
         return await self._client.post(
             "/responses" if self._uses_responses_api else "/chat/completions",
             cast_to=object,
             body=body,
             options={"headers": headers},
-            stream=is_stream,
+            stream=True,  # read here, up to a size
             stream_cls=self._openai.AsyncStream[JsonValue],
         )
 
@@ -296,20 +328,17 @@ class OpenAIModel:
 
     def _describe(self, exc: Exception) -> str:
         """One sentence without secrets: the endpoint, the failure, and what to do about it."""
-        openai, config, key = self._openai, self._config, f"models.{self._label}"
-        tries = config.retries + 1
-        match exc:
-            case openai.APITimeoutError():
-                what = f"did not answer within {config.timeout:g} s ({tries} attempts)"
-                return f"{self._endpoint} {what}; raise {key}.timeout or use a faster model"
-            case openai.APIConnectionError():
-                what = f"cannot be reached or closed the connection ({tries} attempts)"
-                hint = f"is the server running and {key}.base_url right?"
-                return f"{self._endpoint} {what}; {hint}"
-            case openai.APIStatusError():
-                return f"{self._endpoint} {self._describe_status(exc, key)}"
-            case _:
-                return f"{self._endpoint} failed: {self._short_message(exc)}"
+        key, tries = f"models.{self._label}", self._config.retries + 1
+        if isinstance(exc, self._late):
+            what = f"did not answer within {self._config.timeout:g} s ({tries} attempts)"
+            return f"{self._endpoint} {what}; raise {key}.timeout or use a faster model"
+        if isinstance(exc, self._lost):
+            cause = self._short_message(exc.__cause__ or exc)
+            what = f"cannot be reached or closed the connection ({tries} attempts: {cause})"
+            return f"{self._endpoint} {what}; is the server running and {key}.base_url right?"
+        if isinstance(exc, self._openai.APIStatusError):
+            return f"{self._endpoint} {self._describe_status(exc, key)}"
+        return f"{self._endpoint} failed: {self._short_message(exc)}"
 
     def _refuses(self, exc: Exception, detects: Callable[[str], bool]) -> bool:
         """Whether the endpoint rejects a feature, which `detects` recognizes by the message."""
@@ -319,21 +348,25 @@ class OpenAIModel:
             return False
         return detects(error_message(exc.body, exc.message))
 
-    def _short_message(self, exc: Exception) -> str:
+    def _short_message(self, exc: BaseException) -> str:
         """The beginning of the error message, on one line."""
-        message = str(exc)
+        message = str(exc) or type(exc).__name__
         if isinstance(exc, self._openai.APIStatusError):
-            message = error_message(exc.body, exc.message)
+            message = error_message(exc.body, exc.message) or "no reason given"
         return " ".join(reveal(self._redacted(message)).split())[:300]
 
     def _describe_status(self, exc: APIStatusError, key: str) -> str:
         status = exc.status_code
-        if status in (401, 403):
-            return f"refused the API key ({status}); set {key}.api_key"
+        if status == 401:
+            return f"refused the API key (401); set {key}.api_key"
+        if status == 403:
+            message = self._short_message(exc)
+            return f"refused the API key or the request (403): {message}; check {key}.api_key"
         if status == 404:
             return f"has no model {self._config.model!r} (404); check {key}.model and .base_url"
         if status == 429:
-            return "refused the request: rate limit or quota exceeded (429); try later"
+            message = self._short_message(exc)
+            return f"refused the request: rate limit or quota exceeded (429): {message}; try later"
         if status >= 500:
             tries = self._config.retries + 1
             return f"failed ({status}) after {tries} attempts: {self._short_message(exc)}"
@@ -388,21 +421,6 @@ def _with_retry_notes(answer: Completion, failed: int, interrupted: int = 0) -> 
     if interrupted:
         notes.append(f"the answer was interrupted and requested again ({interrupted} times)")
     return replace(answer, notes=tuple(notes))
-
-
-async def _assemble(
-    stream: AsyncStream[JsonValue],
-    assembly: Assembly | ResponseAssembly,
-    on_delta: OnDelta | None,
-) -> Completion:
-    """Join the chunks of a stream. Raises `_IncompleteAnswer` if it ends early."""
-    notify = on_delta or _ignore
-    async for chunk in stream:
-        for delta in assembly.add(chunk):
-            notify(delta)
-    if not assembly.is_complete:
-        raise _IncompleteAnswer("interrupted its answer in every attempt")
-    return assembly.answer()
 
 
 def _ignore(delta: Delta) -> None:

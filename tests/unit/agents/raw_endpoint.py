@@ -27,6 +27,8 @@ class Reply:
     body: JsonValue | bytes
     status: int = 200
     content_type: str = "application/json"
+    missing: int = 0
+    """Bytes of the body that never arrive."""
 
     @property
     def stream(self) -> bool:
@@ -70,17 +72,20 @@ def piece(index: JsonValue, id: JsonValue, name: JsonValue, arguments: JsonValue
 
 
 @asynccontextmanager
-async def endpoint(reply: Reply) -> AsyncIterator[str]:
-    """The base URL of an endpoint with this response."""
+async def endpoint(reply: Reply, requested: list[str] | None = None) -> AsyncIterator[str]:
+    """The base URL of an endpoint with this response. `requested` gets the path of each request."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = await reader.readuntil(b"\r\n\r\n")
         lines = request.decode().splitlines()
+        if requested is not None:
+            requested.append(lines[0].split()[1])
         sizes = [line for line in lines if line.lower().startswith("content-length:")]
         await reader.readexactly(int(sizes[0].partition(":")[2]))
         kind = "text/event-stream" if reply.stream else reply.content_type
         body = reply.encoded()
-        head = f"HTTP/1.1 {reply.status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}"
+        size = len(body) + reply.missing
+        head = f"HTTP/1.1 {reply.status} X\r\nContent-Type: {kind}\r\nContent-Length: {size}"
         writer.write(f"{head}\r\nConnection: close\r\n\r\n".encode() + body)
         await writer.drain()
         writer.close()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
+from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
+from pydantic import JsonValue
 
 from hubbub.agents.models.base import Completion, CompletionRequest, ToolSpec
-from hubbub.agents.models.openai import STREAM_BACKOFF, OpenAIModel
+from hubbub.agents.models.embeddings import Embeddings
+from hubbub.agents.models.openai import MAX_ANSWER, STREAM_BACKOFF, OpenAIModel
 from hubbub.client.calls import Backoff
 from hubbub.config.models import ModelConfig
-from hubbub.errors import ModelError
+from hubbub.errors import ConfigError, ModelError
 from hubbub.testing import model_server as script
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import (
@@ -25,7 +28,7 @@ from hubbub.testing.model_server import (
     ScriptedCall,
     ScriptedUsage,
 )
-from tests.unit.agents.raw_endpoint import Reply, endpoint
+from tests.unit.agents.raw_endpoint import Reply, chunk, completion, endpoint
 
 ADD = ToolSpec("add", "Add numbers.", {"type": "object", "properties": {"a": {"type": "integer"}}})
 QUESTION = CompletionRequest(
@@ -184,9 +187,10 @@ async def test_a_wrong_key_is_reported_and_not_retried(connect: Connect) -> None
 async def test_a_refusal_is_reported_with_advice(connect: Connect) -> None:
     no_choice = Refusal(status=400, message="tool_choice 'required' is not supported")
     for refusal, advice in [
-        (Refusal(status=403), "refused the API key"),
+        (Refusal(status=403, message="not in this region"), "refused the API key or the request"),
+        (Refusal(status=403, message="not in this region"), "(403): not in this region"),
         (Refusal(status=404), "has no model 'm' (404); check models.small.model"),
-        (Refusal(status=429), "rate limit or quota exceeded"),
+        (Refusal(status=429, message="no credit"), "quota exceeded (429): no credit; try later"),
         (Refusal(status=500), "failed (500) after 1 attempts"),
         (Refusal(status=422), "refused the request (422)"),
         (no_choice, "; set models.small.tool_choice to auto"),
@@ -202,8 +206,9 @@ async def test_a_hanging_endpoint_is_reported_with_the_timeout(connect: Connect)
     assert "did not answer within 0.05 s (1 attempts); raise models.small.timeout" in error
 
 
-async def error_at(base_url: str) -> str:
-    model = OpenAIModel(ModelConfig(model="m", base_url=base_url, retries=0))
+async def error_at(base_url: str, stream: bool = False, max_answer: int = MAX_ANSWER) -> str:
+    config = ModelConfig(model="m", base_url=base_url, retries=0, stream=stream)
+    model = OpenAIModel(config, max_answer=max_answer)
     with pytest.raises(ModelError) as caught:
         await model.answer(QUESTION)
     await model.close()
@@ -212,9 +217,51 @@ async def error_at(base_url: str) -> str:
 
 async def test_an_unreachable_endpoint_is_reported() -> None:
     error = await error_at("http://127.0.0.1:1/v1")
-    assert re.search(r"cannot be reached.*is the server running", error)
+    assert re.search(r"cannot be reached.*All connection attempts failed.*is the server run", error)
 
 
 async def test_a_web_page_instead_of_an_answer_is_reported_with_a_hint() -> None:
     async with endpoint(Reply(b"<h1>Welcome</h1>", content_type="text/html")) as base_url:
         assert "is base_url right?" in await error_at(base_url)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_or_an_error_that_breaks_off_is_reported(stream: bool) -> None:
+    for reply in (Reply({}, missing=9), Reply({}, 400, missing=9), Reply({}, 503, missing=9)):
+        async with endpoint(reply) as base_url:
+            assert "closed the connection (1 attempts: " in await error_at(base_url, stream)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_without_end_is_refused(stream: bool) -> None:
+    pieces: JsonValue = [chunk({"content": "x" * 50})] * 100
+    body = pieces if stream else completion({"content": "x" * 5000})
+    async with endpoint(Reply(body)) as base_url:
+        error = await error_at(base_url, stream, max_answer=4000)
+        assert error == f"the model endpoint {base_url} sent more than 4,000 bytes for one answer"
+
+
+async def test_a_query_in_base_url_is_sent_with_each_request() -> None:
+    embedding: JsonValue = [{"index": 0, "embedding": [0.5]}]
+    requested: list[str] = []
+    reply = Reply({**completion({"content": "3"}), "data": embedding})
+    async with endpoint(reply, requested) as base_url:
+        config = ModelConfig(model="m", base_url=f"{base_url}/?version=1&v=%26")
+        model, embeddings = OpenAIModel(config), Embeddings(config)
+        assert (await model.answer(QUESTION)).text == "3"
+        assert await embeddings.embed(["a"]) == [array("f", [0.5])]
+        await model.close()
+        await embeddings.close()
+    paths = ("/v1/chat/completions", "/v1/embeddings")
+    assert requested == [f"{path}?version=1&v=%26" for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("SSL_CERT_FILE", "/no/such.pem"), ("ALL_PROXY", "socks9://proxy")]
+)
+def test_an_environment_without_a_way_to_endpoints_is_a_sentence(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=f"no model endpoint can be reached: .*{variable}"):
+        OpenAIModel(ModelConfig(model="m"))
