@@ -6,7 +6,7 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +25,7 @@ from hubbub.cli.operations import complete_agent, complete_recipient, complete_t
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.config.problems import nearest
 from hubbub.errors import OperationError, UserError
-from hubbub.people.figures import SHELL, delivery_notes
+from hubbub.people.figures import SHELL, delivery_notes, unresolved_notes
 from hubbub.people.messages import attachment_text
 from hubbub.people.names import find_thread, label
 from hubbub.people.text import one_line, visible
@@ -152,7 +152,7 @@ async def _ask(
         from hubbub.protocol.operations import SendResult  # imported while the hub works
 
         sent = SendResult.model_validate(value)
-        for line in delivery_notes(sent, SHELL):
+        for line in delivery_notes(sent, SHELL) if sent.queued else ():
             typer.echo(visible(line), err=True)
         if not agent.present:
             typer.echo(f"{agent.id} is away; waiting until it is back", err=True)
@@ -386,31 +386,33 @@ async def _send(
     """Send, report it, and wait up to `wait_s` seconds for the answers (None: do not wait)."""
     speaker = args.get("on_behalf_of", person)
     async with joined(target, person, cursor="latest") as client:
+        people = {each.id for each in client.ready.participants}
         if "to" in args:
-            people = {each.id for each in client.ready.participants}
             channels = {channel.name for channel in client.ready.channels}
             args = {**args, "to": find_thread(args["to"], speaker, people, channels)}
         from hubbub.protocol.operations import SendResult
 
         # `cid` is not an argument of an operation: each call gets a new one.
         sent = SendResult.model_validate(await client.call(operation, cid=None, **args))
-        if wait_s is None or not as_json:
-            _print_sent(sent, speaker, as_json)
+        if not as_json:
+            _print_sent(sent, speaker, people, waits=wait_s is not None)
         if wait_s is None:
+            if as_json:
+                emit_json(sent)
             return
         answers = await wait_for_answers(client, sent, wait_s, quiet=as_json, names=True)
     finish(answers, as_json=as_json)
 
 
-def _print_sent(sent: SendResult, speaker: str, as_json: bool) -> None:
-    if as_json:
-        emit_json(sent)
-        return
-    thread = label(sent.thread_id, speaker)
+def _print_sent(sent: SendResult, speaker: str, known: Collection[str], *, waits: bool) -> None:
+    """Print what became of the message. If it woke no agent, whoever waits reads that as the
+    reason why there is no answer."""
     away = f"; away, gets it later: {', '.join(sent.absent)}" if sent.absent else ""
-    unknown = f"; there is no participant {', '.join(sent.unresolved)}" if sent.unresolved else ""
-    typer.echo(visible(f"{sent.id} sent as {speaker} in {thread}{away}{unknown}"))
-    for line in delivery_notes(sent, SHELL):
+    lines = [f"{sent.id} sent as {speaker} in {label(sent.thread_id, speaker)}{away}"]
+    lines += unresolved_notes(sent, known)
+    if sent.queued or not waits:
+        lines += delivery_notes(sent, SHELL)
+    for line in lines:
         typer.echo(visible(line))
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from hubbub.client import Client, Disconnected
 from hubbub.errors import OperationError
-from hubbub.people.figures import SHELL, outcome_text
+from hubbub.people.figures import SHELL, delivery_notes, outcome_text
 from hubbub.people.names import label
 from hubbub.people.oversight import approval_lines
 from hubbub.people.text import one_line
@@ -76,7 +76,7 @@ class Answers:
         if self.messages:
             return ""
         if not self.agents:
-            return "this message woke no agent"
+            return "; ".join(delivery_notes(self._sent, SHELL)) or "this message woke no agent"
         ends = [f"{r.participant} {outcome_text(r.outcome)}" for r in self.receipts.values()]
         return self._why or f"no answer: {', '.join(ends) or 'reason unknown'}"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from math import floor, log10
 from typing import TYPE_CHECKING
 
 from hubbub.people.text import counted, one_line
+from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.protocol.operations import SendResult, TurnSummary
@@ -34,6 +35,7 @@ __all__ = [
     "sums_text",
     "thousands",
     "turn_text",
+    "unresolved_notes",
 ]
 
 BAR = 16
@@ -223,6 +225,25 @@ def delivery_notes(result: SendResult, typed: CommandSyntax) -> Sequence[str]:
             lines.append(f"{agent} is busy: {count - 1} queued before this one")
     lines += map(one_line, result.notes)
     return lines
+
+
+def unresolved_notes(result: SendResult, known: Collection[str]) -> Sequence[str]:
+    """Notes on mentions of a sent message that notify nobody. `known` are the participants; a large
+    network does not list them."""
+    message = result.message
+    names = [n for n in result.unresolved if n not in (message.sender_id, message.sent_by)]
+    unknown = [name for name in names if known and name not in known]
+    lines = []
+    if unknown:
+        hint = did_you_mean(unknown[0], known) if len(unknown) == 1 else ""
+        lines.append(f"there is no participant {_at(unknown)}{hint}")
+    if outside := [name for name in names if name not in unknown]:
+        lines.append(f"not in this thread, so not notified: {_at(outside)}")
+    return lines
+
+
+def _at(names: Sequence[str]) -> str:
+    return ", ".join(f"@{one_line(name)}" for name in names)
 
 
 def size_text(size: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from hubbub.errors import UserError
 from hubbub.people.commands import CHAT
-from hubbub.people.figures import delivery_notes
+from hubbub.people.figures import delivery_notes, unresolved_notes
 from hubbub.people.messages import amendment_text
 from hubbub.people.notices import notice
 from hubbub.people.shown import (
@@ -26,7 +26,6 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import SendResult
-from hubbub.wording import did_you_mean
 
 __all__ = ["HISTORY", "ChatSession"]
 
@@ -162,11 +161,7 @@ class ChatSession(ClientState):
             are = "are" if len(result.absent) > 1 else "is"
             lines.append(NoteLine(f"{', '.join(result.absent)} {are} away; the message waits"))
         self._noted_away[thread.id] = result.absent
-        if result.unresolved:
-            names = ", ".join(f"@{one_line(name)}" for name in result.unresolved)
-            one = result.unresolved[0] if len(result.unresolved) == 1 else ""
-            hint = did_you_mean(one, self.participants)
-            lines.append(NoteLine(f"there is no participant {names}{hint}"))
+        lines += map(NoteLine, unresolved_notes(result, self.participants))
         lines += map(NoteLine, delivery_notes(result, CHAT))
         return lines
 

@@ -31,7 +31,7 @@ def test_messages_are_sent_and_listed_from_a_shell(
         "send bob hello there",
     ) == snapshot(name="beginning")
     result = hubbub("send", "-c", "general", "one\ntwo \x1b[31m @nobody")
-    assert result.out == "m3 sent as ann in #general; there is no participant nobody\n"
+    assert result.out == "m3 sent as ann in #general\nthere is no participant @nobody\n"
     assert (
         hubbub.transcript(
             "send --as eve general 'to some'",

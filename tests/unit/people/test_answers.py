@@ -197,6 +197,9 @@ async def test_a_missing_answer_is_explained(snapshot: SnapshotAssertion) -> Non
         answers = await room.asks("desk", "post_to_channel")
         await room.waits(answers)
         reasons["no agent woken"] = answers.reason
+        await room.bot()
+        await room.ann.call("take_over", agent="bot", minutes=1)
+        reasons["taken over"] = (await room.asks()).reason
     assert reasons == snapshot
 
 

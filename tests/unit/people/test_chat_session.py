@@ -151,8 +151,11 @@ def test_a_sent_message_shows_its_thread_unknown_names_and_absentees_once() -> N
         "bob, eve are away; the message waits",
         "there is no participant @bbo; did you mean bob?",
     ]
-    answer = result(9, GENERAL, 1, unresolved=("bbo", "x"))
-    assert shown(new_session().sent(answer))[1:] == ["there is no participant @bbo, @x"]
+    answer = result(9, GENERAL, 1, unresolved=("bbo", "bob", "ann", "x"))
+    assert shown(new_session().sent(answer))[1:] == [
+        "there is no participant @bbo, @x",
+        "not in this thread, so not notified: @bob",
+    ]
     session = new_session()
     away = [
         "away" in " ".join(shown(session.sent(result(seq, DM, seq, absent=absent))))
