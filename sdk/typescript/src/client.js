@@ -14,8 +14,8 @@ const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 10_000;
 const ACK_AFTER_MS = 100;
 const ACK_EVERY = 64;
-const SILENCE_MS = 15_000; // without an answer the socket counts as dead
-const PROBE_MS = 4000; // the same, when there is reason for doubt
+const SILENCE_MS = 15_000; // without an answer there is reason for doubt
+const PROBE_MS = 4000; // without an answer after that, the socket counts as dead
 
 /** The hub refused a call: `code` for programs, `message` for people. */
 export class CallError extends Error {
@@ -441,9 +441,15 @@ export class Client {
     if (this.socket?.readyState === 1) this.socket.send(text);
   }
 
-  /** A socket can be dead without notice: no answer in time means it is. */
+  /** A socket can be dead without notice. */
   expectAnswer() {
-    if (this.silenceTimer) return;
-    this.silenceTimer = setTimeout(() => this.closed(4003, "no answer"), SILENCE_MS);
+    this.silenceTimer ||= setTimeout(() => this.silent(), SILENCE_MS);
+  }
+
+  /** No answer in time: the socket is dead, or a call takes long, while the hub answers others. */
+  silent() {
+    this.silenceTimer = 0;
+    if (this.state === "ready") this.probe();
+    else this.closed(4003, "no answer");
   }
 }

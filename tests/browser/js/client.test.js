@@ -235,3 +235,22 @@ test("silence is noticed whenever an answer is waited for, and only then", async
   client.leave();
   equal(client.silenceTimer, 0);
 });
+
+test("a call that takes long is waited for while the hub answers others", async () => {
+  const { client, line, lines } = joined();
+  let answer = null;
+  client.call("digest").then((value) => (answer = value));
+  client.silent();
+  const [digest, probe] = line.all("call");
+  line.says({ op: "result", ref: probe.ref, value: {} });
+  line.says({ op: "result", ref: digest.ref, value: "news" });
+  await eventually(() => answer === "news");
+  equal([lines.length, line.closedWith], [1, null]);
+});
+
+test("a hub that is silent before a client has joined is dialled again", async () => {
+  const { client, lines } = dialling();
+  client.join("ann");
+  client.silent();
+  await eventually(() => lines.length === 2);
+});
