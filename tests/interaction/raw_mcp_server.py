@@ -1,7 +1,8 @@
 """An MCP server for tests, over stdio, that sends whatever it is given, valid or not.
 
-python raw_mcp_server.py JSON, with {"tools": [...], "error": {...}}: the tools that it lists, and
-its answer to every call; without an error, it answers with the name of the tool.
+python raw_mcp_server.py JSON, with {"tools": [...], "then": [...], "error": {...}, "prints": ""}:
+the tools that it lists, those that it lists after a call, its answer to every call, and a text that
+it prints first. Without an error, it answers with the name of the tool.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ __all__: list[str] = []
 
 def main() -> None:
     sys.setrecursionlimit(10_000)
-    script: Mapping[str, JsonValue] = json.loads(sys.argv[1])
+    script: dict[str, JsonValue] = json.loads(sys.argv[1])
+    print(script.get("prints", ""), end="", flush=True)
     for line in sys.stdin:
         request = json.loads(line)
+        if request["method"] == "tools/call" and "then" in script:
+            script["tools"] = script.pop("then")
+            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+            print(json.dumps(changed), flush=True)
         if "id" in request:
             answer = _answer(request["method"], request.get("params") or {}, script)
             print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)

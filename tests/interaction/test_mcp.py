@@ -373,6 +373,25 @@ class TestInvalidTools:
             assert "\n" not in reason
             assert len(reason) < 400
 
+    async def test_after_a_call_that_changes_the_tools_the_new_ones_exist(
+        self, tmp_path: Path
+    ) -> None:
+        shop = raw_server(spec("open"), spec("wait"), then=[spec("buy"), spec("wait")])
+        async with started(tmp_path, shop=shop) as servers:
+            assert await tool_of(servers, "shop_open").run({}, SITE) == "open"
+            assert names(servers) == {"shop_buy", "shop_wait"}
+            assert await tool_of(servers, "shop_buy").run({}, SITE) == "buy"
+
+    async def test_lines_that_are_no_messages_are_reported_once_and_skipped(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        shop = raw_server(spec("ok"), prints="ready\n\n{'a': 1}\n[1]\n")
+        with capture_logs() as logs:
+            async with started(tmp_path, shop=shop) as servers:
+                assert await tool_of(servers, "shop_ok").run({}, SITE) == "ok"
+        assert [log["text"] for log in logs if log["log_level"] == "warning"] == ["ready"]
+        assert "Traceback" not in capfd.readouterr().err
+
     async def test_names_that_collide_stay_distinct_in_any_order(self, tmp_path: Path) -> None:
         both: dict[str, Any] = {"one": raw_server(spec("a b"), spec("a_b"), spec("a.b"))}
         both["two"] = raw_server(spec("a.b"), spec("a_b"), spec("a b"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from mcp.types import Tool
 
 
-__all__ = ["connect", "list_tools"]
+__all__ = ["Observer", "connect", "list_tools"]
 
 # Filters a server's list of tools. The library accepts or rejects a list as a whole, so invalid
 # tools are removed from the incoming message before the library sees it.
@@ -32,14 +33,14 @@ _MAX_DEPTH = 100
 
 
 def remove_invalid_tools(
-    incoming: SessionMessage | Exception, version: str | None, on_skip: Callable[[str, str], None]
+    incoming: SessionMessage, version: str | None, on_skip: Callable[[str, str], None]
 ) -> None:
     """Remove from a message the tools that do not conform to `version` of the protocol, and call
     `on_skip` with the name and the reason for each. Other messages are unchanged.
     """
     from mcp.types import JSONRPCResponse
 
-    if isinstance(incoming, Exception) or not isinstance(incoming.message, JSONRPCResponse):
+    if not isinstance(incoming.message, JSONRPCResponse):
         return
     result: dict[str, JsonValue] = incoming.message.result
     tools = result.get("tools")
@@ -134,33 +135,56 @@ class _WatchedStream(Generic[T]):
         return await self._stream.__aexit__(exc_type, exc_val, exc_tb)
 
 
+class Observer(Protocol):
+    """Learns what happens on a connection."""
+
+    def on_end(self) -> None:
+        """The connection has ended."""
+
+    def on_skip(self, tool: str, reason: str) -> None:
+        """The server lists an invalid tool."""
+
+    def on_change(self) -> None:
+        """The server says that its tools have changed."""
+
+    def on_stray(self, text: str) -> None:
+        """The server sent something other than a message."""
+
+
 @asynccontextmanager
 async def connect(
-    config: McpServerConfig,
-    folder: Path,
-    on_end: Callable[[], None],
-    on_skip: Callable[[str, str], None],
+    config: McpServerConfig, folder: Path, observer: Observer
 ) -> AsyncIterator[Client]:
     """Connect a client; a server with a `command` runs for the duration of the context.
 
-    Calls `on_end` when the connection ends, and `on_skip` with name and reason for each invalid
-    tool. Raises OSError, and any error that a broken server causes in the library.
+    Raises OSError, and any error that a broken server causes in the library.
     """
     from mcp import Client
 
     clients: list[Client] = []
 
     def inspect(incoming: SessionMessage | Exception) -> None:
-        remove_invalid_tools(incoming, clients[0].protocol_version if clients else None, on_skip)
+        if isinstance(incoming, Exception):
+            observer.on_stray(_received(incoming))
+        elif getattr(incoming.message, "method", None) == "notifications/tools/list_changed":
+            observer.on_change()
+        else:
+            version = clients[0].protocol_version if clients else None
+            remove_invalid_tools(incoming, version, observer.on_skip)
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[TransportStreams]:
         async with _transport(config, folder) as (read, write):
-            yield _WatchedStream(read, inspect, on_end), write
+            yield _WatchedStream(read, inspect, observer.on_end), write
 
     async with Client(watched(), cache=None) as client:
         clients.append(client)
         yield client
+
+
+def _received(exc: Exception) -> str:
+    """The text that was no message, or the error of reading it."""
+    return str(exc.errors()[0]["input"] if isinstance(exc, ValidationError) else exc)
 
 
 async def list_tools(client: Client) -> list[Tool]:
@@ -190,6 +214,7 @@ async def _program(config: McpServerConfig, folder: Path) -> AsyncIterator[Trans
     program, *arguments = config.command
     cwd = folder / config.cwd if config.cwd else folder
     server = StdioServerParameters(command=program, args=arguments, env=config.env, cwd=cwd)
+    logging.getLogger("mcp.client.stdio").disabled = True  # what it logs is reported here
     # Its stderr goes to this process's file descriptor 2, even if sys.stderr is replaced.
     with os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False) as errors:
         async with stdio_client(server, errlog=errors) as streams:

@@ -158,7 +158,10 @@ class McpServer:
         self._folder, self._pause, self._doubt_s = folder, pause, doubt_s
         self._client: Client | None = None
         self._wake_up = asyncio.Event()
-        self._has_ended = self._is_suspect = False
+        self._is_current = asyncio.Event()
+        """Cleared when the server's tools have changed, until they are listed."""
+        self._is_current.set()
+        self._has_ended = self._is_suspect = self._has_strayed = False
         self._scope: CancelScope | None = None
 
     async def run(self) -> None:
@@ -189,13 +192,11 @@ class McpServer:
         """Connect, and serve until the connection ends; returns the reason."""
         from anyio import fail_after
 
-        self._has_ended = self._is_suspect = False
+        self._has_ended = self._is_suspect = self._has_strayed = False
         self._wake_up.clear()
         try:
             with fail_after(self.config.timeout) as starting:
-                async with connect(
-                    self.config, self._folder, self._on_end, self._report_skip
-                ) as client:
+                async with connect(self.config, self._folder, self) as client:
                     self._set_tools(await list_tools(client))
                     starting.deadline = math.inf
                     self._client, self.absent = client, None
@@ -205,6 +206,7 @@ class McpServer:
                         return await self._watch(client)
                     finally:  # immediately, since closing the connection can take a while
                         self._client, self.absent = None, self.absent or _ENDED
+                        self._is_current.set()
         except Exception as exc:  # noqa: BLE001 - any failure makes the server unavailable
             return _reason(exc, self.config.command)
 
@@ -221,6 +223,8 @@ class McpServer:
                 self._is_suspect = False
                 with fail_after(self._doubt_s):
                     self._set_tools(await list_tools(client))
+                if not self._is_suspect:
+                    self._is_current.set()
 
     def _report_absence(self, reason: str, pause: float) -> None:
         self.absent = reason
@@ -229,13 +233,25 @@ class McpServer:
 
     # Events during a connection -----------------------------------------------------------------
 
-    def _on_end(self) -> None:
+    def on_end(self) -> None:
         self._has_ended, self._client = True, None
         self.absent = self.absent or _ENDED
         self._wake_up.set()
 
+    def on_change(self) -> None:
+        self._is_current.clear()
+        self._suspect()
+
+    def on_stray(self, text: str) -> None:
+        if not self._has_strayed:  # a program that prints to stdout does so often
+            self._has_strayed = True
+            log.warning("MCP server sent what is no message", server=self.name, text=_line(text))
+
+    def on_skip(self, tool: str, reason: str) -> None:
+        log.warning("MCP tool skipped", server=self.name, tool=tool, reason=_line(reason))
+
     def _suspect(self) -> None:
-        """After an unanswered call: check the server by listing its tools, and reconnect if that
+        """After an unanswered call or a change: list the server's tools, and reconnect if that
         fails.
         """
         self._is_suspect = True
@@ -250,7 +266,7 @@ class McpServer:
         tools: dict[str, McpTool] = {}
         for tool, name in zip(chosen, tool_names(self.name, [t.name for t in chosen]), strict=True):
             if name in tools:
-                self._report_skip(name, "there are two tools with this name")
+                self.on_skip(name, "there are two tools with this name")
             elif self._is_usable(mcp_tool := McpTool(self, tool, name)):
                 tools[name] = mcp_tool
         self.tools = tuple(tools.values())
@@ -261,12 +277,9 @@ class McpServer:
         try:
             ArgumentCheck(tool.spec.parameters)
         except ValueError as exc:
-            self._report_skip(tool.name, str(exc))
+            self.on_skip(tool.name, str(exc))
             return False
         return True
-
-    def _report_skip(self, tool: str, reason: str) -> None:
-        log.warning("MCP tool skipped", server=self.name, tool=tool, reason=_line(reason))
 
     # Calls --------------------------------------------------------------------------------------
 
@@ -280,6 +293,7 @@ class McpServer:
             raise ToolFailed(message, error="tool_absent")
         try:
             result = await client.call_tool(tool, dict(arguments))
+            await self._is_current.wait()  # the next step has the tools that the call added
         except asyncio.CancelledError:
             self._suspect()
             raise
