@@ -201,6 +201,21 @@ async def test_messages_are_grouped_by_sender_and_day_and_offer_actions(
 # What is new --------------------------------------------------------------------------------
 
 
+async def test_today_becomes_yesterday_at_midnight(desks: Desks, room: Room) -> None:
+    bob = await room.join("bob")
+    desk = await desks.sit(room, "ann", GENERAL, new=True)
+    await desk.page.clock.install()
+    await desk.reload()
+    for n in range(40):
+        await bob.posts("general", f"good night {n}")
+    await desk.sees("good night 39")
+    day = desk.main.locator(".day.floating")
+    await expect(day).to_have_text("Today")
+    await desk.is_drawn()
+    await desk.page.clock.fast_forward("24:00:00")
+    await expect(day).to_have_text("Yesterday")
+
+
 async def test_a_thread_opens_at_the_first_unread_message_and_follows_new_ones_at_the_end(
     desks: Desks, long: Room
 ) -> None:

@@ -1,4 +1,11 @@
 // Times in the reader's time zone and language.
+import { signal } from "../vendor/signals.js";
+
+const MINUTE_MS = 60_000;
+
+/** The current day, as of `dayOf`: what shows it is drawn again at midnight. */
+export const today = signal(dayOf(Date.now()));
+setInterval(() => (today.value = dayOf(Date.now())), MINUTE_MS);
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
@@ -15,13 +22,13 @@ export function dayOf(iso) {
 }
 
 /** "Today", "Yesterday", or the date. */
-export function dayName(iso, today = new Date()) {
+export function dayName(iso, now = (today.value, new Date())) {
   const date = new Date(iso);
   const midnight = (d) => new Date(d.getFullYear(), d.getMonth(), d.getDate());
-  const days = Math.round((midnight(today).getTime() - midnight(date).getTime()) / 86_400_000);
+  const days = Math.round((midnight(now).getTime() - midnight(date).getTime()) / 86_400_000);
   if (days === 0) return "Today";
   if (days === 1) return "Yesterday";
-  return date.getFullYear() === today.getFullYear() ? day.format(date) : dayAndYear.format(date);
+  return date.getFullYear() === now.getFullYear() ? day.format(date) : dayAndYear.format(date);
 }
 
 /** A human-readable duration: 0.4 s, 12 s, 3 min, 2 h. */

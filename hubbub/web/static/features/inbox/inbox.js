@@ -1,6 +1,6 @@
 // The inbox: `#/inbox`, `#/inbox/threads`, `#/inbox/notices`.
 import { firstWords } from "../../core/messages.js";
-import { dayName, dayOf, fullTime, timeOf } from "../../core/time.js";
+import { dayName, dayOf, fullTime, timeOf, today } from "../../core/time.js";
 import { html, useComputed, useEffect, useMemo, useState } from "../../core/ui.js";
 import { Avatar } from "../../parts/avatar.js";
 import { Empty } from "../../parts/empty.js";
@@ -128,8 +128,7 @@ function ThreadItem({ app, thread }) {
 
 /** The time for today, otherwise the day. */
 function When({ iso }) {
-  const today = dayOf(iso) === dayOf(new Date());
   return html`<time class="quiet end" datetime=${iso} title=${fullTime(iso)}>
-    ${today ? timeOf(iso) : dayName(iso)}
+    ${dayOf(iso) === today.value ? timeOf(iso) : dayName(iso)}
   </time>`;
 }
