@@ -311,6 +311,7 @@ export const t = {
     quote: "Quote",
     quoteKey: "Quote (Q)",
     lookingOn: "You are not in this conversation, but you can read along.",
+    notIn: "You are not in this conversation.",
     removeQuote: "Remove the quote",
     refused: "The hub won't let you in, so nothing can be sent. Your text stays here.",
     completions: "Completions",

@@ -27,7 +27,8 @@ export default function composer(app) {
       if (other) return html`<${other} ...${props} />`;
       return app.state.takesPart(id) || app.state.control.voiceIn(id)
         ? html`<${Composer} ...${props} desk=${desk} />`
-        : membersOf(id).length > 0 && html`<p class="note">${t.composer.lookingOn}</p>`;
+        : membersOf(id).length > 0 && html`<p class="note">
+            ${app.state.owner.value ? t.composer.lookingOn : t.composer.notIn}</p>`;
     },
   });
   app.add.notes.add({ order: 90, view: Doing });
