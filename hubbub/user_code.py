@@ -42,9 +42,12 @@ def contained() -> Iterator[None]:
 
 
 def describe_error(exc: BaseException) -> str:
-    """The exception's type and message, on one or more lines. Raises nothing."""
+    """The exception's type and message, on one or more lines; of a group, those of its exceptions.
+    Raises nothing."""
     if isinstance(exc, Escape):
         return str(exc)
+    if isinstance(exc, BaseExceptionGroup):
+        return "; ".join(map(describe_error, exc.exceptions))
     name = type(exc).__name__
     try:
         text = str(exc)

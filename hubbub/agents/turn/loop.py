@@ -277,7 +277,8 @@ class Loop:
             return [self._after_text(last)]
         if (failed := self._typed_failure()) is not None:
             return [failed]
-        if (repeated := repetition(self.steps)) is not None:
+        repeated = repetition(self.steps)
+        if repeated is not None and not (self._rules.typed and repeated == FINISH):
             return [End("loop_detected", f"{repeated} was called again and again")]
         open_calls = tuple(c for c in last.calls if c.result is None and c.name != FINISH)
         if open_calls:

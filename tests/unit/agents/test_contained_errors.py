@@ -143,3 +143,8 @@ async def test_closing_a_coroutine_is_not_contained() -> None:
 
     await asyncio.create_task(begin())
     coroutine.close()
+
+
+def test_a_group_is_described_by_its_exceptions() -> None:
+    group = ExceptionGroup("g", [ValueError("x"), ExceptionGroup("inner", [KeyError("y")])])
+    assert describe_error(group) == "ValueError: x; KeyError: 'y'"

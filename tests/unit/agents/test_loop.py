@@ -288,6 +288,16 @@ def test_a_turn_ends_after_three_answers_of_the_wrong_type() -> None:
             assert following == (QueryModel(n + 2) if n < 3 or not name else end_of_typed())
 
 
+def test_the_same_answer_of_the_wrong_type_ends_the_turn_with_the_error() -> None:
+    loop = loop_of(typed="Price")
+    for n in (1, 2, 3):
+        (run_tools,) = answered(loop, calls(call(FINISH, {"message": {**TYPED, "n": 3}})))[1:]
+        assert isinstance(run_tools, RunTools), n
+        error = json.dumps({"message": "price 3 is none"})
+        following = loop.ran([CallResult("id_finish", error, "invalid_answer")])
+    assert following[-1] == end_of_typed()
+
+
 def end_of_typed() -> End:
     reason = "3 answers are not of type Price; the last one: price 3 is none"
     return End("no_action", reason, json.dumps({**TYPED, "n": 3}, ensure_ascii=False))
