@@ -53,18 +53,18 @@ from hubbub.config.models import ModelConfig
 from hubbub.config.paths import MEMORY_STORE
 from hubbub.embed.ask import turns_of
 from hubbub.errors import ModelError, UserError
+from hubbub.lab.messages import RunMessage, call_of
 from hubbub.lab.recordings import Difference, Recording, Tape, difference, read_recording, record
 from hubbub.mods.loader import load_mods
 from hubbub.network.caller import OPERATOR
 from hubbub.network.hub import Hub
 from hubbub.network.ports import Store
 from hubbub.network.store import open_store
-from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Kind, Message
 from hubbub.protocol.operations import SendResult
 
-__all__ = ["FaultInjector", "NetworkRun", "RunMessage", "replay", "replayed"]
+__all__ = ["FaultInjector", "NetworkRun", "replay", "replayed"]
 
 MOST_S = 600.0
 """Maximum duration of a run, in seconds."""
@@ -82,35 +82,6 @@ WaitForEnd = Callable[[str], Awaitable[None]]
 Ask = Callable[[str, Mapping[str, JsonValue]], Awaitable[str | None]]
 """Provides a tool's result for these arguments; None if it has none."""
 _NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class RunMessage:
-    """A message to send in a run."""
-
-    sender: str
-    kind: Kind
-    thread: str
-    """The canonical id in this network."""
-    content: JsonValue
-    shown: str | None = None
-    """The content as text."""
-    under: str | None = None
-    """The message that it replies to."""
-    mentions: tuple[str, ...] = ()
-    untrusted: bool = False
-    id: str = ""
-    """The id of the recorded message."""
-
-    @classmethod
-    def of(cls, message: Message) -> RunMessage:
-        """Repeat a recorded message."""
-        kind: Kind = "agent" if message.sender_kind == "agent" else "human"
-        content, shown = message.content, message.text_representation
-        return cls(
-            message.sender_id, kind, message.thread_id, content, shown, message.reply_to,
-            message.mentions, message.untrusted, message.id,
-        )  # fmt: skip
 
 
 class FaultInjector:
@@ -230,37 +201,14 @@ class NetworkRun:
         return Client(transport, name, kind, token=self._tokens.get(name), options=options)
 
     async def _send(self, hub: Hub, message: RunMessage, *, silent: bool = False) -> SendResult:
-        operation, args = self._call(message)
+        operation, args = call_of(message, self._ids)
+        if silent and message.amends is None:
+            args["silent"] = True
         async with self._client(hub, message.sender, message.kind) as client:
-            result = await client.call(operation, cid=None, silent=silent, **args)
+            result = await client.call(operation, cid=None, **args)
         sent = SendResult.model_validate(result)
         self._ids[message.id] = sent.id
         return sent
-
-    def _call(self, message: RunMessage) -> tuple[str, dict[str, JsonValue]]:
-        """The operation that sends the message, and its arguments."""
-        content = message.content
-        text = content if isinstance(content, str) else message.shown or "(no text)"
-        marks: dict[str, JsonValue] = {
-            "mentions": list(message.mentions),
-            "untrusted": message.untrusted,
-        }
-        args: dict[str, JsonValue] = {"text": text, **marks}
-        if message.under is not None:
-            return "reply", {"message_id": self._ids.get(message.under, message.under), **args}
-        match thread_ids.kind_of(message.thread):
-            case "channel":
-                return "post_to_channel", {"channel": message.thread.partition(".")[2], **args}
-            case "direct":
-                to: list[JsonValue] = [
-                    m for m in thread_ids.members_of(message.thread) if m != message.sender
-                ]
-                if isinstance(content, str):
-                    return "send_text_message", {"to": to, **args}
-                shown = {"content": content, "text_representation": message.shown}
-                return "send_message", {"to": to, **shown, **marks}
-            case _:
-                return "broadcast_text_message", args
 
     async def _wait_for_end(
         self, operator: Client, agents: Sequence[asyncio.Task[None]], interaction: str

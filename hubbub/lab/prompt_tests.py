@@ -31,7 +31,8 @@ from hubbub.lab.branches import with_model
 from hubbub.lab.cases import PlacedCase, case_fixture
 from hubbub.lab.dry_run import dry_run
 from hubbub.lab.expectations import CaseRun, ConfidenceInterval, failures, wilson
-from hubbub.lab.networks import MOST_S, FaultInjector, NetworkRun, RunMessage
+from hubbub.lab.messages import RunMessage
+from hubbub.lab.networks import MOST_S, FaultInjector, NetworkRun
 from hubbub.lab.recordings import Cassette, Cassettes, Recording, Tape
 from hubbub.lab.reports import PreviousResults
 from hubbub.protocol import thread_ids

@@ -24,8 +24,9 @@ from hubbub.client import Client
 from hubbub.config.problems import shown_path
 from hubbub.embed.ask import pages_of, turns_of
 from hubbub.errors import ModelError, UserError
+from hubbub.mods.edits.schemas import MessageVersions
 from hubbub.protocol.frames import Event
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Message, amended
 from hubbub.protocol.turns import Step, ToolCallRecord, Turn
 
 __all__ = [
@@ -58,7 +59,8 @@ class Recording(BaseModel):
     @property
     def asked(self) -> list[Message]:
         """The messages of people, which opened the interactions."""
-        return [m for m in self.messages if m.sender_kind == "human" and m.sent_by is None]
+        people = (m for m in self.messages if m.sender_kind == "human" and m.sent_by is None)
+        return [message for message in people if message.amends is None]
 
     def text(self) -> str:
         """The recording as one line of JSON."""
@@ -107,10 +109,11 @@ async def record(
             earlier = Message.model_validate(woke).interaction_id
             interactions += [earlier] if earlier not in interactions else []
         async for page in pages_of(operator, interaction):
-            messages += page.messages
+            messages += [await _as_sent(operator, message) for message in page.messages]
     messages.sort(key=lambda message: message.seq)
     if history is None:
         history = await _history(operator, messages[0].seq)
+        history = await _with_parents(operator, history, messages)
     recording = Recording(
         history=tuple(history),
         messages=tuple(messages),
@@ -121,9 +124,22 @@ async def record(
     return recording
 
 
+async def _as_sent(operator: Client, message: Message) -> Message:
+    """The message before it was edited."""
+    if message.amended != "edited":
+        return message
+    answer = await operator.call(
+        "message_history", message_id=message.id, before=message.seq + 1, limit=1
+    )
+    (first,) = MessageVersions.model_validate(answer).versions
+    shown = first.text_representation
+    original = {"content": first.content, "text_representation": shown, "amended": None}
+    return message.model_copy(update=original)
+
+
 async def _history(operator: Client, before: int) -> list[Message]:
-    """The last messages of people and agents in each thread."""
-    threads: dict[str, deque[Message]] = {}
+    """The last messages of people and agents in each thread, and what amended them."""
+    threads, amendments = dict[str, deque[Message]](), list[Message]()
     if operator.ready.cursor < before - 1:
         async for item in operator.events():
             if not isinstance(item, Event):
@@ -132,11 +148,43 @@ async def _history(operator: Client, before: int) -> list[Message]:
                 break
             await operator.ack(item.seq)
             message = item.message
-            if message.sender_kind in ("human", "agent") and message.amends is None:
+            if message.amends is not None:
+                amendments.append(message)
+            elif message.sender_kind in ("human", "agent"):
                 threads.setdefault(message.thread_id, deque(maxlen=HISTORY)).append(message)
             if item.seq == before - 1:
                 break
-    return sorted((m for said in threads.values() for m in said), key=lambda m: m.seq)
+    last = (message for said in threads.values() for message in said)
+    return sorted(_with_amendments(last, amendments), key=lambda message: message.seq)
+
+
+def _with_amendments(
+    messages: Iterable[Message], amendments: Sequence[Message]
+) -> Iterator[Message]:
+    """The messages and what amended them, without the content of deleted ones."""
+    changes: dict[str, list[Message]] = {}
+    for each in amendments:
+        changes.setdefault(each.amends.message_id if each.amends else "", []).append(each)
+    for message in messages:
+        mine = changes.get(message.id, [])
+        if mine and amended(message, mine).amended == "deleted":
+            empty = {"text_representation": None, "quote": None, "attachments": ()}
+            message = message.model_copy(update={"content": "(deleted)", **empty})
+            mine = mine[-1:]  # nothing follows a deletion
+        yield from (message, *mine)
+
+
+async def _with_parents(
+    operator: Client, history: Sequence[Message], messages: Sequence[Message]
+) -> list[Message]:
+    """The history with the messages that it and `messages` reply to, which can be much older."""
+    known = {message.id: message for message in history}
+    for message in (*history, *messages):
+        under = message.reply_to
+        while under is not None and under not in known and under not in {m.id for m in messages}:
+            parent = Message.model_validate(await operator.call("read_message", id=under))
+            known[under], under = parent, parent.reply_to
+    return sorted(known.values(), key=lambda message: message.seq)
 
 
 class Cassettes:
@@ -169,7 +217,7 @@ class Cassettes:
 
 _CHANGING = re.compile(
     r'(?:, )?"(?:present|absent|queued)": (?:\[[^\]]*\]|\{[^}]*\})'
-    r"|\b(?:(?P<id>[mi])\d+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d)?)\b"
+    r"|\b(?:(?P<id>[mit])\d+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d)?)\b"
 )
 
 

@@ -21,7 +21,9 @@ from hubbub.config.problems import ConfigProblems
 from hubbub.lab.branches import branched, served
 from hubbub.lab.cases import load_cases
 from hubbub.lab.networks import FaultInjector, NetworkRun, replay
+from hubbub.lab.recordings import HISTORY
 from hubbub.protocol.frames import Event
+from hubbub.protocol.operations import SendResult
 from tests.unit.cli.conftest import CommandResult, Shell, calls, running, sends
 
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-12")]
@@ -205,6 +207,51 @@ def test_an_interaction_of_a_running_network_is_replayed_and_becomes_a_case(
     (shop / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE))
     assert hubbub("replay", "refund.json").code == 0
     assert hubbub("replay", "refund.json", "--code", "new").out == result.out
+
+
+def test_a_replay_has_edits_deletions_quotes_attachments_and_reply_threads_as_recorded(
+    shop: Path, hubbub: Shell
+) -> None:
+    text = (shop / "hubbub.yaml").read_text() + "mods: [edits, threads]\n"
+    with running(text, shop) as url:
+        asked = asyncio.run(say_a_lot(url))
+        assert hubbub("record", asked, "--out", "hello.json").code == 0
+    assert "secret" not in (shop / "hello.json").read_text()
+    (shop / "hubbub.yaml").write_text(text)
+    result = hubbub("replay", "hello.json")
+    assert (result.code, result.err) == (0, ""), result.out
+    assert result.out == "hello.json: 1 turn, all as recorded\n"
+
+
+async def say_a_lot(url: str) -> str:
+    """Fill a conversation with the clerk, ask it under its first message, and edit the question
+    afterwards. Returns the question's id."""
+    async with Client(WebSocketTransport(url), "ann", "human") as ann:
+
+        async def say(text: str, **more: JsonValue) -> str:
+            sent = await ann.call(
+                "send_text_message", to="clerk", text=text, silent=True, cid=None, **more
+            )
+            return str(SendResult.model_validate(sent).id)
+
+        first = await say("the first of many")
+        for n in range(HISTORY):
+            await say(f"no {n}")
+        wrong, secret = await say("order 5"), await say("a secret")
+        await ann.call("edit_message", message_id=secret, text="another secret")
+        await ann.call("delete_message", message_id=secret)
+        await ann.call("edit_message", message_id=wrong, text="order 6")
+        link: JsonValue = {"name": "plan", "uri": "https://example.org/plan"}
+        await say("see", quote={"message_id": wrong, "text": "order"}, attachments=[link])
+        question = await ann.call(
+            "reply", message_id=first, text="@clerk hello", attachments=[link]
+        )
+        asked = SendResult.model_validate(question).id
+        async for item in ann.events():
+            if isinstance(item, Event) and item.message.text == "Good morning.":
+                break
+        await ann.call("edit_message", message_id=asked, text="@clerk hello!")
+        return asked
 
 
 def test_a_replay_with_another_prompt_asks_the_model_for_missing_answers(
