@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -31,7 +31,7 @@ from hubbub.people.messages import message_line
 from hubbub.people.names import find_thread
 from hubbub.people.text import visible
 from hubbub.protocol.frames import Cursor, Event
-from hubbub.protocol.messages import Message
+from hubbub.protocol.messages import Message, amended
 from hubbub.protocol.operations import ThreadPage
 
 if TYPE_CHECKING:
@@ -107,7 +107,12 @@ async def _list(
             return
     start = Cursor(epoch=epoch, seq=max(0, head - limit))
     async with joined(target, observe=True, cursor=start) as client:
-        await _follow(client, None, show, upto=None if follow else head)
+        past = list[Message]()
+        await _follow(client, None, past.append, upto=head)
+        for message in _as_amended(past):
+            show(message)
+        if follow:
+            await _follow(client, None, show)
 
 
 async def _page(client: Client, thread: str, limit: int) -> tuple[Message, ...]:
@@ -129,6 +134,23 @@ async def _follow(client: Client, only: str | None, show: Show, upto: int | None
         await client.ack(item.seq)
         if upto is not None and item.seq >= upto:
             return
+
+
+def _as_amended(messages: Sequence[Message]) -> Iterator[Message]:
+    """The messages as amended by later ones. An edit shows its own text unless that was deleted."""
+    changes: dict[str, list[Message]] = {}
+    for message in messages:
+        if message.amends is not None:
+            changes.setdefault(message.amends.message_id, []).append(message)
+    for message in messages:
+        of = message.id if message.amends is None else message.amends.message_id
+        later = [each for each in changes.get(of, ()) if each.seq > message.seq]
+        edit = message.amends is not None
+        yield amended(message, (each for each in later if not edit or _deletes(each)))
+
+
+def _deletes(message: Message) -> bool:
+    return message.amends is not None and message.amends.kind == "deleted"
 
 
 def _canonical(client: Client, thread: str, reader: str) -> str:

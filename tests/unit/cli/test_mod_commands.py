@@ -82,6 +82,22 @@ def test_messages_are_edited_and_threads_titled_and_resolved_from_a_shell(
         assert [version["kind"] for version in versions] == ["sent", "edited", "deleted"]
 
 
+@pytest.mark.behaviour("M-101")
+def test_the_list_shows_messages_as_edited_and_no_deleted_text(home: Path, hubbub: Shell) -> None:
+    with running(network_with("edits"), home):
+        hubbub("send", "#general", "frist")
+        hubbub("send", "#general", "secret")
+        hubbub("messages", "edit", "m2", "a secret")
+        hubbub("messages", "edit", "m1", "first")
+        hubbub("messages", "delete", "m2")
+        listed = map(json.loads, hubbub("messages", "list", "--json").out.splitlines())
+        shown = [(m["id"], m["content"], m.get("amended")) for m in listed]
+    assert shown == [
+        ("m1", "first", "edited"), ("m2", "", "deleted"), ("m3", "", "deleted"),
+        ("m4", "first", None), ("m5", "", None),
+    ]  # fmt: skip
+
+
 @pytest.mark.behaviour("M-127")
 def test_files_are_put_listed_and_fetched_and_a_mistake_leaves_no_file(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
