@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,11 +25,12 @@ from hubbub.cli.connection import (
 )
 from hubbub.cli.operations import complete_thread
 from hubbub.cli.output import JsonFlag, console, counted, emit_json
-from hubbub.errors import UserError
+from hubbub.errors import OperationError, UserError
 from hubbub.mods.transcript.schemas import Imported, Piece
 from hubbub.people.messages import message_line
 from hubbub.people.names import find_thread
 from hubbub.people.text import visible
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Cursor, Event
 from hubbub.protocol.messages import Message, amended
 from hubbub.protocol.operations import ThreadPage
@@ -271,9 +272,10 @@ async def _import(target: NetworkTarget, person: str | None, file: Path) -> tupl
             header = lines.readline().rstrip("\n")
             async with joined(target, person) as client:
                 for first, piece in _parts(lines):
-                    answer = await client.call(
-                        "import_transcript", cid=None, header=header, lines=piece, first=first
-                    )
+                    with _too_long(first):
+                        answer = await client.call(
+                            "import_transcript", cid=None, header=header, lines=piece, first=first
+                        )
                     result = Imported.model_validate(answer)
                     imported += result.imported
                     before += result.before
@@ -283,6 +285,17 @@ async def _import(target: NetworkTarget, person: str | None, file: Path) -> tupl
     except UnicodeDecodeError as error:
         raise UserError(f"{file} is not UTF-8 text") from error
     return imported, before, skipped
+
+
+@contextmanager
+def _too_long(line: int) -> Iterator[None]:
+    """Name the line that does not fit into a call. It is alone in its part."""
+    try:
+        yield
+    except OperationError as error:
+        if error.code == ErrorCode.TOO_LARGE and "line" not in error.details:
+            raise UserError(f"line {line} is too long to import: {error.message}") from error
+        raise
 
 
 def _parts(lines: Iterator[str]) -> Iterator[tuple[int, list[JsonValue]]]:

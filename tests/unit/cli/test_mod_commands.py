@@ -216,6 +216,18 @@ def test_control_characters_of_a_transcript_do_not_reach_a_terminal(
     assert "<U+001B>]52;c;eA==<U+0007>" in shown
 
 
+@pytest.mark.behaviour("M-221")
+def test_a_line_that_no_call_can_hold_is_reported_by_number(home: Path, hubbub: Shell) -> None:
+    with running(network_with("transcript"), home):
+        hubbub("send", "-b", "short")
+        hubbub("messages", "export", "--all", "-o", "all.jsonl")
+        text = (home / "all.jsonl").read_text().replace("short", r"\u007f" * 60_000)
+        (home / "all.jsonl").write_text(text)
+        result = hubbub("messages", "import", "all.jsonl")
+    assert result.code == 2
+    assert result.err.startswith("hubbub: line 2 is too long to import: ")
+
+
 @pytest.mark.behaviour("M-224")
 def test_a_transcript_is_imported_into_another_network_once(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
