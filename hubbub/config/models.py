@@ -184,7 +184,7 @@ class ChannelConfig(Section):
     """The channel's purpose; agents read it too."""
     members: Literal["all"] | list[Id] = "all"
     """`all` (participants of the network join the channel automatically), or a list: then no one
-    else can join."""
+    else can join, and a start of the network removes members who are not listed any more."""
 
 
 class HumanConfig(Section):
@@ -231,6 +231,16 @@ class NetworkFile(Section):
     def owners(self) -> tuple[str, ...]:
         """The people in `humans` with the role owner."""
         return tuple(name for name, human in self.humans.items() if "owner" in human.roles)
+
+    def may_join(self, participant: str, channel: str) -> bool:
+        """Whether the participant can be a member of the channel."""
+        declared, agent = self.channels.get(channel), self.agents.get(participant)
+        return (
+            declared is None
+            or declared.members == "all"
+            or participant in declared.members
+            or (agent is not None and channel in agent.channels)
+        )
 
     def bridge_of(self, participant: str) -> str | None:
         """The bridge that a participant belongs to, as the bridge itself or one of its people."""

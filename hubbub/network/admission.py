@@ -112,6 +112,7 @@ class Admission:
             records += self._new_channel(name, self._file.channels[name].description)
         for name, (kind, card) in cards.items():
             records += self._new_participant(name, kind, card)
+        records += self._removed_members()
         records += self._named_members(new)
         for thread in self._mods.threads():
             for name in list(state.participants()):
@@ -126,7 +127,7 @@ class Admission:
         new = state.get(name) is None
         records = [*self._new_participant(name, "agent", agent.card), *self._own_channels(name)]
         for channel in set(before.channels if before else ()) - set(agent.channels):
-            if self._file.channels[channel].members == "all":
+            if self._file.may_join(name, channel):
                 continue
             scope = state.channels[channel].scope
             records.append(MemberLeft(name, scope, self._kernel.log.head))
@@ -145,6 +146,15 @@ class Admission:
             thread.stored = True
             yield ThreadCreated(thread.no, thread.id)
         yield StoredChannel(name, description)
+
+    def _removed_members(self) -> Iterable[Record]:
+        """The end of memberships that the config does not allow any more."""
+        state, head = self._state, self._kernel.log.head
+        for name, channel in state.channels.items():
+            for member in list(state.members.of(channel.scope)):
+                if not self._file.may_join(member, name):
+                    state.members.leave(member, channel.scope)
+                    yield MemberLeft(member, channel.scope, head)
 
     def _named_members(self, new: Collection[str]) -> Iterable[Record]:
         """Memberships that the config requires. `all` means everyone who joins the network, plus

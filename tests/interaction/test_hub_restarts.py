@@ -56,3 +56,28 @@ async def test_a_restart_does_not_add_participants_to_a_channel_that_they_left(
         await network.join("carol")
         (channel,) = (await bob.call("list_channels"))["channels"]
         assert channel["members"] == ["bob", "carol"]
+
+
+@pytest.mark.behaviour("P-13")
+@pytest.mark.parametrize("before", [["ann", "bob"], "all"])
+async def test_a_restart_removes_members_whom_the_config_no_longer_lists(
+    in_memory: Networks, tmp_path: Path, before: str | list[str]
+) -> None:
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    first, second = (
+        config(humans={"ann": {}, "bob": {}}, channels={"desk": {"members": members}})
+        for members in (before, ["ann"])
+    )
+    async with in_memory.start(first, store=store) as network:
+        bob = await network.join("bob")
+        await bob.call("create_channel", name="own", members=["ann"])
+    async with in_memory.start(second, store=store) as network:
+        ann, bob = await network.join("ann"), await network.join("bob")
+        sent = await ann.call("post_to_channel", channel="desk", text="about bob")
+        assert await bob.sync() == []
+        assert (await bob.ask("read_message", id=sent["id"]))["code"] == "unknown_message"
+        members = {c["name"]: c["members"] for c in (await bob.call("list_channels"))["channels"]}
+        assert members == {"desk": ["ann"], "own": ["ann", "bob"]}
+    async with in_memory.start(second, store=store) as network:
+        bob = await network.join("bob")
+        assert (await bob.ask("read_thread", thread="channel_desk"))["code"] == "unknown_thread"

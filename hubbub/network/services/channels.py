@@ -58,14 +58,7 @@ class ChannelService(Service):
         state = self.state
         channel = state.channel(args.channel)
         scope = channel.scope
-        declared = self.kernel.file.channels.get(channel.name)
-        own = self.kernel.file.agents.get(call.participant)
-        members = declared.members if declared else "all"
-        if (
-            members != "all"
-            and call.participant not in members
-            and not (own and channel.name in own.channels)
-        ):
+        if not self.kernel.file.may_join(call.participant, channel.name):
             raise forbidden(
                 f"the network's config lists the members of {channel.name!r}, and you are not one"
             )
