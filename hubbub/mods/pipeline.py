@@ -218,7 +218,8 @@ class Pipeline:
         late = asyncio.timeout(limit)
         try:
             async with self._thread_slot, late:
-                verdict = await asyncio.to_thread(mod.on_message, draft)
+                with contained():
+                    verdict = await asyncio.to_thread(mod.on_message, draft)
             return apply_verdict(mod, draft, verdict)
         except Rejected as rejected:
             raise rejected.error from None

@@ -589,11 +589,21 @@ class Verdicts(Mod):
         return verdict
 
 
+class VerdictsInThread(Verdicts):
+    """Judges in a thread."""
+
+    def takes_long(self, draft: Draft) -> bool:
+        return True
+
+
 @pytest.mark.behaviour("M-54")
 @pytest.mark.parametrize("on_failure", ["pass", "reject"])
-async def test_a_broken_mod_affects_one_message_and_is_reported_once(on_failure: str) -> None:
+@pytest.mark.parametrize("kind", [Verdicts, VerdictsInThread])
+async def test_a_broken_mod_affects_one_message_and_is_reported_once(
+    on_failure: str, kind: type[Verdicts]
+) -> None:
     for how, breaks in BREAKING.items():
-        broken = Verdicts(breaks, on_failure=on_failure)
+        broken = kind(breaks, on_failure=on_failure)
         async with NETWORKS.start(mods=[broken]) as network:
             ann = await network.join("ann")
             for _ in range(2):
