@@ -269,6 +269,23 @@ async def test_a_daily_limit_set_while_the_hub_runs_includes_what_the_day_has_co
         assert skipped(await ann.say("a", "go")) == {"a": "daily_agent"}
 
 
+@pytest.mark.behaviour("H-6")
+async def test_the_daily_limits_apply_after_the_clock_was_set_to_another_day(
+    in_memory: Networks,
+) -> None:
+    clock, file = HandClock(), limited(daily={"agent": {"tokens": 10}})
+    async with in_memory.start(file, clock=clock) as network:
+        ann = await network.join("ann")
+        clock.set(by=2 * 24 * 3600)
+        worker = await Worker.woken(network, "a", ann)
+        await worker.step(1, 10)
+        assert skipped(await ann.say("a", "go")) == {"a": "daily_agent"}
+        clock.set(by=-2 * 24 * 3600)
+        assert not skipped(await ann.say("a", "go"))
+        clock.set(by=2 * 24 * 3600)
+        assert skipped(await ann.say("a", "go")) == {"a": "daily_agent"}
+
+
 # What the store refuses, and restarts ---------------------------------------------------------
 
 

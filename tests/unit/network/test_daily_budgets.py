@@ -109,6 +109,25 @@ def test_a_new_day_starts_with_only_the_open_reservations() -> None:
     assert [each.used for each in accounts.used(None, None)] == [0]
 
 
+@pytest.mark.behaviour("H-6")
+def test_a_clock_that_is_set_to_another_day_and_back_loses_no_count() -> None:
+    accounts = daily(agent=DailyBudget(tokens=100))
+    accounts.spend("a", 1, Cost(60, 0))
+    accounts.reserve("a", 1, 30, 0.0)
+    for there, used in ((2 * DAY, 30), (-2 * DAY, 30), (0, 90), (2 * DAY, 30)):
+        accounts.today(NOON + there)
+        assert [each.used for each in accounts.used("a", None)] == [used]
+
+
+@pytest.mark.behaviour("H-9")
+def test_spending_of_the_day_is_counted_when_a_clock_that_was_behind_is_set() -> None:
+    accounts = daily(agent=DailyBudget(wakes=9))
+    accounts.restore([StoredSpending(day_of(NOON + days * DAY), "a", 1, days) for days in (1, 3)])
+    assert [each.used for each in accounts.used("a", None)] == [0]
+    accounts.today(NOON + 3 * DAY)
+    assert [each.used for each in accounts.used("a", None)] == [3]
+
+
 @pytest.mark.behaviour("H-9")
 def test_spending_stored_today_is_counted_after_a_restart() -> None:
     accounts = daily(thread=DailyBudget(wakes=5, tokens=100))

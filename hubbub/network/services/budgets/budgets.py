@@ -91,7 +91,7 @@ class BudgetService(Service, Gate):
         own = {name: agent.daily for name, agent in agents if agent.daily is not None}
         self.steady: Callable[[], float] = kernel.steady.now
         """The clock for the age of interactions."""
-        self._monotonic: Callable[[], float] = clock.monotonic
+        self._now, self._monotonic = clock.now, clock.monotonic
         self.book = BudgetAccounts(
             kernel.store,
             state.threads,
@@ -219,7 +219,7 @@ class BudgetService(Service, Gate):
             loaded = self.book.find(entry.interaction)
             assert loaded is not None, "loaded before"
             ledger = loaded
-        self.daily.today(now)
+        self.daily.today(self._now())
         judgement = PolicyResult(self._policies, entry, ledger, now, self._monotonic())
         judgement.check_all(decisions)
         if not (judgement.moves or judgement.woken or judgement.kept):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import NamedTuple
@@ -38,6 +38,11 @@ class DailyAccount:
         self.wakes = self.tokens = self.reserved_tokens = 0
         self.usd = self.reserved_usd = 0.0
 
+    def add(self, wakes: int, cost: Cost) -> None:
+        self.wakes = max(0, self.wakes + wakes)
+        self.tokens = max(0, self.tokens + cost.tokens)
+        self.usd = max(0.0, self.usd + cost.usd)
+
     @property
     def reserves(self) -> bool:
         """Whether anything is reserved."""
@@ -68,11 +73,42 @@ class ReachedLimit(NamedTuple):
         return _REASONS[self.whose]
 
 
+class _Day:
+    """The accounts of one day."""
+
+    def __init__(self) -> None:
+        self.network = DailyAccount()
+        self.threads = defaultdict[int, DailyAccount](DailyAccount)
+        self.agents = defaultdict[str, DailyAccount](DailyAccount)
+
+    def of(self, agent: str, thread_no: int) -> Sequence[DailyAccount]:
+        return self.network, self.threads[thread_no], self.agents[agent]
+
+    def take_reservations(self, other: _Day) -> None:
+        """Move what is reserved on the other day to this one."""
+        _take(self.network, other.network)
+        for no, account in other.threads.items():
+            if account.reserves:
+                _take(self.threads[no], account)
+        for agent, account in other.agents.items():
+            if account.reserves:
+                _take(self.agents[agent], account)
+
+
+def _take(account: DailyAccount, other: DailyAccount) -> None:
+    account.reserved_tokens, other.reserved_tokens = other.reserved_tokens, 0
+    account.reserved_usd, other.reserved_usd = other.reserved_usd, 0.0
+
+
 class Daily:
-    """Today's accounts. `agents` has the agents with a `daily` of their own."""
+    """Today's accounts. `agents` has the agents with a `daily` of their own.
+
+    Those of another day stay when the clock is set, as it can be set back.
+    """
 
     def __init__(self, budgets: DailyBudgets, agents: Mapping[str, DailyBudget], now: float):
         self._budgets, self._own = budgets, dict(agents)
+        self._days: dict[str, _Day] = {}
         self._starts(now)
 
     def set(self, agent: str, budget: DailyBudget | None) -> None:
@@ -99,45 +135,39 @@ class Daily:
     def _starts(self, now: float) -> None:
         self._until = (now // DAY_S + 1) * DAY_S
         self.day = day_of(now)
-        self._network = DailyAccount()
-        self._threads = defaultdict[int, DailyAccount](DailyAccount)
-        self._agents = defaultdict[str, DailyAccount](DailyAccount)
+        self._today = self._days.setdefault(self.day, _Day())
 
     def restore(self, rows: Iterable[StoredSpending]) -> None:
-        """Count today's stored spending, in place of what was counted before."""
-        self._restart(self._until - DAY_S)
+        """Count the stored spending from today on, in place of what was counted before. Later days
+        have some if the clock is behind."""
+        before, self._days = self._today, {}
+        self._starts(self._until - DAY_S)
+        self._today.take_reservations(before)
         for row in rows:
-            if row.day == self.day:
-                self.wake(row.agent, row.thread_no, row.wakes)
+            if row.day >= self.day and self.limited:
+                day = self._days.setdefault(row.day, _Day())
                 cost = Cost(row.tokens_in, row.tokens_out, row.usd)
-                self.spend(row.agent, row.thread_no, cost)
+                for account in day.of(row.agent, row.thread_no):
+                    account.add(row.wakes, cost)
 
     def today(self, now: float) -> str:
-        """The current day. A new day resets all accounts except their reservations."""
+        """The current day. A new day has new accounts, with the open reservations."""
         if not self._until - DAY_S <= now < self._until:
-            self._restart(now)
+            before, midnight = self._today, self._until <= now < self._until + DAY_S
+            self._starts(now)
+            self._today.take_reservations(before)
+            if midnight:
+                self._days = {day: it for day, it in self._days.items() if day >= self.day}
         return self.day
-
-    def _restart(self, now: float) -> None:
-        """Reset all accounts except their reservations."""
-        network, threads, agents = self._network, self._threads, self._agents
-        self._starts(now)
-        self._network = _reserved(network)
-        for no, account in threads.items():
-            if account.reserves:
-                self._threads[no] = _reserved(account)
-        for agent, account in agents.items():
-            if account.reserves:
-                self._agents[agent] = _reserved(account)
 
     def _accounts(
         self, agent: str, thread_no: int
     ) -> Iterator[tuple[Whose, str, DailyAccount, DailyBudget]]:
         budgets = self._budgets
-        yield "network", "", self._network, budgets.network
-        yield "thread", str(thread_no), self._threads[thread_no], budgets.thread
-        own = self._own.get(agent) or budgets.agent
-        yield "agent", agent, self._agents[agent], own
+        network, thread, own = self._today.of(agent, thread_no)
+        yield "network", "", network, budgets.network
+        yield "thread", str(thread_no), thread, budgets.thread
+        yield "agent", agent, own, self._own.get(agent) or budgets.agent
 
     # Wakes --------------------------------------------------------------------------------
 
@@ -154,16 +184,15 @@ class Daily:
     def wake(self, agent: str, thread_no: int, count: int = 1) -> None:
         """Count wakes; a negative number rolls them back."""
         if self.limited:
-            for _, _, account, _ in self._accounts(agent, thread_no):
-                account.wakes = max(0, account.wakes + count)
+            for account in self._today.of(agent, thread_no):
+                account.add(count, Cost())
 
     # Tokens and money ---------------------------------------------------------------------
 
     def spend(self, agent: str, thread_no: int, cost: Cost) -> None:
         if self.limited:
-            for _, _, account, _ in self._accounts(agent, thread_no):
-                account.tokens = max(0, account.tokens + cost.tokens)
-                account.usd = max(0.0, account.usd + cost.usd)
+            for account in self._today.of(agent, thread_no):
+                account.add(0, cost)
 
     def exceeded_by(
         self, agent: str, thread_no: int, tokens: int, usd: float
@@ -182,7 +211,7 @@ class Daily:
     def reserve(self, agent: str, thread_no: int, tokens: int, usd: float) -> None:
         """Reserve for a model call; negative numbers release a reservation."""
         if self.limited:
-            for _, _, account, _ in self._accounts(agent, thread_no):
+            for account in self._today.of(agent, thread_no):
                 account.reserved_tokens = max(0, account.reserved_tokens + tokens)
                 account.reserved_usd = max(0.0, account.reserved_usd + usd)
 
@@ -194,9 +223,3 @@ class Daily:
                 continue
             used += [ReachedLimit(whose, target, *each) for each in account.used(limits)]
         return used
-
-
-def _reserved(before: DailyAccount) -> DailyAccount:
-    account = DailyAccount()
-    account.reserved_tokens, account.reserved_usd = before.reserved_tokens, before.reserved_usd
-    return account
