@@ -184,7 +184,8 @@ class ChannelConfig(Section):
     """The channel's purpose; agents read it too."""
     members: Literal["all"] | list[Id] = "all"
     """`all` (participants of the network join the channel automatically), or a list: then no one
-    else can join, and a start of the network removes members who are not listed any more."""
+    else can join, and a start of the network removes members who are not listed any more. To close
+    a channel, list no members: one that is removed from the file stays, and anyone can join it."""
 
 
 class HumanConfig(Section):
