@@ -2,12 +2,11 @@
 import { channelThread, rootOf } from "../../core/ids.js";
 import { t } from "../../texts.js";
 
-export function create(app, args) {
-  return app.tried(async () => {
-    await app.client.write("create_channel", args);
-    await app.refreshChannels();
-    app.show(channelThread(args.name));
-  });
+/** Create a channel and show it; rejects with the hub's refusal. */
+export async function create(app, args) {
+  await app.client.write("create_channel", args);
+  await app.refreshChannels();
+  app.show(channelThread(args.name));
 }
 
 export function join(app, name) {

@@ -24,7 +24,8 @@ export default function channels(app) {
     icon: "plus", group,
     run: (context, rest = "") => {
       const [name, ...words] = rest.trim().replace(/^#/, "").split(/\s+/);
-      return name ? create(app, { name, description: words.join(" ") }) : (creating.value = {});
+      if (!name) return (creating.value = {});
+      return app.tried(() => create(app, { name, description: words.join(" ") }));
     },
   });
   app.add.commands.add({
