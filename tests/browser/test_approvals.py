@@ -176,6 +176,25 @@ async def test_calls_of_one_tool_in_a_turn_are_approved_together_by_keyboard(
         await expect(card(desk)).to_have_count(0)
 
 
+async def test_a_double_click_approves_one_call_and_not_the_next_one_below_it(
+    desks: Desks, room: Room
+) -> None:
+    async with asked(desks, room) as (desk, clerk, first):
+        second, mouse = await clerk.asks("write_file"), desk.page.mouse
+        await desk.visit("inbox", "approvals")
+        await expect(card(desk, "write_file")).to_be_visible()
+        await card(desk).get_by_role("button", name="Approve").hover()
+        await mouse.down()
+        await mouse.up()
+        assert (await clerk.decision(first)).state == "approved"
+        await expect(card(desk)).to_contain_text("Approved")
+        await mouse.down(click_count=2)
+        await mouse.up(click_count=2)
+        await card(desk, "write_file").get_by_role("button", name="Deny…").press("Enter")
+        await card(desk, "write_file").get_by_label("Why not").press("Control+Enter")
+        assert (await clerk.decision(second)).state == "denied"
+
+
 async def test_an_undecided_approval_expires(desks: Desks) -> None:
     async with (
         Room.open({"approvals": {"expire": "1s"}}) as room,

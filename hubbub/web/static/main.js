@@ -1,5 +1,6 @@
 // The page's entry point: creates the app, adds its features and renders it.
 import { App } from "./core/app.js";
+import { watchClicks } from "./core/clicks.js";
 import { watchConnection } from "./core/connection.js";
 import { Layout } from "./core/layout.js";
 import { Storage } from "./core/storage.js";
@@ -14,6 +15,7 @@ const app = new App({ about, url, storage: new Storage(`hubbub:${about.network}:
 
 app.use(FEATURES);
 app.useOffered(OFFERED);
+watchClicks();
 watchConnection(app.client);
 addEventListener("pagehide", () => app.settle());
 rejoin(app);
