@@ -53,10 +53,7 @@ class TakeoverService(Service):
         takeover."""
         if call.kind != "human":
             raise forbidden("only a person can speak for an agent")
-        if args.agent not in self.state.agents:
-            raise OperationError(
-                ErrorCode.UNKNOWN_PARTICIPANT, f"agent: no agent is named {args.agent!r}"
-            )
+        self._check_known(args.agent)
         until = self.kernel.clock.now() + 60 * args.minutes
         return _described(await self._take(args.agent, call.participant, until))
 
@@ -69,6 +66,8 @@ class TakeoverService(Service):
             call.require_owner()
         if holder is not None:
             await self._end(args.agent)
+        else:
+            self._check_known(args.agent)
         return Done()
 
     @operation(tool=False)
@@ -77,6 +76,11 @@ class TakeoverService(Service):
         return self._all()
 
     # Takeovers -------------------------------------------------------------------------------
+
+    def _check_known(self, agent: str) -> None:
+        if agent not in self.state.agents:
+            text = f"agent: no agent is named {agent!r}"
+            raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
 
     async def _take(self, agent: str, person: str, until: float) -> StoredTakeover:
         """Let the person speak for the agent; its turns end, and nothing wakes it.
