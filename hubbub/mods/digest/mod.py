@@ -281,7 +281,10 @@ class DigestMod(Mod):
             page = await self.host.ask(call, "list_threads", before=before, limit=PAGE)
             assert isinstance(page, ThreadList)
             for thread in page.threads:
-                if not start.includes(thread.messages[-1]):
+                last = thread.messages[-1]
+                if not start.includes(last):
+                    if last.imported:  # it has its original time
+                        continue
                     return
                 if start.at is not None or thread.head > thread.read:
                     yield thread.id

@@ -19,7 +19,9 @@ from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.operation import Calling
 from hubbub.mods.polls.mod import PollsConfig, PollsMod
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
+from hubbub.mods.transcript.mod import TranscriptMod
 from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Script, ScriptedAnswer
+from tests.interaction.mods.test_transcript import import_lines, line
 from tests.interaction.mods.workspace import DESK, refused, workspace
 from tests.interaction.peers import Peer
 from tests.interaction.stop_harness import HandClock
@@ -216,6 +218,16 @@ async def test_a_digest_has_only_readable_threads_and_the_latest_texts() -> None
         assert (empty["threads"], empty["more"]) == ([], False)
         codes = [await refused(cat, "digest", threads=[f"dm.ann.{b}"]) for b in ("bob", "zoe")]
         assert codes[0] == codes[1]
+
+
+@pytest.mark.behaviour("M-186")
+async def test_an_imported_thread_with_old_messages_hides_no_other_thread() -> None:
+    async with digests(TranscriptMod(ModConfig())) as (network, ann, bob):
+        await bob.say("ann", "good morning")
+        operator = await network.join("operator", "service")
+        await import_lines(operator, [line(1, thread_id=DESK, sender_id="bob")])
+        assert await threads(ann, since="2026-06-01") == [("dm.ann.bob", 1)]
+        assert await threads(ann) == [("dm.ann.bob", 1), (DESK, 1)]
 
 
 # With a model -----------------------------------------------------------------------------------
