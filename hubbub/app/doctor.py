@@ -168,8 +168,9 @@ async def _store(config: LoadedConfig, running: RunFile | None) -> Symptom:
     if running is not None:
         return Symptom("database", "ok", "in use by the running network")
     if url.startswith(POSTGRES):
-        return await _existing_store(url)
-    return _missing_store(Path(url.removeprefix(SQLITE))) or await _existing_store(url)
+        return await _server_store(url)
+    file = Path(url.removeprefix(SQLITE))
+    return _missing_store(file) or _existing_store(file)
 
 
 def _missing_store(file: Path) -> Symptom | None:
@@ -182,7 +183,20 @@ def _missing_store(file: Path) -> Symptom | None:
     return Symptom("database", "problem", text)
 
 
-async def _existing_store(url: str) -> Symptom:
+def _existing_store(file: Path) -> Symptom:
+    from hubbub.network.store import read_head_offline
+
+    try:
+        head = read_head_offline(file)
+    except (UserError, StoreUnavailable) as error:
+        return Symptom("database", "problem", str(error))
+    if head is None:
+        text = f"{shown_path(file)} has an older schema, which the next start migrates"
+        return Symptom("database", "ok", text)
+    return Symptom("database", "ok", f"{shown_path(file)} has {head} messages")
+
+
+async def _server_store(url: str) -> Symptom:
     """Open the database as a hub would."""
     from hubbub.network.store import open_store
 

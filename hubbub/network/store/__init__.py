@@ -4,7 +4,7 @@ sqlite, connection, location   the store in SQLite; `lock`: one hub per file
 writer, records, index         writing a batch
 reads, events, searches, control, mods   queries
 migrate, checksums, verify     the schema, and detection of damage
-backups, branch, offline       copies, alternative continuations, tokens without a hub
+backups, branch, offline       copies, alternative continuations, access without a hub
 postgres                       the same queries on Postgres
 """
 
@@ -19,6 +19,7 @@ from hubbub.network.store.location import cluster_extra, parse_url
 from hubbub.network.store.offline import (
     add_token_offline,
     list_tokens_offline,
+    read_head_offline,
     revoke_tokens_offline,
 )
 from hubbub.network.store.sqlite import SqliteStore
@@ -28,6 +29,7 @@ __all__ = [
     "add_token_offline",
     "list_tokens_offline",
     "open_store",
+    "read_head_offline",
     "revoke_tokens_offline",
 ]
 

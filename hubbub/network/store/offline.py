@@ -1,16 +1,19 @@
-"""Token management for programs other than the hub, even while a hub is running."""
+"""Access to a store by programs other than the hub. Tokens can be managed even while it runs."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
+from urllib.parse import quote
 
 from hubbub.config.paths import POSTGRES
 from hubbub.errors import StoreVersionError, UserError
 from hubbub.network.records import Record, TokenAdded, TokenRevoked
+from hubbub.network.store.checksums import check_end, log_end
 from hubbub.network.store.connection import connect, explained
 from hubbub.network.store.database import Database
 from hubbub.network.store.location import SqliteLocation, cluster_extra, parse_url
@@ -19,7 +22,12 @@ from hubbub.network.store.migrate import check_version, latest_version, migrate
 from hubbub.network.store.reads import token_counts
 from hubbub.network.store.records import write_records
 
-__all__ = ["add_token_offline", "list_tokens_offline", "revoke_tokens_offline"]
+__all__ = [
+    "add_token_offline",
+    "list_tokens_offline",
+    "read_head_offline",
+    "revoke_tokens_offline",
+]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,8 +48,51 @@ async def revoke_tokens_offline(url: str, participant: str) -> None:
 
 
 async def list_tokens_offline(url: str) -> Mapping[str, int]:
-    """The number of tokens by participant. Raises as `add_token_offline`."""
-    return await _run(url, token_counts)
+    """The number of tokens by participant. Changes nothing. Raises as `add_token_offline`."""
+    if url.startswith(POSTGRES):
+        return await _run(url, token_counts)
+    path = _path(url)
+    if not path.exists():
+        return {}
+    return _read(path, lambda db, version: token_counts(db) if version else {})
+
+
+def read_head_offline(path: Path) -> int | None:
+    """The number of messages of the store in this file, without changing it. None if it has an
+    older schema, which the next hub migrates.
+
+    Raises `UserError` for a store that a hub cannot open, and `LogDamaged`.
+    """
+
+    def head(db: sqlite3.Connection, version: int) -> int | None:
+        if version != latest_version():
+            return None if version else 0
+        check_end(db, str(path))
+        return log_end(db)
+
+    lock = DatabaseLock(path)
+    lock.acquire()
+    try:
+        return _read(path, head)
+    finally:
+        lock.release()
+
+
+def _read(path: Path, work: Callable[[sqlite3.Connection, int], T]) -> T:
+    """The result of `work` for the database and its version."""
+    uri = f"file:{quote(str(path))}?mode=ro"
+    with (
+        explained(SqliteLocation(path)),
+        closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db,
+    ):
+        return work(db, check_version(db, str(path)))
+
+
+def _path(url: str) -> Path:
+    path = parse_url(url).path
+    if path is None:
+        raise UserError("a store in memory belongs to its hub: it stores no tokens")
+    return path
 
 
 async def _run(url: str, work: Callable[[Database], T]) -> T:
@@ -49,10 +100,8 @@ async def _run(url: str, work: Callable[[Database], T]) -> T:
         with cluster_extra():
             from hubbub.network.store.postgres.database import run_beside
         return await asyncio.to_thread(run_beside, url, work)
-    place = parse_url(url)
-    path = place.path
-    if path is None:
-        raise UserError("a store in memory belongs to its hub: it stores no tokens")
+    path = _path(url)
+    place = SqliteLocation(path)
     with explained(place):
         try:
             make_file(path)

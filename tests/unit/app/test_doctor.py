@@ -52,6 +52,26 @@ async def test_checking_a_network_does_not_create_its_database(
         assert "0 messages" in finding(await diagnose(path, {}), "database").text
 
 
+async def test_checking_a_network_does_not_change_its_database(
+    write: Write, tmp_path: Path
+) -> None:
+    path = write("net.yaml", NETWORK.replace("auth: open, ", ""))
+    assert "will be created" in finding(await diagnose(path, {}), "database").text
+    assert not (tmp_path / "x.db").exists()
+    store = open_store(f"sqlite:{tmp_path / 'x.db'}")
+    async with opened(store):
+        await store.append(direct(1, 4))
+        assert "in use by another hub" in finding(await diagnose(path, {}), "database").text
+    assert "4 messages" in finding(await diagnose(path, {}), "database").text
+    with closing(sqlite3.connect(tmp_path / "x.db", isolation_level=None)) as db:
+        db.execute("PRAGMA user_version = 1")
+    before = (tmp_path / "x.db").read_bytes()
+    diagnosis = await diagnose(path, {})
+    assert diagnosis.healthy
+    assert "has an older schema, which the next" in finding(diagnosis, "database").text
+    assert (tmp_path / "x.db").read_bytes() == before
+
+
 async def test_people_without_a_token_are_a_warning(write: Write, tmp_path: Path) -> None:
     await add_token_offline(f"sqlite:{tmp_path / 'x.db'}", "0" * 64, "ann")
     text = "network: {listen: '127.0.0.1:0', store: 'sqlite:x.db'}\nhumans: {ann: {}, bob: {}}\n"
