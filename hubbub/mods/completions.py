@@ -38,8 +38,13 @@ class Completions:
 
     def __init__(self) -> None:
         self._clients: dict[tuple[str, str], AsyncOpenAI] = {}
+        self._asking: set[asyncio.Task[Any] | None] = set()
 
     async def close(self) -> None:
+        """Cancel all that wait for an answer."""
+        for task in self._asking:
+            if task is not None:
+                task.cancel()
         clients, self._clients = self._clients, {}
         for client in clients.values():
             await client.close()
@@ -51,6 +56,8 @@ class Completions:
         )  # the import takes longer than a step is allowed to
         import openai
 
+        task = asyncio.current_task()
+        self._asking.add(task)
         try:
             answer = await self._client(model).chat.completions.create(**_request(model, messages))
             text = _text(answer)
@@ -62,6 +69,8 @@ class Completions:
             raise ModelError("its endpoint cannot be reached") from error
         except (openai.OpenAIError, ValueError) as error:
             raise ModelError("its endpoint's response is not valid") from error
+        finally:
+            self._asking.discard(task)
         used = answer.usage
         read, written = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
         usd = model.price.of(read, written) if model.price and used else None

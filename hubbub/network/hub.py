@@ -126,8 +126,8 @@ class Hub:
         kernel.fanout.parked = services.approvals.parked
         for service in services:
             self._stack.callback(service.close)
-        self._stack.push_async_callback(services.completions.close)
         self._tasks = await self._stack.enter_async_context(asyncio.TaskGroup())
+        self._stack.push_async_callback(services.completions.close)
         self._writer = self._tasks.create_task(kernel.log.run(), name="log")
         try:
             await services.budgets.restore()

@@ -391,6 +391,24 @@ async def test_a_hub_can_stop_while_a_participant_is_joining(where: str) -> None
     assert local.hub.draining
 
 
+@pytest.mark.behaviour("B-10")
+async def test_a_hub_stops_while_a_model_that_does_not_answer_is_asked(in_memory: Networks) -> None:
+    asked = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    model = {"model": "m", "base_url": f"http://127.0.0.1:{port}/v1", "api_key": "k"}
+    async with soon(), server, in_memory.start(config(models={"slow": model})) as network:
+        ann = await network.join("ann")
+        await ann.post("ask_model", model="slow", messages=[{"role": "user", "text": "hi"}])
+        await asked.wait()
+
+
 async def test_the_notice_about_a_failed_agent_is_posted_when_the_disk_works_again(
     in_memory: Networks, moody: MoodyStore
 ) -> None:

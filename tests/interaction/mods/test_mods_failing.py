@@ -368,7 +368,7 @@ class Endless(Mod):
         await forever()
 
 
-@pytest.mark.behaviour("M-63")
+@pytest.mark.behaviour("B-10", "M-63")
 async def test_a_hub_stops_although_work_of_its_mods_never_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
