@@ -95,7 +95,8 @@ class Admission:
     # Participants and channels of the config ----------------------------------------------
 
     async def declare(self) -> None:
-        """Create missing participants and channels of the config. At start only."""
+        """Create missing participants and channels of the config, and apply its changes. At start
+        only."""
         state = self._state
         cards: dict[str, tuple[Kind, Card]] = {
             **{name: ("agent", agent.card) for name, agent in self._file.agents.items()},
@@ -110,6 +111,7 @@ class Admission:
         new = self._file.channels.keys() - state.channels.keys()
         for name in sorted(new):
             records += self._new_channel(name, self._file.channels[name].description)
+        records += self._new_descriptions()
         for name, (kind, card) in cards.items():
             records += self._new_participant(name, kind, card)
         records += self._removed_members()
@@ -146,6 +148,13 @@ class Admission:
             thread.stored = True
             yield ThreadCreated(thread.no, thread.id)
         yield StoredChannel(name, description)
+
+    def _new_descriptions(self) -> Iterable[Record]:
+        for name, config in self._file.channels.items():
+            channel = self._state.channels[name]
+            if channel.description != config.description:
+                channel.description = config.description
+                yield StoredChannel(name, config.description)
 
     def _removed_members(self) -> Iterable[Record]:
         """The end of memberships that the config does not allow any more."""

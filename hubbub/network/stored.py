@@ -53,7 +53,7 @@ class StoredThread(NamedTuple):
 
 
 class StoredChannel(NamedTuple):
-    """Also written, when a channel is created."""
+    """Also written, when a channel is created or gets another description."""
 
     name: str
     description: str

@@ -328,6 +328,7 @@ class DurableStoreContract(DurableControlContract, DurableModsContract, StoreCon
                 ThreadCreated(1, "dm.alice.bob"),
                 ThreadCreated(2, "channel.desk"),
                 ThreadCreated(3, "broadcast"),
+                StoredChannel("desk", "A desk"),
                 StoredChannel("desk", "The desk"),
                 StoredMember("bob", 2, 0),
                 StoredMember("alice", 2, 0),

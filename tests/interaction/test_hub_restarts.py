@@ -81,3 +81,18 @@ async def test_a_restart_removes_members_whom_the_config_no_longer_lists(
     async with in_memory.start(second, store=store) as network:
         bob = await network.join("bob")
         assert (await bob.ask("read_thread", thread="channel_desk"))["code"] == "unknown_thread"
+
+
+async def test_a_restart_applies_a_new_description_of_a_channel(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    first, second = (
+        config(channels={"desk": {"description": text}}) for text in ("Daily work", "Night shift")
+    )
+    async with in_memory.start(first, store=store) as network:
+        await network.join("ann")
+    for _ in range(2):
+        async with in_memory.start(second, store=store) as network:
+            ann = await network.join("ann")
+            assert [c["description"] for c in ann.ready["channels"]] == ["Night shift"]

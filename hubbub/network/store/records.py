@@ -147,7 +147,7 @@ def _settles(rows: records.ModRows) -> bool:
 _WRITERS: dict[type[records.Record], str | Writer] = {
     records.ParticipantSeen: _saved("participant", records.ParticipantSeen._fields),
     records.ThreadCreated: "INSERT INTO thread (no, id) VALUES (?, ?)",
-    stored.StoredChannel: "INSERT INTO channel (name, description) VALUES (?, ?)",
+    stored.StoredChannel: _saved("channel", stored.StoredChannel._fields),
     # Joining twice keeps the first membership; joining again at the same seq reopens it.
     stored.StoredMember: (
         "INSERT INTO member (participant, scope, since) SELECT ?1, ?2, ?3 "
