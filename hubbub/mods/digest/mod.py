@@ -73,8 +73,6 @@ class UnreadMessages:
     """All new messages, including the reader's own."""
     counted: bool
     """Whether these are all new messages of the thread."""
-    answered: bool
-    """Whether the last message is the reader's own."""
 
 
 def thread_digest(new: UnreadMessages, reader: str) -> ThreadDigest:
@@ -108,10 +106,10 @@ def excerpt(text: str) -> str:
 
 
 def question(new: UnreadMessages, reader: str) -> WaitingItem | None:
-    """The last message that asks the reader a question, if the reader has not answered."""
-    if new.answered:
-        return None
-    for message in reversed(new.messages):
+    """The last message that asks the reader a question, if the reader has not written since."""
+    for message in reversed(new.with_own):
+        if message.sender_id == reader:
+            return None
         to_reader = message.type == "direct" or reader in message.mentions
         if to_reader and message.sender_kind != "system" and "?" in message.text:
             return WaitingItem(
@@ -308,8 +306,7 @@ class DigestMod(Mod):
         others = [message for message in messages if message.sender_id != reader]
         if not others:
             return None
-        answered = messages[-1].sender_id == reader
-        return UnreadMessages(others, messages, counted=complete, answered=answered)
+        return UnreadMessages(others, messages, counted=complete)
 
     # Items --------------------------------------------------------------------------------
 

@@ -148,6 +148,7 @@ async def test_pending_items_of_the_reader_include_those_of_other_mods() -> None
             ("request", task, "dot"), ("question", asked, "bob"), ("other", "p1", ""),
         ]  # fmt: skip
         await bot.say("bob", "yes")
+        await bob.say("bot", "Thank you!")
         assert [w["kind"] for w in (await digest(bot))["waiting"]] == ["request", "other"]
         answer = await digest(ann)
         (waiting,) = answer["waiting"]
