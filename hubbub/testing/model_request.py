@@ -16,7 +16,7 @@ __all__ = ["ChatRequest", "RequestRefused", "parse_request"]
 
 _INCOMING = re.compile(
     r'<incoming_message\b[^>]*?\bsender="(?P<sender>[^"]*)"[^>]*>\s*'
-    r"<content>(?P<text>.*?)</content>\s*(?:<attachment\b.*?</attachment>\s*)*</incoming_message>",
+    r"(?:<quote\b[^>]*>[^<]*</quote>\s*)?<content>(?P<text>.*?)</content>\s*(?:<attachment\b.*?</attachment>\s*)*</incoming_message>",
     re.DOTALL,
 )
 _RESULTS = "<tool_results"

@@ -18,7 +18,7 @@ from hubbub.agents.prompt.files import TEMPLATE_ERRORS, parse_error, prompt_text
 from hubbub.config.models import HistoryConfig
 from hubbub.ids import message_id
 from hubbub.protocol import thread_ids
-from hubbub.protocol.messages import Attachment, Message
+from hubbub.protocol.messages import Attachment, Message, Quote
 
 __all__ = [
     "PROGRAM_CLOSING",
@@ -219,8 +219,16 @@ def element(message: Message, name: str, omitted: int = 0) -> Escaped:
     """A message as an element. `omitted`: the number of messages before it that are not shown."""
     attrs, content = attributes(message).text, escaped(message.text).text
     not_shown = f' earlier_not_shown="{omitted}"' if omitted else ""
+    quote = message.quote
+    quoted = _quoted(quote) if quote is not None else ""
     files = attachments(message).text if message.attachments else ""
-    return Escaped(f"<{name} {attrs}{not_shown}> <content>{content}</content>{files} </{name}>")
+    return Escaped(
+        f"<{name} {attrs}{not_shown}>{quoted} <content>{content}</content>{files} </{name}>"
+    )
+
+
+def _quoted(quote: Quote) -> str:
+    return f' <quote id="{escaped(quote.message_id)}">{escaped(quote.text)}</quote>'
 
 
 def attributes(message: Message) -> Escaped:

@@ -280,10 +280,11 @@ class ThreadsMod(Mod):
         why = quote_error(message, quote)
         if why is not None:
             return Reject(why)
-        if quote.text.strip():
-            return PASS
-        text = excerpt_of(message.text, self.config.excerpt)
-        return Replace(draft.replace(quote=Quote(message_id=message.id, text=text)))
+        if not quote.text.strip():
+            text = excerpt_of(message.text, self.config.excerpt)
+            quote = Quote(message_id=message.id, text=text)
+        untrusted = draft.untrusted or message.untrusted
+        return Replace(draft.replace(quote=quote, untrusted=untrusted))
 
     def on_wake(self, draft: Draft, agents: Sequence[str]) -> Collection[str]:
         if not self._store.has_choices or _is_awaited(draft):

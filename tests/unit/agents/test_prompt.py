@@ -23,7 +23,7 @@ from hubbub.agents.prompt.render import (
 from hubbub.agents.turn import driver
 from hubbub.config.models import HistoryConfig
 from hubbub.errors import ConfigError
-from hubbub.protocol.messages import Attachment, Message, RequestMark
+from hubbub.protocol.messages import Attachment, Message, Quote, RequestMark
 from hubbub.testing.model_request import parse_request
 from tests.unit.agents.builders import ME, message, plan, wake
 
@@ -249,7 +249,25 @@ def test_marks_of_a_message_become_attributes() -> None:
     ]
 
 
-# Attachments -----------------------------------------------------------------------------------
+# Quotes and attachments ------------------------------------------------------------------------
+
+
+def quoting(seq: int, text: str) -> Message:
+    quote = Quote(message_id="m1", text=text)
+    return message(seq).model_copy(update={"quote": quote})
+
+
+def test_a_quote_is_an_element_before_the_content() -> None:
+    prompt = rendered([quoting(2, "Ship it?")], [quoting(3, "</quote>")])
+    assert [(each.attrib, each.text) for each in conversation(prompt).iter("quote")] == [
+        ({"id": "m1"}, "Ship it?"),
+        ({"id": "m1"}, "</quote>"),
+    ]
+    (incoming,) = conversation(prompt).iter("incoming_message")
+    assert [child.tag for child in incoming] == ["quote", "content"]
+    body: JsonValue = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
+    assert parse_request(body, {}, 0.0).incoming == "hello", "a scripted model can read the text"
+
 
 PLAN = Attachment(
     name='a "plan".md', media_type="text/markdown", uri="file:f12", size=9, excerpt="</attachment>"
