@@ -202,6 +202,10 @@ async def test_a_change_made_elsewhere_does_not_cost_the_text_in_the_form(
             alert = main.get_by_role("alert")
             await limit.fill("$5")  # not the same as no limit
             await expect(alert).to_have_text("input should be a valid number")
+            await main.get_by_label("Steps per").fill("2.5")
+            await save.click()
+            await expect(limit).to_be_focused()
+            await main.get_by_label("Steps per").fill("")
             await limit.fill("0.5")
             await expect(alert).to_have_count(0)
             await instruction.fill("You read diffs in verse.")

@@ -59,6 +59,13 @@ function Form({ app, agent, choices, definition, again }) {
   const fields = fieldsOf(draft);
   const changed = !isNew && JSON.stringify(fields) !== JSON.stringify(fieldsOf(draftOf(definition.fields)));
   const change = (more) => setDraft((before) => ({ ...before, ...more }));
+  const form = useRef(null);
+  const refused = useRef(false); // the first field with a problem is shown
+  useLayoutEffect(() => {
+    if (!refused.current || busy) return;
+    refused.current = false;
+    form.current.querySelector("[aria-invalid]")?.focus();
+  });
   const latest = useRef(0); // an earlier check can answer after a later one, or after a save
   useEffect(() => {
     const check = ++latest.current;
@@ -90,6 +97,7 @@ function Form({ app, agent, choices, definition, again }) {
     try {
       await work();
     } catch (error) {
+      refused.current = true;
       put({ problems: problemsOf(error) });
     }
     put({ busy: null });
@@ -98,16 +106,21 @@ function Form({ app, agent, choices, definition, again }) {
     const now = isNew && sentence.trim() && !draft.instruction.trim() ? await drafted() : { agent: name, fields };
     const args = { agent: now.agent, ...now.fields };
     if (isNew) return app.talkTo((await app.client.write("add_agent", args)).agent);
-    // Read again also if it was changed meanwhile: what was typed stays, compared with the new version.
-    const saving = app.client.write("edit_agent", { ...args, version: definition.version }).finally(() => again());
-    app.say(words.saved(agent, (await saving).version));
+    try {
+      const saved = await app.client.write("edit_agent", { ...args, version: definition.version });
+      app.say(words.saved(agent, saved.version));
+    } catch (error) {
+      if (error.code === "conflict") await again(); // what was typed stays, compared with the new version
+      throw error;
+    }
+    await again();
   });
   const said = (field) => problems.filter((each) => each.field === field).map(({ message }) => message).join("; ");
   const known = new Set(["agent", ...FIELDS]);
   const others = problems.filter(({ field }) => !known.has(field)).map(({ message }) => message).join("; ");
   const input = { draft, change, said };
   return html`
-    <form onSubmit=${save} novalidate inert=${busy === "save"}>
+    <form ref=${form} onSubmit=${save} novalidate inert=${busy === "save"}>
       ${isNew && html`<label class="field">${words.sentence}
         <input ref=${first} name="sentence" autocomplete="off" maxlength="2000" dir="auto" value=${sentence}
           onInput=${(event) => setSentence(event.target.value)} /><small>${words.sentenceHint}</small></label>`}
@@ -155,8 +168,9 @@ function Form({ app, agent, choices, definition, again }) {
 
 /** The problem that the hub's refusal names. */
 function problemsOf({ details, message }) {
-  const field = details?.field ?? "";
-  return [{ field, message: field ? message.replace(`${field}: `, "") : message }];
+  const path = details?.field ?? ""; // for example args.tools.0
+  const [field] = path.replace(/^args\./, "").split(".");
+  return [{ field, message: path ? message.replace(`${path}: `, "") : message }];
 }
 
 /** A field with its label, help line and problem. `view` gets the attributes of the input. */
