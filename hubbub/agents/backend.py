@@ -45,6 +45,12 @@ class AgentBackend:
     async def observe(self, message: Message) -> None:
         """Process a message that does not wake the agent; a model sees it in its next prompt."""
 
+    def shares(self, thread_id: str, parked: str) -> bool:
+        """Whether turns of a thread need what a parked turn in the thread `parked` holds, and so
+        start after it.
+        """
+        return False
+
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         """Run the turn and record its end, or park it (`TurnRecorder.park`). An exception is
         recorded as `handler_error`.

@@ -277,10 +277,12 @@ class WakeQueue:
         return next(iter(self.resumed.values()), self.collected)
 
     @property
-    def urgency(self) -> tuple[bool, int]:
-        """Sort key: threads in which a person is waiting first, then the longest waiting."""
-        woken = self.next()
-        return not any(w.message.by_person for w in woken), min(w.message.seq for w in woken)
+    def urgency(self) -> tuple[bool, bool, int]:
+        """Sort key: turns started before first, as new ones may wait for what they hold; then
+        threads in which a person is waiting, then the longest waiting.
+        """
+        woken, waits = self.next(), any(w.message.by_person for w in self.next())
+        return not self.resumed, not waits, min(w.message.seq for w in woken)
 
     def put(self, woken: WakingMessage, started: str | None) -> None:
         """Add a wake. `started`: the id of the turn already started with it, if any."""
@@ -416,14 +418,13 @@ class Inbox:
 
     # Turns --------------------------------------------------------------------------------------
 
-    def next_turns(self, held: Set[str] = frozenset()) -> list[TurnPlan]:
-        """Take the turns that can start now, none in `held` threads; from then on they are running.
-
-        Threads in which a person is waiting come first, then the longest waiting.
+    def next_turns(self, held: Callable[[str], bool] = lambda thread: False) -> list[TurnPlan]:
+        """Take the turns that can start now, none in `held` threads, in the order of their urgency;
+        from then on they are running.
         """
         plans = []
         while self._running < self._concurrency:
-            waiting = (q for t, q in self._queues.items() if t not in held)
+            waiting = (q for t, q in self._queues.items() if not held(t))
             free = [q for q in waiting if not q.running and q.next()]
             if not free:
                 break

@@ -344,10 +344,16 @@ class AgentRunner:
         if not (self._open and self._catch_up.done):
             return set()
         started: set[int] = set()
-        for plan in self._inbox.next_turns(self._debounce.held):
+        for plan in self._inbox.next_turns(self._is_held):
             self._turns.add(plan, self._spawn(self._turn(plan)))
             started.update(m.seq for m in plan.incoming)
         return started
+
+    def _is_held(self, thread_id: str) -> bool:
+        """Whether no turn starts in the thread for now."""
+        return thread_id in self._debounce.held or (
+            any(self._backend.shares(thread_id, parked) for parked in self._parked.threads)
+        )
 
     async def _turn(self, plan: TurnPlan) -> None:
         recorder = TurnRecorder(
@@ -439,6 +445,7 @@ class AgentRunner:
                 self._spawn(self._backend.dropped(turn))
         self._inbox.drop(turns)
         self._catch_up.drop(turns)
+        self._start_turns()
 
     def _approval_decided(self, data: JsonValue) -> None:
         """An approval for a call of the agent was decided or expired."""

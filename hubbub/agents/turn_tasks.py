@@ -15,8 +15,8 @@ from hubbub.protocol.messages import Model
 __all__ = ["Cancellation", "ParkedTurns", "StopTurns", "TurnTasks"]
 
 # Parked turns: they stopped because one of their calls waits for a person. Pure. Nothing runs for
-# them and their thread is free for other turns. Their record at the hub has all they need to
-# continue; here only their plans are kept.
+# them, and their thread is free for other turns unless the backend has something that they share.
+# Their record at the hub has all they need to continue; here only their plans are kept.
 
 
 class ParkedTurns:
@@ -26,6 +26,11 @@ class ParkedTurns:
         self._resume = resume
         self._parked: dict[str, TurnPlan] = {}
         self._early: set[str] = set()
+
+    @property
+    def threads(self) -> Iterator[str]:
+        """The threads of the turns that wait for a decision."""
+        return (plan.thread_id for plan in self._parked.values())
 
     def park(self, plan: TurnPlan) -> None:
         """The turn is about to stop and wait."""

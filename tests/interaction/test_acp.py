@@ -242,6 +242,45 @@ async def test_one_approval_grants_one_permission_request(
         assert sorted((await said_to(ann)).split(", ")) == ["no", "yes"]
 
 
+@pytest.mark.behaviour("I-3", "I-4")
+@pytest.mark.parametrize("decision", ["approve", "stop"])
+async def test_messages_during_a_permission_request_wait_until_its_turn_has_ended(
+    in_memory: Networks, tmp_path: Path, decision: str
+) -> None:
+    async with harness(in_memory) as net:
+        ann = await net.person()
+        await net.acp("bot", PROGRAM, tmp_path)
+        id = await net.ask(ann, "edit a.py")
+        (approval,) = await parked(net, ann, id)
+        later = await net.ask(ann, "say two")
+        if decision == "stop":
+            await ann.call("stop", scope="turn", target=id)
+        else:
+            await ann.call("approve", id=approval["id"])
+            assert await said_to(ann) == "written"
+        assert await said_to(ann) == "two"
+        assert ended(await net.turn(later)).outcome == "finished"
+
+
+@pytest.mark.behaviour("I-3", "I-4")
+async def test_other_threads_of_one_session_wait_for_a_permission_request(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    program: JsonValue = {"command": [*PROGRAM], "cwd": str(tmp_path), "session": "agent"}
+    async with harness(in_memory) as net:
+        ann, lead = await net.person(), await net.network.join("lead", "agent")
+        people = [await net.person(name) for name in ("bob", "cem")]
+        await net.acp("bot", PROGRAM, tmp_path, acp=program, concurrency=1)
+        await lead.call("send_text_message", to="bot", text="edit a.py")
+        (approval,) = await asked(ann)
+        await lead.until(lambda: activities(lead)[-1:] == ["waiting"])
+        for person in people:
+            await net.ask(person, "say two")
+        await ann.call("approve", id=approval["id"])
+        assert [await said_to(person) for person in people] == ["two", "two"]
+        assert (tmp_path / "a.py").exists()
+
+
 @pytest.mark.behaviour("I-5")
 async def test_a_stop_cancels_the_prompt_and_the_session_stays_usable(
     in_memory: Networks, tmp_path: Path

@@ -93,6 +93,10 @@ class AcpBackend(AgentBackend):
         self._shared.sessions.release(turn)
         await self._activities.drop(turn)
 
+    def shares(self, thread_id: str, parked: str) -> bool:
+        key = self._shared.sessions.key
+        return key(thread_id) == key(parked)
+
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
         plan = await recorder.prepare()
         sessions = self._shared.sessions
