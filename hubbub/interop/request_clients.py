@@ -156,7 +156,7 @@ class RequestClients(Generic[C]):
 
     async def __aexit__(self, *exc: object) -> None:
         self._cleanup.cancel()
-        for client in self._clients.values():
+        for client in list(self._clients.values()):
             await client.leave()
 
     def connected(self, key: str) -> C | None:

@@ -623,6 +623,29 @@ async def test_wrong_keys_wait_without_delaying_the_right_one() -> None:
             await asyncio.wait(wrong)
 
 
+class Sleeper(Agent):
+    """Answers nothing."""
+
+    begun = asyncio.Event()
+
+    async def on_direct(self, message: Message) -> None:
+        self.begun.set()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.behaviour("B-10")
+async def test_a_network_stops_while_a_request_waits_for_its_answer() -> None:
+    async with soon():
+        async with door(Sleeper()) as there:
+            client = there.client(max_retries=0)
+            asked = client.chat.completions.create(model="sleeper", messages=chat("work"))
+            request = asyncio.create_task(asked)
+            await Sleeper.begun.wait()
+        with pytest.raises(openai.APIError):
+            await request
+        await client.close()
+
+
 @pytest.mark.behaviour("I-16", "I-21")
 async def test_conversations_and_idempotency_keys_survive_a_restart(tmp_path: Path) -> None:
     store, talk = f"sqlite:{tmp_path / 'net.db'}", ("hello", "you said: hello", "and now?")

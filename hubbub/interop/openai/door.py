@@ -50,8 +50,9 @@ class OpenAiDoor:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._server.close()
+        # First, as a request that ends stops its turn, which a hub that stops would never answer.
         await self._clients.__aexit__()
+        await self._server.close()
 
     async def _handle(self, exchange: Exchange) -> None:
         cors: dict[str, str] = {}
