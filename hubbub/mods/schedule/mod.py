@@ -126,7 +126,8 @@ class ScheduleMod(Mod):
         self.host.spawn(self._declare(self.config))
 
     async def _declare(self, config: ScheduleConfig) -> None:
-        """Store the reminders of the config, and delete those that were removed from it."""
+        """Store the reminders of the config, and delete those that were removed from it. One that
+        could not be sent starts anew."""
         wanted = {each.name: each for each in config.reminders}
         stored = {row.name: row for row in self._scheduler.rows.values() if row.owner == OPERATOR}
         for name in stored.keys() - wanted.keys():
@@ -135,7 +136,11 @@ class ScheduleMod(Mod):
         for name, each in wanted.items():
             old = stored.get(name)
             new = (each.thread, each.text, each.wakes, each.when, config.timezone)
-            if old is not None and new == (old.thread, old.text, old.wakes, old.at, old.zone):
+            if (
+                old is not None
+                and not old.problem
+                and new == (old.thread, old.text, old.wakes, old.at, old.zone)
+            ):
                 continue
             row = self._declared(self._scheduler.next_number(), each, config)
             delete = repository.delete_reminder(old) if old is not None else []

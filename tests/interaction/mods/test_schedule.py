@@ -439,6 +439,25 @@ async def test_configured_reminders_follow_the_config(tmp_path: Path) -> None:
 
 
 @pytest.mark.behaviour("M-208")
+async def test_a_configured_reminder_that_could_not_be_sent_is_tried_again_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    clock = HandClock()
+    given: Any = {"store": f"sqlite:{tmp_path / 'x.db'}", "clock": clock}
+    schedule: list[JsonValue] = [
+        configured(thread="channel_plans", when="every 1h", wakes=["olga"])
+    ]
+    async with workspace([mod(reminders=schedule)], "olga", **given) as (network, olga):
+        await pass_time(network, clock, 3600)
+        [reminder] = await own_reminders(olga, everybody=True)
+        assert (reminder["state"], "plans" in reminder["problem"]) == ("paused", True)
+        await olga.call("create_channel", name="plans")
+    async with workspace([mod(reminders=schedule)], "olga", **given) as (network, olga):
+        await pass_time(network, clock, 3600)
+        assert texts(await fired(olga)) == ["plan"]
+
+
+@pytest.mark.behaviour("M-208")
 def test_an_invalid_configured_reminder_is_reported_before_the_start() -> None:
     wrong: list[tuple[dict[str, JsonValue], str]] = [
         ({"reminders": [configured(when="never")]}, "reminders.morning.when"),
