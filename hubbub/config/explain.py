@@ -39,6 +39,8 @@ _EXPECTED = {
     "model_attributes_type": "keys with values",
     "string_pattern_mismatch": _ID_RULE,
 }
+_AROUND_RULE = re.compile(r"^(Input should be|\w+ should have) | after validation, .*$")
+"""What pydantic writes before and after what it expects."""
 _BOUNDS = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -138,25 +140,30 @@ def _sentences(
         yield _structural(loc, each, root, at)
     if structural:
         return
-    if any(d["loc"] and d["loc"][-1] == "[key]" for d in details):
-        yield f"'{loc[-1]}' is not a valid name in {dotted(loc[:-1])}: expected {_ID_RULE}"
+    if keys := [d for d in details if d["loc"][-1:] == ("[key]",)]:
+        expected = " or ".join(dict.fromkeys(map(_expectation, keys)))
+        yield f"'{loc[-1]}' is not a valid name in {dotted(loc[:-1])}: expected {expected}"
         return
     if hidden := [d["msg"] for d in details if d["type"] == "hidden"]:
         yield f"{dotted(loc)}: {hidden[0]}"
         return
-    custom = [d["msg"] for d in details if d["type"] in ("size", "span", "value_error")]
+    custom = [
+        d["msg"].removeprefix("Value error, ")  # of pydantic
+        for d in details
+        if d["type"] in ("size", "span", "value_error")
+    ]
     name = dotted(loc)
     given = _quoted(details[0]["input"])
     if custom:
         is_nested = isinstance(details[0]["input"], Mapping | list)
         yield f"{name}: {custom[0]}" if is_nested else f"{name} is {given}: {custom[0]}"
         return
-    expected = list(dict.fromkeys(filter(None, map(_expectation, details))))
+    wanted = list(dict.fromkeys(filter(None, map(_expectation, details))))
     choices = [choice for d in details for choice in _choices(d)]
     value = details[0]["input"]
     hint = nearest(value, choices) if isinstance(value, str) else ""
     hint = hint if hint.startswith("; did") else ""
-    yield f"{name} is {given}: expected {' or '.join(expected)}{hint}"
+    yield f"{name} is {given}: expected {' or '.join(wanted)}{hint}"
 
 
 def _structural(loc: Loc, details: ErrorDetails, root: type[BaseModel], at: Loc) -> str:
@@ -176,7 +183,7 @@ def _expectation(details: ErrorDetails) -> str:
     if kind in _BOUNDS:
         bound, phrase = _BOUNDS[kind]
         return f"{phrase} {context[bound]:g}"
-    return _EXPECTED.get(kind) or details["msg"].removeprefix("Input should be ")
+    return _EXPECTED.get(kind) or _AROUND_RULE.sub("", details["msg"])
 
 
 def _choices(details: ErrorDetails) -> list[str]:

@@ -232,6 +232,8 @@ mcp_servers: {files: {command: [x]}}
 ---
 mcp_servers: {files: {command: [x], folder: y}}
 ---
+mcp_servers: {files: {command: [x], url: "http://x"}}
+---
 agents: {a: {permission_mode: aks}}
 """
 OF_APPROVERS = """
