@@ -80,6 +80,10 @@ async def test_a_takeover_is_started_by_a_command_renewed_and_ended(
         await desk.announces("Which agent? Add its name.")
         await bob.tells("clerk", "the second")
         assert (await clerk.woken()).message.text == "the second"
+        await desk.submit("/takeover clerk soon")
+        await desk.announces("For how long?")
+        await desk.submit("/takeover @clerk 1h")
+        await expect(held(desk)).to_contain_text("60 min left")
         ann = await room.join("ann")
         await ann.client.call("take_over", agent="clerk", minutes=1)
         await desk.visit("thread", "dm.ann.clerk")

@@ -187,6 +187,7 @@ export const t = {
     handBack: "Hand back to the agent",
     whom: "agent",
     which: "Which agent? Add its name.",
+    howLong: "For how long? For example 15m or 1h.",
   },
   palette: {
     title: "Go to or do anything",

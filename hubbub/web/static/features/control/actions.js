@@ -11,9 +11,9 @@ export function release(app, { thread_id: thread }) {
   return done(app, "release_breaker", { thread }, later.held.released);
 }
 
-/** A repeated takeover renews it. */
-export function takeOver(app, agent) {
-  return done(app, "take_over", { agent }, later.takeover.taken(agent));
+/** A repeated takeover renews it; `minutes` is how long it lasts, if not the default. */
+export function takeOver(app, agent, minutes) {
+  return done(app, "take_over", { agent, minutes }, later.takeover.taken(agent));
 }
 
 export function handBack(app, agent) {

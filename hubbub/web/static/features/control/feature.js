@@ -65,9 +65,11 @@ function addSpeaking(app) {
     });
   }
   const deed = (name) => async (context, rest = "") => {
-    const agent = rest.trim().replace(/^@/, "") || agentIn(app, context.thread);
+    const [named, time] = rest.trim().replace(/^@/, "").split(/\s+/);
+    const agent = named || agentIn(app, context.thread);
     if (!agent) return app.say(t.control.which);
-    return (await retry(() => import("./actions.js")))[name](app, agent);
+    if (time && !DURATION.test(time)) return app.say(t.control.howLong);
+    return (await retry(() => import("./actions.js")))[name](app, agent, time && minutesOf(time));
   };
   const when = () => app.state.owner.peek();
   for (const name of ["takeOver", "handBack"]) {
@@ -76,6 +78,9 @@ function addSpeaking(app) {
     app.add.commands.add({ id, title, slash: id, hint: t.control.whom, group, when, run: deed(name) });
   }
 }
+
+const DURATION = /^\d+[mh]$/;
+const minutesOf = (time) => parseInt(time) * (time.endsWith("h") ? 60 : 1);
 
 /** The only agent that a command on a thread can mean, or null. */
 function agentIn(app, thread) {
