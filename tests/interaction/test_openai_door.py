@@ -373,6 +373,20 @@ async def test_an_idempotency_key_asks_once_and_fits_only_one_request() -> None:
         assert await there.threads() == [["once", "you said: once"]]
 
 
+class Other(Echo):
+    name = "other"
+
+
+@pytest.mark.behaviour("I-21")
+async def test_an_idempotency_key_fits_no_question_to_another_agent(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 'net.db'}"
+    async with door(Echo(), Other(), store=store) as there, there.client() as ann:
+        assert await ask(ann, "once", **KEY) == "you said: once"
+    async with door(Echo(), Other(), store=store) as there, there.client(max_retries=0) as ann:
+        with pytest.raises(openai.ConflictError):
+            await ann.chat.completions.create(model="other", messages=chat("once"), **KEY)
+
+
 class Counter(Agent):
     """Numbers its answers."""
 

@@ -41,9 +41,8 @@ MARK_S = 2.0
 """Delay, in seconds, before delivered answers are marked as read: each mark is a write."""
 MAX_ANSWERS = 50
 """Messages after a question among which its answer is looked for."""
-MAX_KEYS = 1000
-"""Idempotency keys cached with their questions, and users with their conversations. The hub has all
-of them."""
+MAX_USERS = 1000
+"""Users cached with their conversations. The hub has all of them."""
 
 
 class Asker(RequestClient):
@@ -57,7 +56,7 @@ class Asker(RequestClient):
         self._users: dict[tuple[str, str], str] = {}
         """Threads by agent and user."""
         self._keys: dict[str, Question] = {}
-        """By idempotency key."""
+        """Running questions by idempotency key."""
         self._running: dict[str, Question] = {}
         """By thread."""
         self._agents = frozenset[str]()
@@ -121,8 +120,6 @@ class Asker(RequestClient):
         question = Question(request, conversation, key)
         if key:
             self._keys[key] = question
-            while len(self._keys) > MAX_KEYS:
-                del self._keys[next(iter(self._keys))]
         conversation.is_busy = True
         self._spawn(self._run_question(question))
         return question
@@ -169,9 +166,8 @@ class Asker(RequestClient):
             question.fail(QuestionFailed.from_error(error))
         finally:
             question.conversation.is_busy = False
-            # A failed question can be retried, and files are large; the hub keeps the rest.
-            is_kept = question.failure is None and not question.request.new.files
-            if not is_kept and self._keys.get(question.idempotency_key) is question:
+            # The hub has what was answered, and a failed question can be retried.
+            if self._keys.get(question.idempotency_key) is question:
                 del self._keys[question.idempotency_key]
             if self._running.get(question.conversation.thread_id) is question:
                 del self._running[question.conversation.thread_id]
@@ -213,6 +209,7 @@ class Asker(RequestClient):
         first_line = request.new.text.splitlines()[0] if request.new.text else "a conversation"
         key = _digest(self._me, request.model, request.user) if request.user else question.key
         sent = await self._send_once(
+            request.model,
             "send_text_message",
             f"asked:{key}:open",
             {
@@ -224,7 +221,7 @@ class Asker(RequestClient):
         thread_id = thread_ids.reply_thread(sent.thread_id, sent.seq)
         if request.user:
             self._users[request.model, request.user] = thread_id
-            if len(self._users) > MAX_KEYS:
+            if len(self._users) > MAX_USERS:
                 del self._users[next(iter(self._users))]
         question.conversation.is_busy = False
         question.conversation = self._conversations.get_or_create(request.model, thread_id)
@@ -258,7 +255,7 @@ class Asker(RequestClient):
         name, message = self._message(question)
         if attachments:
             message["attachments"] = attachments
-        sent = await self._send_once(name, cid, message)
+        sent = await self._send_once(question.request.model, name, cid, message)
         if input_of(sent.message).key != question.request.new.key:
             raise QuestionFailed(409, "cid_conflict", _KEY_REUSED)
         if sent.thread_id != question.conversation.thread_id:
@@ -291,15 +288,20 @@ class Asker(RequestClient):
             message["text_representation"] = text
         return name, message
 
-    async def _send_once(self, name: str, cid: str, message: Mapping[str, object]) -> SendResult:
-        """Send the message, or return the one already sent with this `cid`, even if it differs."""
+    async def _send_once(
+        self, agent: str, name: str, cid: str, message: Mapping[str, object]
+    ) -> SendResult:
+        """Send the message, or return the one already sent to the agent with this `cid`, even if it
+        differs."""
         try:
-            value = await self.client.call(name, cid=cid, **message)
+            sent = SendResult.model_validate(await self.client.call(name, cid=cid, **message))
         except OperationError as error:
             if error.code != ErrorCode.CID_CONFLICT or "first" not in error.details:
                 raise
-            return SendResult.model_validate(error.details["first"])
-        return SendResult.model_validate(value)
+            sent = SendResult.model_validate(error.details["first"])
+        if thread_ids.root(sent.thread_id) != thread_ids.direct((self._me, agent)):
+            raise QuestionFailed(409, "cid_conflict", _KEY_REUSED)
+        return sent
 
     async def _check_woken(self, question: Question, sent: SendResult) -> None:
         """Raises `QuestionFailed` if the question wakes no agent, so that no answer will come."""
