@@ -299,6 +299,38 @@ class TestFailures:
             done = [each["content"] for each in reports if each["sender_id"] == "echo"]
             assert done == ["did first", "did right"]
 
+    @pytest.mark.behaviour("W-9")
+    @pytest.mark.parametrize(
+        ("later", "told"),
+        [(["a", "wrong", "b"], ["did a", "did b"]), (["wrong", "b"], ["hub: m2, m3"])],
+    )
+    async def test_a_message_after_a_failing_one_is_handled_or_its_sender_is_told(
+        self, in_memory: Networks, later: list[str], told: list[str]
+    ) -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        class Fragile(Agent):
+            async def on_direct(self, message: Message) -> str:
+                begun.set()
+                await go_on.wait()
+                if message.text == "wrong":
+                    raise ValueError("no")
+                return f"did {message.text}"
+
+        async with harness(in_memory) as net:
+            ann = await net.person()
+            await net.python("echo", Fragile())
+            await ann.say("echo", "first")
+            await begun.wait()
+            turn, *_ = [await net.ask(ann, text, "echo") for text in later]
+            go_on.set()
+            assert await heard(ann) == "did first"
+            for text in told:
+                content = (await ann.event())["message"]["content"]
+                failed = isinstance(content, dict)
+                assert text == (f"hub: {', '.join(content['messages'])}" if failed else content)
+            assert ending(await net.turn(turn))[0] == "handler_error"
+
     async def test_a_handler_that_exceeds_the_turn_timeout_is_ended(
         self, in_memory: Networks
     ) -> None:

@@ -122,8 +122,9 @@ class HandlerBackend(AgentBackend):
     ) -> None:
         """One step for each message that woke the agent. If the handler of a request fails, which
         the hub reports for that request alone, the other messages are handled before this is
-        raised. Another failure is raised at once: after an answer, no one would be told of it."""
-        several = len(plan.incoming) > 1
+        raised. Another failure is raised at once, as the hub reports it unless the turn sends a
+        message; if it has sent one, the other messages are handled first."""
+        several, has_sent = len(plan.incoming) > 1, False
         failure: Exception | None = None
         for n, (message, reason) in enumerate(zip(plan.incoming, plan.reasons, strict=True), 1):
             await activity.show("thinking", n)
@@ -133,9 +134,10 @@ class HandlerBackend(AgentBackend):
             except (ConnectionLost, OperationError):  # can concern the whole turn
                 raise
             except Exception as exc:  # handlers can raise anything
-                if message.task is None:
+                if message.task is None and not (has_sent or scope.has_sent):
                     raise
                 failure = failure or exc
+            has_sent = has_sent or scope.has_sent
         if failure is not None:
             raise failure
 

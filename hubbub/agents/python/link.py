@@ -56,6 +56,8 @@ class Scope:
     untrusted: bool = False
     """Whether its messages carry untrusted content."""
     calls: list[ToolCallRecord] = field(default_factory=list)
+    has_sent: bool = False
+    """Whether it sent a message."""
     _writes: int = 0
 
     def next_cid(self) -> str:
@@ -305,6 +307,7 @@ class AgentLink:
         value = await self._outbox.call(operation, cid=cid, cause=scope.cause, **args)
         sent = SendResult.model_validate(value)
         scope.calls.append(_record(scope, cid, operation, args, sent.id, at))
+        scope.has_sent = True
         return sent
 
     async def write(self, operation: str, /, **args: JsonValue) -> None:
