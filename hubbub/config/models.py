@@ -183,9 +183,10 @@ class ChannelConfig(Section):
     description: str = ""
     """The channel's purpose; agents read it too."""
     members: Literal["all"] | list[Id] = "all"
-    """`all` (participants of the network join the channel automatically), or a list: then no one
-    else can join, and a start of the network removes members who are not listed any more. To close
-    a channel, list no members: one that is removed from the file stays, and anyone can join it."""
+    """`all` (participants join the channel automatically when they or it are new, so not when it
+    had a list before), or a list: then no one else can join, and a start of the network removes
+    members who are not listed any more. To close a channel, list no members: one that is removed
+    from the file stays, and anyone can join it."""
 
 
 class HumanConfig(Section):

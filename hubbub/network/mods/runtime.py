@@ -163,16 +163,16 @@ class Mods(Service, Gate):
         await self._warn_of_missing_mods()
 
     async def _warn_of_missing_mods(self) -> None:
-        """Warn about mods with tables that are not configured: without them, edited and deleted
-        messages are shown in their original form."""
+        """Warn about mods with tables that are not configured: without them, messages that were
+        edited or deleted with them are shown in their original form."""
         configured = {mod.name for mod in self.pipeline.mods}
         missing = [
             name for name in await self.store.read(ModsWithTables()) if name not in configured
         ]
         if missing:
             log.warning(
-                "mods with data in this store are not in `mods` of the YAML: it is ignored, "
-                "and edited or deleted messages are shown in their original form",
+                "mods with data in this store are not in `mods` of the YAML: it is ignored, and "
+                "messages that were edited or deleted with them are shown in their original form",
                 mods=missing,
             )
 
