@@ -305,6 +305,22 @@ async def test_a_person_is_notified_when_a_forwarded_question_is_stopped(network
     assert "stopped by root: too dear" in notice["text_representation"]
 
 
+async def test_the_notice_about_a_forwarded_question_says_why_its_agent_was_not_woken_again(
+    network: Network,
+) -> None:
+    owner = await network.join("root", owner=True)
+    room = await Relay.forwarded(network)
+    await owner.call("take_over", agent=CLERK)
+    turn = await room.begin_woken(BILLING)
+    await room.agents[BILLING].call("send_text_message", to=CLERK, text="9", cause=turn)
+    await room.end(BILLING, turn)
+    (notice,) = await silence_notices(room, network)
+    assert notice["text_representation"] == (
+        "None of the agents woken by this answered: calc and libby. "
+        "A later message did not wake calc: a person has taken over the agent."
+    )
+
+
 @pytest.mark.parametrize("crash", ["before the last turn", "before the notice"])
 async def test_a_forwarded_question_is_followed_across_a_crash_and_notified_once(
     in_memory: Networks, tmp_path: Path, crash: str

@@ -17,6 +17,7 @@ from hubbub.network.ports import Store
 from hubbub.network.queries import LatestApprovals, TurnsById, WakeOf, WakesAt
 from hubbub.network.standing_stops import BREAKER
 from hubbub.network.stored import StoredStop, StoredTurn, StoredWake
+from hubbub.network.wakes import Reason
 from hubbub.protocol import thread_ids
 from hubbub.protocol.control import Approval
 from hubbub.protocol.messages import Draft, Message
@@ -229,6 +230,8 @@ class Silence(NamedTuple):
     person: str
     ends: Sequence[tuple[str, TurnEnd]]
     """Each agent that the message woke, and how its turn ended."""
+    refused: Sequence[tuple[str, Reason]] = ()
+    """Agents that a message which follows from it did not wake, and why."""
 
 
 async def silences(store: Store, stored: StoredTurn) -> list[Silence]:

@@ -24,6 +24,7 @@ from hubbub.network.services.requests import RequestService
 from hubbub.network.services.turns.notices import reaches
 from hubbub.network.state import NetworkState
 from hubbub.network.stored import StoredEvent, StoredWake
+from hubbub.network.wakes import SUPPRESSIONS, Reason
 from hubbub.protocol.messages import Draft, Message, TranscriptMark
 from hubbub.protocol.turns import TurnEnd
 
@@ -51,6 +52,8 @@ class FollowedQuestion:
     """Positions of the agents' messages that descend from it."""
     ends: dict[str, TurnEnd] = field(default_factory=dict)
     """How the last turn of each agent ended."""
+    refused: dict[str, Reason] = field(default_factory=dict)
+    """Agents that the latest message to them did not wake, and why. Not restored after a start."""
 
     def is_reached_by(self, message: Draft | Message) -> bool:
         """Whether the message reaches the person, directly or in the thread where they asked."""
@@ -93,7 +96,14 @@ class OpenQuestions:
             woken = {(who, entry.seq): reply for who, _, reply in entry.decisions if reply}
             interaction = entry.interaction or interaction_id(entry.seq)
             question = self._process(entry.draft, entry.seq, interaction, woken, opens=opens)
-            if question is not None and self._is_unanswerable(question):
+            if question is None:
+                continue
+            for agent, reason, reply in entry.decisions:
+                if reply is not None:
+                    question.refused.pop(agent, None)
+                elif reason in SUPPRESSIONS:
+                    question.refused[agent] = reason
+            if self._is_unanswerable(question):
                 unanswerable.append(question)
         return self._drop(unanswerable)
 

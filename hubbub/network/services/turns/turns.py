@@ -41,6 +41,7 @@ from hubbub.network.services.turns.notices import (
 )
 from hubbub.network.services.turns.questions import FollowedQuestion, OpenQuestions
 from hubbub.network.stored import StoredTurn
+from hubbub.network.wakes import SENTENCES
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
@@ -297,7 +298,8 @@ class TurnService(Service):
         """Post a notice for each of these questions, which can no longer be answered."""
         for each in questions:
             ends = sorted(each.ends.items(), key=lambda end: end[0])
-            self._post_silence(Silence(each.seq, each.thread_id, each.person, ends))
+            refused = sorted(each.refused.items())
+            self._post_silence(Silence(each.seq, each.thread_id, each.person, ends, refused))
 
     async def _notify_waiting(self, stored: StoredTurn, end: TurnEnd) -> None:
         """Post one notice per thread for the messages that required a reply and got none."""
@@ -330,6 +332,10 @@ class TurnService(Service):
             text = f"{agents[0]} was woken by this and did not answer."
         else:
             text = f"None of the agents woken by this answered: {joined_names(agents, MAX_NAMED)}."
+        refused = [
+            f"A later message did not wake {agent}: {SENTENCES[reason]}."
+            for agent, reason in silence.refused[:MAX_FAILURES]
+        ]
         direct = thread_ids.kind_of(silence.thread_id) == "direct"
         advice = [] if direct else [MENTION]
         details: dict[str, JsonValue] = {
@@ -342,7 +348,7 @@ class TurnService(Service):
         }
         self.kernel.writes.notice(
             silence.thread_id,
-            " ".join([text, *(_no_answer(agent, end) for agent, end in failed), *advice]),
+            " ".join([text, *(_no_answer(agent, end) for agent, end in failed), *refused, *advice]),
             details,
             f"silence:{silence.seq}",
             to=[silence.person],
