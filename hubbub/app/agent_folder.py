@@ -24,6 +24,7 @@ from hubbub.config.agent_files import (
     with_variables,
 )
 from hubbub.config.loader import LoadedConfig, load
+from hubbub.config.models import NetworkFile
 from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import YamlDocument, parse
 from hubbub.errors import ConfigError, UserError
@@ -95,11 +96,13 @@ class DiskAgentFiles:
                 return CheckedConfig(None, problems)
         written = None if fields is None else self._text(agent, fields, before)
         try:
-            agents = load(self._config.path, texts={path: written}).file.agents
+            file = load(self._config.path, texts={path: written}).file
         except ConfigProblems as error:
             return CheckedConfig(None, [_problem(agent, each) for each in error.problems])
         except ConfigError as error:
             return CheckedConfig(None, [_problem(agent, error)])
+        if fields is not None and (problems := [*self._only_after_restart(agent, file)]):
+            return CheckedConfig(None, problems)
         if written is not None and fields is not None:
             parsed = _parsed(path, written)
             if _checked(agent, parsed.document, parsed.real) != fields:
@@ -108,7 +111,19 @@ class DiskAgentFiles:
             if before and rest_of(before[1].data, agent) != rest_of(parsed.document.data, agent):
                 shared = f"{self.file(agent)} shares parts of it with other agents: edit that file"
                 return CheckedConfig(None, [AgentProblem(field="", message=shared)])
-        return CheckedConfig(agents.get(agent), [])
+        return CheckedConfig(file.agents.get(agent), [])
+
+    def _only_after_restart(self, agent: str, file: NetworkFile) -> Iterator[AgentProblem]:
+        """Problems with an agent in `file`, which can have changed since the network started."""
+        name = shown_path(self._config.path)
+        if agent not in file.agents:
+            text = f"{name} no longer has {self.file(agent)}: restart the network first"
+            yield AgentProblem(field="", message=text)
+            return
+        for channel in file.agents[agent].channels:
+            if channel not in self._config.file.channels:
+                text = f"{name} has {channel!r} only since the network started: restart it first"
+                yield AgentProblem(field="channels", message=text)
 
     def write(self, agent: str, fields: AgentFields | None) -> Callable[[], None]:
         """Write the agent's file atomically, or remove it; returns a function that restores the old

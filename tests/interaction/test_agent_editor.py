@@ -14,6 +14,7 @@ from hubbub.app.supervisor import Supervisor, Unit
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.models import AgentConfig
 from hubbub.config.paths import MEMORY_STORE
+from hubbub.config.problems import shown_path
 from hubbub.network.ports import Store
 from tests.interaction.peers import Network, Networks, Peer, soon
 from tests.interaction.stores import MoodyStore
@@ -279,3 +280,29 @@ agents:
         assert config.read_text() == text
         read = await ann.call("read_agent", agent="rev")
         assert [each.get("by") for each in read["versions"]] == ["ann", "ann", None]
+
+
+@pytest.mark.behaviour("U-17")
+async def test_an_agent_is_not_saved_with_what_only_the_next_start_of_the_network_reads(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    async with editor(in_memory, tmp_path) as at:
+        ann, config = at.ann, at.config
+        await ann.call("add_agent", agent="rev", instruction="Be.")
+        path = tmp_path / "agents.d" / "rev.yaml"
+        before = path.read_text()
+        config.write_text(NETWORK % FOLDER + "channels: {desk: {members: []}}\n")
+        refused = [await ann.ask("edit_agent", agent="rev", channels=["desk"])]
+        config.write_text(NETWORK % "")
+        refused += [
+            await ann.ask("edit_agent", agent="rev", instruction="Be blunt."),
+            await ann.ask("add_agent", agent="one", instruction="Be one."),
+        ]
+        name = shown_path(config)
+        assert [each["message"] for each in refused] == [
+            f"channels: {name} has 'desk' only since the network started: restart it first",
+            f"{name} no longer has {at.files.file('rev')}: restart the network first",
+            f"{name} no longer has {at.files.file('one')}: restart the network first",
+        ]
+        assert path.read_text() == before
+        assert at.processes() == ["rev"]
