@@ -36,7 +36,8 @@ def open_client(config: ModelConfig) -> AsyncOpenAI:
         )
     except (ImportError, OSError, ValueError) as exc:
         what = "the variables for proxies (ALL_PROXY, ...) and certificates (SSL_CERT_FILE)"
-        raise ConfigError(f"no model endpoint can be reached: {exc}; check {what}") from exc
+        reason = str(exc).rstrip(".")
+        raise ConfigError(f"no model endpoint can be reached: {reason}; check {what}") from exc
 
 
 def http_errors(name: str) -> Errors:
