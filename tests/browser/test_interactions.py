@@ -9,7 +9,7 @@ from playwright.async_api import Locator, expect
 
 from hubbub.testing.model_server import ModelServer
 from tests.browser.support.agents import LAST, QUESTION, TEAM, team_script
-from tests.browser.support.desk import Desk, Desks
+from tests.browser.support.desk import NARROW, Desk, Desks
 from tests.browser.support.room import Room
 
 
@@ -99,3 +99,18 @@ async def test_the_diagram_of_a_thread_is_updated_live(desks: Desks, room: Room)
     await expect(arrows.first).to_have_accessible_name("bob to #general: number 0 of bob")
     await cyd.posts("general", "I agree")
     await expect(arrows.last).to_have_accessible_name("cyd to #general: I agree")
+
+
+async def test_the_names_above_a_diagram_do_not_overlap_on_a_phone(
+    desks: Desks, room: Room
+) -> None:
+    name = "W" * 64
+    bob = await room.join(name)
+    desk = await desks.sit(room, "ann", size=NARROW)
+    await bob.tells("ann", "hello")
+    await desk.visit("sequence", f"dm.{name}.ann")
+    heads = desk.main.locator(".heads li")
+    await expect(heads).to_have_count(2)
+    edges = "([one, two]) => [one.getBoundingClientRect().right, two.getBoundingClientRect().left]"
+    end, start = await heads.evaluate_all(edges)
+    assert end <= start

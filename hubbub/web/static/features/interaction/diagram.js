@@ -21,13 +21,13 @@ export function Diagram({ app, story, here }) {
 }
 
 function Drawing({ app, plan, story, here }) {
-  const { width, height, heads, lines, bars } = plan;
+  const { width, height, column, heads, lines, bars } = plan;
   const first = Date.parse(story.rows[0]?.message.sent_at);
   return html`
     <ol class="heads" style=${{ width: `${width}px`, height: `${HEAD}px` }}>
       ${heads.map(
-        ({ id, x }) => html`<li key=${id} style=${{ left: `${x}px` }}>
-          <a href=${here("participant", id)}><${Avatar} app=${app} id=${id} />${app.state.nameOf(id)}</a>
+        ({ id, x }) => html`<li key=${id} style=${{ left: `${x}px`, maxWidth: `${column}px` }}>
+          <a href=${here("participant", id)}><${Avatar} app=${app} id=${id} /><span class="cut">${app.state.nameOf(id)}</span></a>
         </li>`,
       )}
     </ol>

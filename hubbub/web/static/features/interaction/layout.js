@@ -14,7 +14,7 @@ const LETTER = 7; // approximate width of a letter
 /**
  * @param story  Of story.js.
  * @param {number} room  Available width in pixels; the layout can be wider.
- * @returns {{width, height, heads: {id, x}[], lines, bars}}
+ * @returns {{width, height, column, heads: {id, x}[], lines, bars}}
  *   lines: {row, message, y, dot, bus, arrows: {from, to, wakes}[], label: {x, most}}, x positions in
  *   pixels. bars: {turn, x, y, height, open}, `open` for a turn that has not ended.
  */
@@ -26,6 +26,7 @@ export function layoutOf({ actors, rows, turns }, room) {
   return {
     width,
     height,
+    column,
     heads: actors.map((id) => ({ id, x: xOf.get(id) })),
     lines: rows.map((row, at) => lineOf(row, at, xOf, width)),
     bars: barsOf(turns, xOf, height),
