@@ -156,7 +156,7 @@ def _deletes(message: Message) -> bool:
 
 def _canonical(client: Client, thread: str, reader: str) -> str:
     """The id of the thread that `reader` names; `dm.a.b` is one of others. Raises `UserError`."""
-    people = {person.id for person in client.ready.participants}
+    people = {"hub", *(person.id for person in client.ready.participants)}
     channels = {channel.name for channel in client.ready.channels}
     return find_thread(thread, reader, people, channels)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from hubbub.errors import UserError
 from hubbub.people.text import one_line
 from hubbub.protocol import thread_ids
 from hubbub.wording import did_you_mean
 
-__all__ = ["check_name", "default_name", "find_thread", "label", "names_in"]
+__all__ = ["check_name", "default_name", "find_thread", "label", "members", "names_in"]
 
 _REPLIES = re.compile(r"(?P<top>.+?)(?P<replies>(?:\.t[1-9]\d*|\s*›\s*m[1-9]\d*)+)")
 
@@ -71,6 +71,13 @@ def find_thread(text: str, reader: str, people: Collection[str], channels: Colle
     names = [*people, *channels, *(f"#{name}" for name in channels), *(f"@{p}" for p in people)]
     hint = did_you_mean(text.lstrip("@#"), names)
     raise UserError(f"there is no {_noun(text)} {one_line(text)!r}{hint}")
+
+
+def members(threads: Iterable[str]) -> set[str]:
+    """The members of the direct ones among these threads: also `hub`, and those of imported
+    threads, which need not be participants."""
+    direct = [thread for thread in map(thread_ids.root, threads) if thread.startswith("dm.")]
+    return {member for thread in direct for member in thread_ids.members_of(thread)}
 
 
 def _noun(text: str) -> str:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from hubbub.errors import UserError
 from hubbub.ids import parse_message_id
-from hubbub.people.names import find_thread, label
+from hubbub.people.names import find_thread, label, members
 from hubbub.people.notices import KnownIds
 from hubbub.people.oversight import Oversight, observed_message
 from hubbub.people.text import clip, one_line
@@ -410,7 +410,8 @@ class ClientState:
             if (message := self.message(seq)) is None:
                 raise UserError(f"there is no message {target} among those you have read")
             return thread_ids.reply_thread(message.thread_id, seq)
-        thread_id = find_thread(target, self.me, self.participants, self.channels)
+        people = {*self.participants, *members(self.threads)}
+        thread_id = find_thread(target, self.me, people, self.channels)
         top = thread_ids.root(thread_id)
         if top.startswith("channel."):
             self.channel(top.partition(".")[2])

@@ -52,6 +52,7 @@ def test_messages_are_sent_and_listed_from_a_shell(
         assert hubbub("messages", "list", "-t", name).out.endswith("  hello there\n")
     for name in ("general", "channel_general", "channel.general"):
         assert hubbub("messages", "list", "-t", name, "-n", "1").out.endswith("  to some\n")
+    assert hubbub("messages", "list", "-t", "@hub").code == 0, "reminders are there"
     first = json.loads(hubbub("messages", "list", "--json").out.splitlines()[0])
     assert (first["sender_id"], first["content"]) == ("bob", "I am bob")
     card = {"description": "The mayor", "skills": []}

@@ -131,6 +131,15 @@ def test_a_message_is_new_once_and_is_found_by_its_position() -> None:
     assert state.thread(GENERAL).mentions == set()
 
 
+def test_a_thread_with_the_hub_or_with_an_imported_name_is_found_by_its_label() -> None:
+    state = client_state()
+    for direct in ("dm.ann.hub", "dm.ann.gone"):
+        with pytest.raises(UserError):
+            state.find(state.shown(direct))
+        state.thread(direct)
+        assert state.find(state.shown(direct)) == direct
+
+
 def test_messages_beyond_the_read_mark_are_unread() -> None:
     thread = ClientThread("broadcast", head=7, read=3, mentions={2, 5, 6})
     assert (thread.unread, thread.unread_mentions, thread.mentioned) == (4, 2, True)
