@@ -59,7 +59,7 @@ def call_of(message: RunMessage, ids: Mapping[str, str]) -> tuple[str, dict[str,
     """The operation that sends the message, and its arguments. `ids` has the ids in the run of
     recorded messages."""
     if message.amends is not None:
-        return _amendment(message, ids[message.amends.message_id], message.amends.kind)
+        return _amendment(message, ids.get(message.amends.message_id, ""), message.amends.kind)
     content = message.content
     text = content if isinstance(content, str) else message.shown or "(no text)"
     marks = _marks(message, ids)

@@ -208,6 +208,8 @@ class NetworkRun:
             result = await client.call(operation, cid=None, **args)
         sent = SendResult.model_validate(result)
         self._ids[message.id] = sent.id
+        if self.tape is not None:
+            self.tape.ids[message.id] = sent.id
         return sent
 
     async def _wait_for_end(

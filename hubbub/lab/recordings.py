@@ -221,9 +221,14 @@ _CHANGING = re.compile(
 )
 
 
+_UPLOADED = re.compile(r' <attachment id="[^"]*"[^>]*>[^<]*</attachment>')
+"""A file of the recorded network in a prompt."""
+
+
 def steady(text: str) -> str:
-    """Mask the parts of a text that vary between runs: ids of messages, times, and the participants
-    connected when a message was sent."""
+    """Mask the parts of a text that vary between runs: ids of messages, times, uploaded files, and
+    the participants connected when a message was sent."""
+    text = _UPLOADED.sub("", text)
     return _CHANGING.sub(lambda found: f"{found['id']}*" if found["id"] else "*", text)
 
 
@@ -251,6 +256,8 @@ class Tape:
         self._calls = [c for turn in recording.turns for step in turn.steps for c in step.calls]
         self._turns: dict[str, Turn] = {}
         self._answered: dict[str, int] = {}
+        self.ids: dict[str, str] = {}
+        """The ids of messages in this run, by those in the recording."""
 
     def begin(self, info: TurnInfo) -> None:
         """Begin a turn, or resume it after its process died."""
@@ -260,7 +267,9 @@ class Tape:
         cause = _cause(info.agent, info.messages)
         index = next((n for n, (other, _) in enumerate(self._left) if other == cause), None)
         if index is not None:
-            self._turns[info.id] = self._left.pop(index)[1]
+            recorded = self._turns[info.id] = self._left.pop(index)[1]
+            woken_by = (message.id for message in info.messages)
+            self.ids.update(zip(recorded.start.messages, woken_by, strict=False))
 
     def answer(self, turn: str, question: CompletionRequest) -> Completion | None:
         """The recorded answer to a request; None if the request is not recorded. Raises
@@ -279,7 +288,7 @@ class Tape:
             return None
         if n < len(steps):
             self._answered[turn] = n + 1
-            return _answer(steps[n])
+            return _answer(steps[n], self.ids)
         if recorded.end is not None and recorded.end.outcome == "model_error":
             raise ModelError(recorded.end.reason)
         return None
@@ -321,12 +330,18 @@ def _fits(turn: Turn, steps: Sequence[Step], n: int, question: CompletionRequest
     return all(steady(result_text(call)) in asked[2:] for call in steps[n - 1].calls)
 
 
-def _answer(step: Step) -> Completion:
-    """The model's answer that led to the step. Calls are native in every dialect."""
-    calls = (
-        CallRequest(c.id, c.name, c.arguments if isinstance(c.arguments, str) else _json(c))
-        for c in step.calls
-    )
+_ID = re.compile(r"\b([mt])(\d+)\b")
+
+
+def _answer(step: Step, ids: Mapping[str, str]) -> Completion:
+    """The model's answer that led to the step. Calls are native in every dialect, and name the
+    messages and reply threads of this run."""
+
+    def translated(call: ToolCallRecord) -> str:
+        text = call.arguments if isinstance(call.arguments, str) else _json(call)
+        return _ID.sub(lambda found: found[1] + ids.get(f"m{found[2]}", found[0])[1:], text)
+
+    calls = (CallRequest(call.id, call.name, translated(call)) for call in step.calls)
     return Completion(
         text=step.text,
         calls=tuple(calls),

@@ -29,8 +29,14 @@ from tests.unit.cli.conftest import CommandResult, Shell, calls, running, sends
 pytestmark = [pytest.mark.slow, pytest.mark.behaviour("Q-12")]
 
 
+INCOMING_ID = r'(?s).*<incoming_message[^>]* id="(?P<id>m\d+)"'
 SCRIPT: JsonValue = {
     "rules": [
+        {
+            "when": {"incoming": "greet", "step": 1, "prompt": INCOMING_ID},
+            "answer": calls("reply", message_id="{{ id }}", text="Good morning."),
+        },
+        {"when": {"incoming": "greet"}, "answer": calls("finish", reason="greeted")},
         {
             "when": {"system": "the one who wrote to you is asked"},
             "answer": calls("ask_human", question="A lamp it is. Go on?", options=["yes", "stop"]),
@@ -209,10 +215,11 @@ def test_an_interaction_of_a_running_network_is_replayed_and_becomes_a_case(
     assert hubbub("replay", "refund.json", "--code", "new").out == result.out
 
 
-def test_a_replay_has_edits_deletions_quotes_attachments_and_reply_threads_as_recorded(
+def test_a_replay_has_edits_quotes_attachments_reply_threads_and_ids_of_messages_as_recorded(
     shop: Path, hubbub: Shell
 ) -> None:
     text = (shop / "hubbub.yaml").read_text() + "mods: [edits, threads]\n"
+    text = text.replace("tools: [send_text_message]", "tools: [reply]")
     with running(text, shop) as url:
         asked = asyncio.run(say_a_lot(url))
         assert hubbub("record", asked, "--out", "hello.json").code == 0
@@ -244,13 +251,13 @@ async def say_a_lot(url: str) -> str:
         link: JsonValue = {"name": "plan", "uri": "https://example.org/plan"}
         await say("see", quote={"message_id": wrong, "text": "order"}, attachments=[link])
         question = await ann.call(
-            "reply", message_id=first, text="@clerk hello", attachments=[link]
+            "reply", message_id=first, text="@clerk greet us", attachments=[link]
         )
         asked = SendResult.model_validate(question).id
         async for item in ann.events():
             if isinstance(item, Event) and item.message.text == "Good morning.":
                 break
-        await ann.call("edit_message", message_id=asked, text="@clerk hello!")
+        await ann.call("edit_message", message_id=asked, text="@clerk greet us!")
         return asked
 
 
