@@ -39,7 +39,7 @@ from hubbub.config.prompting import (
     RolloutConfig,
 )
 from hubbub.config.tooling import McpServerConfig
-from hubbub.config.units import HostName, Id, Section, Size, Span
+from hubbub.config.units import GatewayToken, HostName, Id, Section, Size, Span
 from hubbub.protocol.messages import Card
 
 __all__ = [
@@ -172,7 +172,7 @@ class NetworkConfig(Section):
     a2a: A2aConfig | None = None
     """Agents that are available over A2A, at `/a2a/NAME` on the hub's port; a person's token
     identifies the caller. Default: none."""
-    gateway_token: Annotated[str, Field(min_length=16, max_length=512)] | None = None
+    gateway_token: GatewayToken | None = None
     """The token of gateways (`hubbub gateway`), which see all messages; preferably
     `${HUBBUB_GATEWAY_TOKEN}`. Default: no gateways."""
     compression: bool = False

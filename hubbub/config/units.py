@@ -16,6 +16,7 @@ from hubbub.field_docs import Documented
 from hubbub.protocol.thread_ids import ID_PATTERN
 
 __all__ = [
+    "GatewayToken",
     "Headers",
     "HostName",
     "Id",
@@ -85,6 +86,12 @@ def _secret(value: str) -> str:
     return secret
 
 
+def _gateway_token(value: str) -> str:
+    if not 16 <= len(value) <= 512:
+        raise _hidden("must have 16 to 512 characters")
+    return value
+
+
 def _headers(headers: dict[str, str]) -> dict[str, str]:
     """Headers that HTTP can send; values without white space around them."""
     for name, value in headers.items():
@@ -136,6 +143,12 @@ HostName = Annotated[str, AfterValidator(_host_name)]
 
 Secret = Annotated[str, AfterValidator(_secret)]
 """A key or token, which no message shows."""
+GatewayToken = Annotated[
+    Secret,
+    AfterValidator(_gateway_token),
+    WithJsonSchema({"type": "string", "minLength": 16, "maxLength": 512}),
+]
+"""The token that gateways share with a network."""
 Headers = Annotated[dict[str, str], AfterValidator(_headers)]
 """Headers of HTTP requests. Their values can be secrets."""
 WebAddress = Annotated[str, AfterValidator(_web_address)]

@@ -57,6 +57,8 @@ network: {compression: [1]}
 ---
 network: {auth: opne}
 ---
+network: {gateway_token: short-secret}
+---
 network: {limits: {frame: 3 bananas, heartbeat: soon, burst: many}}
 ---
 network: {limits: {frame: LONGk, heartbeat: LONGd}}
