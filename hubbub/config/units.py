@@ -144,11 +144,11 @@ HostName = Annotated[str, AfterValidator(_host_name)]
 Secret = Annotated[str, AfterValidator(_secret)]
 """A key or token, which no message shows."""
 GatewayToken = Annotated[
-    Secret,
+    str,
     AfterValidator(_gateway_token),
     WithJsonSchema({"type": "string", "minLength": 16, "maxLength": 512}),
 ]
-"""The token that gateways share with a network."""
+"""The token that gateways share with a network, which no message shows."""
 Headers = Annotated[dict[str, str], AfterValidator(_headers)]
 """Headers of HTTP requests. Their values can be secrets."""
 WebAddress = Annotated[str, AfterValidator(_web_address)]
