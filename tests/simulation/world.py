@@ -482,7 +482,7 @@ def _openai_client(
 ) -> openai.AsyncOpenAI:
     """An agent's client, connected to the endpoint."""
     http = openai.DefaultAsyncHttpxClient(transport=endpoint, trust_env=False)
-    return client(http_client=http, **options)
+    return client(**options | {"http_client": http})
 
 
 def _nothing(guard: Guard) -> None:
