@@ -133,7 +133,10 @@ async def test_a_takeover_lets_ann_speak_for_an_agent_and_see_its_messages(
         await chat.ann.enters(
             "in my own name", "/agents release", "/agents release", "/open #general"
         )
-    assert chat.ann.transcript == snapshot
+    said, transcript = "<time> <m> [ann as calculator]: I am here\n", chat.ann.transcript
+    assert said in transcript
+    # The answer to the command can come before or after the message itself.
+    assert transcript.replace(said, "", 1) == snapshot
 
 
 async def test_interactions_wake_reasons_and_spending_are_shown(
