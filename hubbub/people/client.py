@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import UserError
-from hubbub.people.names import find_thread, members
+from hubbub.people.names import find_thread
 from hubbub.people.text import one_line
 from hubbub.wording import did_you_mean
 
@@ -84,8 +84,7 @@ class PersonClient:
     def thread(self, name: str) -> str:
         """The canonical id of a thread."""
         state = self.state
-        people = {*state.participants, *members(state.threads), state.me}
-        return find_thread(name, state.me, people, state.channels)
+        return find_thread(name, state.me, state.names, state.channels)
 
     def approval(self, name: str, approvals: Sequence[Approval]) -> Approval:
         """An approval by its id or an unambiguous part of it."""

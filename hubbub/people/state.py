@@ -402,6 +402,11 @@ class ClientState:
                     return message
         return None
 
+    @property
+    def names(self) -> set[str]:
+        """The names that a direct thread can have: participants, and members of known threads."""
+        return {*self.participants, *members(self.threads), self.me}
+
     def find(self, target: str) -> str:
         """The canonical id of a thread that a person names: a message's id for the replies to it,
         or any form that `find_thread` accepts. Raises `UserError`.
@@ -410,8 +415,7 @@ class ClientState:
             if (message := self.message(seq)) is None:
                 raise UserError(f"there is no message {target} among those you have read")
             return thread_ids.reply_thread(message.thread_id, seq)
-        people = {*self.participants, *members(self.threads)}
-        thread_id = find_thread(target, self.me, people, self.channels)
+        thread_id = find_thread(target, self.me, self.names, self.channels)
         top = thread_ids.root(thread_id)
         if top.startswith("channel."):
             self.channel(top.partition(".")[2])
