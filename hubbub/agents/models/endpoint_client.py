@@ -32,6 +32,7 @@ def open_client(config: ModelConfig) -> AsyncOpenAI:
             api_key=config.api_key or "none",  # local servers need no key
             timeout=config.timeout,
             max_retries=config.retries,
+            # its own default would be closed after such an error, and report another one
             http_client=openai.DefaultAsyncHttpxClient(),
         )
     except (ImportError, OSError, ValueError) as exc:
