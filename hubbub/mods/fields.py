@@ -66,9 +66,10 @@ def _parse_iso(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        return datetime.fromisoformat(value.strip())
+        return datetime.fromisoformat(value.strip().upper())
     except ValueError:
-        return value
+        text = "expected a time or a date, for example 2026-01-31T09:00 or 2026-01-31"
+        raise wrong(text) from None
 
 
 def _with_zone(time: datetime) -> datetime:
@@ -79,16 +80,29 @@ Time = Annotated[datetime, BeforeValidator(_parse_iso), AfterValidator(_with_zon
 """A time, or a date, which means its start. UTC if no zone is given."""
 
 
-def _check_utc(time: datetime) -> datetime:
-    """Raises `ValueError` for a time that UTC cannot represent."""
+def _parse_zoned(value: object) -> object:
+    """Accepts all of ISO 8601 with a time zone."""
+    if not isinstance(value, str):
+        return value
     try:
-        time.astimezone(UTC)
-    except OverflowError:
-        raise ValueError("this time does not exist in UTC, which ends with the year 9999") from None
+        time = datetime.fromisoformat(value.strip().upper())
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        raise wrong("expected a time and its zone, for example 2026-01-31T09:00+01:00")
     return time
 
 
-Moment = Annotated[AwareDatetime, AfterValidator(_check_utc)]
+def _check_utc(time: datetime) -> datetime:
+    """Raises an error for a time that UTC cannot represent."""
+    try:
+        time.astimezone(UTC)
+    except OverflowError:
+        raise wrong("this time does not exist in UTC, which ends with the year 9999") from None
+    return time
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_parse_zoned), AfterValidator(_check_utc)]
 """A time with its own zone."""
 
 

@@ -15,16 +15,21 @@ from hubbub.mods.schedule.mod import ScheduleConfig, ScheduleMod
 from hubbub.mods.search.mod import SearchMod
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.mods.transcript.mod import TranscriptMod
-from tests.interaction.mods.workspace import DESK, refused, workspace
+from tests.interaction.mods.workspace import DESK, refusal, workspace
 from tests.interaction.peers import Peer
 
 
 @pytest.mark.behaviour("M-352")
-async def test_times_outside_the_range_of_utc_are_refused() -> None:
+async def test_a_time_that_is_none_or_does_not_exist_in_utc_is_refused_with_the_reason() -> None:
     mods = [TasksMod(TasksConfig()), PollsMod(PollsConfig()), ScheduleMod(ScheduleConfig())]
     async with workspace(mods, "bot") as (network, bot):
         await bot.call("create_task", thread=DESK, title="x")
-        for moment in ("9999-12-31T23:59:59-12:00", "0001-01-01T00:00:00+12:00"):
+        for moment, why in (
+            ("9999-12-31T23:59:59-12:00", "this time does not exist in UTC"),
+            ("0001-01-01T00:00:00+12:00", "this time does not exist in UTC"),
+            ("tomorrow", "expected a time and its zone, for example 2026-01-31T09:00+01:00"),
+            ("2027-01-31T09:00", "expected a time and its zone"),
+        ):
             calls: list[tuple[str, dict[str, Any]]] = [
                 ("create_task", {"title": "x", "due": moment, "thread": DESK}),
                 ("create_poll", {"question": "q", "options": ["a", "b"], "deadline": moment,
@@ -33,7 +38,9 @@ async def test_times_outside_the_range_of_utc_are_refused() -> None:
                 ("update_task", {"task": "t1", "due": moment}),
             ]  # fmt: skip
             for name, args in calls:
-                assert await refused(bot, name, **args) == "bad_request", name
+                error = await refusal(bot, name, **args)
+                assert error.code == "bad_request", name
+                assert f": {why}" in error.message, name
         assert not network.hub.services.mods.failures
 
 
