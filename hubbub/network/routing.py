@@ -111,25 +111,26 @@ class Router:
         self._conversations: dict[tuple[str, str], Thread] = {}
         """Cache by speaker and peer; direct threads never change."""
 
-    def thread(self, to: str | Sequence[str], speaker: str) -> Thread:
-        """The thread for `to`. Posting creates a direct thread; any other must exist."""
+    def thread(self, to: str | Sequence[str], speaker: str, sent_by: str | None = None) -> Thread:
+        """The thread for `to`. Posting creates a direct thread; any other must exist. `sent_by` is
+        the person who speaks for the speaker."""
         if isinstance(to, str):
             cached = self._conversations.get((speaker, to))
             if cached is not None:
                 return cached
-        thread = self._find(to, speaker)
+        thread = self._find(to, speaker, sent_by)
         if isinstance(to, str) and thread.scope is None and thread.others[speaker] == (to,):
             self._conversations[speaker, to] = thread
         return thread
 
-    def _find(self, to: str | Sequence[str], speaker: str) -> Thread:
+    def _find(self, to: str | Sequence[str], speaker: str, sent_by: str | None) -> Thread:
         thread_id = resolve_target(to, speaker, self._state)
         thread = self._state.threads.get(thread_id)
         if thread is None and _is_new_conversation(thread_id, speaker):
             return self._state.threads.ensure(thread_id)
         if thread is None and thread_id.startswith("channel."):
             self._state.channel(thread_ids.root(thread_id).partition(".")[2])
-        return self._state.thread_for(thread_id, speaker)
+        return self._state.thread_for(thread_id, speaker, sent_by)
 
     def reply_thread(self, under: Thread, seq: int) -> Thread:
         """The thread of replies to the message at `seq`. Raises `OperationError` if too deep."""

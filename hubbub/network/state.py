@@ -235,17 +235,20 @@ class NetworkState:
         audience = thread.members if thread.scope is None else self.members.of(thread.scope)
         return audience - {without}
 
-    def thread_for(self, thread_id: str, participant: str) -> Thread:
-        """The thread, if it exists and the participant reads it. Raises `OperationError`.
+    def thread_for(self, thread_id: str, participant: str, sent_by: str | None = None) -> Thread:
+        """The thread, if it exists and the participant reads it; `sent_by` is the person who speaks
+        for it. Raises `OperationError`.
 
         Both failures have the same text, so as not to reveal that a thread exists.
         """
         thread = self.threads.get(thread_id)
         if thread is None or not self.may_read(thread, participant):
             shown = thread_ids.relative(thread_id, participant)
+            who, hint = (
+                ("you are", "; see list_threads") if sent_by is None else (f"{participant} is", "")
+            )
             raise OperationError(
-                ErrorCode.UNKNOWN_THREAD,
-                f"you are not in a thread {shown[:200]!r}; see list_threads",
+                ErrorCode.UNKNOWN_THREAD, f"{who} not in a thread {shown[:200]!r}{hint}"
             )
         return thread
 

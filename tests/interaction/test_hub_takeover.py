@@ -127,6 +127,7 @@ async def test_only_the_holder_can_send_and_only_where_the_agent_could(in_memory
         assert "calc is not a member" in error["message"]
         error = await bob.ask("send_text_message", to="channel.den", text="x", on_behalf_of="calc")
         assert error["code"] == "unknown_thread"
+        assert error["message"] == "calc is not in a thread 'channel_den'"
 
 
 class Forger(Mod):

@@ -42,14 +42,14 @@ class MessageService(Service):
         """Send a text to a participant, to several (a group), or into a thread you are in. Agents
         it is sent to directly will act on it."""
         router, who = self.kernel.router, sender(call, args)
-        thread = router.thread(args.to, who.id)
+        thread = router.thread(args.to, who.id, who.sent_by)
         return router.draft(who, thread, args.text, args)
 
     @operation(permission="write", output=SendResult)
     def send_message(self, call: Caller, args: SendMessage) -> Draft:
         """Send JSON content to a participant, a group or a thread, with a text representation."""
         router, who = self.kernel.router, sender(call, args)
-        thread = router.thread(args.to, who.id)
+        thread = router.thread(args.to, who.id, who.sent_by)
         shown = args.text_representation
         return router.draft(who, thread, args.content, args, text_representation=shown)
 
@@ -82,7 +82,7 @@ class MessageService(Service):
             of = message.amends.message_id
             raise bad_request(f"message_id: {message.id} changes {of}; reply to {of} instead")
         state, router = self.state, self.kernel.router
-        under = state.thread_for(message.thread_id, who.id)
+        under = state.thread_for(message.thread_id, who.id, who.sent_by)
         thread = router.reply_thread(under, message.seq)
         if thread.tseq == 0 and message.sender_kind == "agent":
             thread.last_agent = message.sender_id
