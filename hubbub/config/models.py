@@ -181,7 +181,7 @@ class NetworkConfig(Section):
 
 class ChannelConfig(Section):
     description: str = ""
-    """The channel's purpose; agents read it too."""
+    """The channel's purpose; agents read it too. Default: the one it already has."""
     members: Literal["all"] | list[Id] = "all"
     """`all` (participants join the channel automatically when they or it are new, so not when it
     had a list before), or a list: then no one else can join, and a start of the network removes

@@ -152,7 +152,8 @@ class Admission:
     def _new_descriptions(self) -> Iterable[Record]:
         for name, config in self._file.channels.items():
             channel = self._state.channels[name]
-            if channel.description != config.description:
+            given = "description" in config.model_fields_set
+            if given and channel.description != config.description:
                 channel.description = config.description
                 yield StoredChannel(name, config.description)
 

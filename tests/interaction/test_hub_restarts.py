@@ -83,7 +83,7 @@ async def test_a_restart_removes_members_whom_the_config_no_longer_lists(
         assert (await bob.ask("read_thread", thread="channel_desk"))["code"] == "unknown_thread"
 
 
-async def test_a_restart_applies_a_new_description_of_a_channel(
+async def test_a_restart_applies_a_new_description_of_a_channel_and_keeps_one_not_mentioned(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     store = f"sqlite:{tmp_path / 'hub.db'}"
@@ -96,3 +96,6 @@ async def test_a_restart_applies_a_new_description_of_a_channel(
         async with in_memory.start(second, store=store) as network:
             ann = await network.join("ann")
             assert [c["description"] for c in ann.ready["channels"]] == ["Night shift"]
+    async with in_memory.start(config(channels={"desk": {}}), store=store) as network:
+        ann = await network.join("ann")
+        assert [c["description"] for c in ann.ready["channels"]] == ["Night shift"]
