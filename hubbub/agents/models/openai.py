@@ -326,15 +326,20 @@ class OpenAIModel:
     def _endpoint(self) -> str:
         return f"the model endpoint {self.address}"
 
+    @property
+    def _tries(self) -> str:
+        count = self._config.retries + 1
+        return "1 attempt" if count == 1 else f"{count} attempts"
+
     def _describe(self, exc: Exception) -> str:
         """One sentence without secrets: the endpoint, the failure, and what to do about it."""
-        key, tries = f"models.{self._label}", self._config.retries + 1
+        key, tries = f"models.{self._label}", self._tries
         if isinstance(exc, self._late):
-            what = f"did not answer within {self._config.timeout:g} s ({tries} attempts)"
+            what = f"did not answer within {self._config.timeout:g} s ({tries})"
             return f"{self._endpoint} {what}; raise {key}.timeout or use a faster model"
         if isinstance(exc, self._lost):
             cause = self._short_message(exc.__cause__ or exc)
-            what = f"cannot be reached or closed the connection ({tries} attempts: {cause})"
+            what = f"cannot be reached or closed the connection ({tries}: {cause})"
             return f"{self._endpoint} {what}; is the server running and {key}.base_url right?"
         if isinstance(exc, self._openai.APIStatusError):
             return f"{self._endpoint} {self._describe_status(exc, key)}"
@@ -368,8 +373,7 @@ class OpenAIModel:
             message = self._short_message(exc)
             return f"refused the request: rate limit or quota exceeded (429): {message}; try later"
         if status >= 500:
-            tries = self._config.retries + 1
-            return f"failed ({status}) after {tries} attempts: {self._short_message(exc)}"
+            return f"failed ({status}) after {self._tries}: {self._short_message(exc)}"
         hint = ""
         if "tool_choice" in exc.message and self._config.tool_choice == "required":
             hint = f"; set {key}.tool_choice to auto"
