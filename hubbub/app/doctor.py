@@ -13,7 +13,7 @@ from typing import Literal
 from hubbub.agents.dialects.base import Dialect
 from hubbub.agents.models.base import ChatModel, Completion, ToolSpec
 from hubbub.agents.prompt_client import DIALECTS
-from hubbub.app.preflight import check_port, load_valid, programs_of
+from hubbub.app.preflight import check_port, load_valid, programs_of, unpriced
 from hubbub.app.providers import ModelProposal, find_models
 from hubbub.client.runfile import RunFile, find_run_files
 from hubbub.config.agents import A2aPeerConfig, AcpConfig, AgentConfig, DialectName
@@ -75,6 +75,8 @@ async def diagnose(path: Path | None, environ: Mapping[str, str] = os.environ) -
         models = config.file.models
     findings += [await _model(name, model) for name, model in models.items()]
     if config is not None:
+        if (warning := unpriced(config)) is not None:
+            findings.append(Symptom("limits", "warning", warning))
         findings += [await _program(name, acp) for name, acp in programs_of(config)]
         agents = config.file.agents.items()
         findings += [await _remote(n, agent.a2a) for n, agent in agents if agent.a2a is not None]

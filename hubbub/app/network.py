@@ -23,6 +23,7 @@ from hubbub.app.lifecycle import (
     StandingBy,
     Stopping,
 )
+from hubbub.app.preflight import unpriced
 from hubbub.app.running import background, stopping
 from hubbub.app.supervisor import Supervisor, unit, units
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
@@ -150,6 +151,8 @@ async def serve(
         tokens = _mint(hub, config)
         with _run_file(config, listening, tokens), stopping(stop, report, signals):
             report(_up(config, listening))
+            if (warning := unpriced(config)) is not None:
+                log.warning(warning)
             if place is None:
                 _watch(hub, report)
             else:

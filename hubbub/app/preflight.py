@@ -32,6 +32,7 @@ __all__ = [
     "load_checked",
     "load_valid",
     "programs_of",
+    "unpriced",
     "without_key",
 ]
 
@@ -155,6 +156,21 @@ def check_models(config: LoadedConfig) -> None:
         f"{place} needs a model: {without_key(without[0])}; `hubbub init` in an empty folder "
         "creates a network that works without one"
     )
+
+
+def unpriced(config: LoadedConfig) -> str | None:
+    """The models without a price that agents with a limit in US dollars use, as a warning."""
+    file, daily = config.file, config.file.network.daily
+    shared = (file.network.budgets, daily.network, daily.thread, daily.agent)
+    all_limited = any(limits.usd is not None for limits in shared)
+    agents = file.agents.values()
+    limited = (agent for agent in agents if all_limited or (agent.daily and agent.daily.usd))
+    used = sorted({model for agent in limited for model in agent.used_models})
+    names = [f"models.{name}" for name in used if file.models[name].price is None]
+    if not names:
+        return None
+    have = "has" if len(names) == 1 else "have"
+    return f"the limits in usd do not count {', '.join(names)}, which {have} no price"
 
 
 def programs_of(config: LoadedConfig) -> Sequence[tuple[str, AcpConfig]]:

@@ -140,6 +140,24 @@ async def test_each_model_is_called_with_a_tool(write: Write) -> None:
         assert "calls tools" in await probe_model("default", model)
 
 
+async def test_a_limit_in_dollars_on_a_model_without_a_price_is_a_warning(write: Write) -> None:
+    model = "{model: m, base_url: 'http://127.0.0.1:1/v1'%s}"
+    text = f"""
+models: {{a: {model % ""}, b: {model % ", price: {input: 0, output: 0}"}}}
+agents: {{x: {{instruction: x, model: a%s}}, y: {{instruction: y, model: b, daily: {{usd: 1}}}}}}
+"""
+    diagnosis = await diagnose(write("net.yaml", NETWORK + text % ""), {})
+    assert all(found.what != "limits" for found in diagnosis.findings)
+    for limited, own in (
+        (NETWORK.replace("auth", "budgets: {usd: 1}, auth"), ""),
+        (NETWORK.replace("auth", "daily: {thread: {usd: 1}}, auth"), ""),
+        (NETWORK, ", daily: {usd: 1}"),
+    ):
+        limits = finding(await diagnose(write("net.yaml", limited + text % own), {}), "limits")
+        expected = "the limits in usd do not count models.a, which has no price"
+        assert (limits.verdict, limits.text) == ("warning", expected)
+
+
 async def test_credentials_in_the_url_of_a_model_are_not_shown() -> None:
     async with ModelServer(Script(answers=[CALLING])) as server:
         url = server.base_url.replace("//", "//bob:s3cret@")
