@@ -169,7 +169,7 @@ async def test_a_request_is_retried_after_a_lost_connection(connect: Connect) ->
 async def test_a_servers_error_message_is_reported_without_the_key(connect: Connect) -> None:
     refusal = Refusal(status=500, message="Failed to parse input at-pos-0: #")
     error = await (await connect(refusal, api_key="at-pos-0")).error()
-    assert "failed (500) after 1 attempts: Failed to parse input ***: #" in error
+    assert "failed (500) after 1 attempt: Failed to parse input ***: #" in error
 
 
 @pytest.mark.behaviour("A-7")
@@ -191,7 +191,7 @@ async def test_a_refusal_is_reported_with_advice(connect: Connect) -> None:
         (Refusal(status=403, message="not in this region"), "(403): not in this region"),
         (Refusal(status=404), "has no model 'm' (404); check models.small.model"),
         (Refusal(status=429, message="no credit"), "quota exceeded (429): no credit; try later"),
-        (Refusal(status=500), "failed (500) after 1 attempts"),
+        (Refusal(status=500), "failed (500) after 1 attempt"),
         (Refusal(status=422), "refused the request (422)"),
         (no_choice, "; set models.small.tool_choice to auto"),
     ]:
@@ -229,7 +229,7 @@ async def test_a_web_page_instead_of_an_answer_is_reported_with_a_hint() -> None
 async def test_an_answer_or_an_error_that_breaks_off_is_reported(stream: bool) -> None:
     for reply in (Reply({}, missing=9), Reply({}, 400, missing=9), Reply({}, 503, missing=9)):
         async with endpoint(reply) as base_url:
-            assert "closed the connection (1 attempts: " in await error_at(base_url, stream)
+            assert "closed the connection (1 attempt: " in await error_at(base_url, stream)
 
 
 @pytest.mark.parametrize("stream", [False, True])
