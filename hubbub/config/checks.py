@@ -326,7 +326,10 @@ def _check_acp(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue])
 
 def _check_prompt(document: YamlDocument, loc: Loc, prompt: JsonValue) -> None:
     """Report missing Python code in a prompt."""
-    if isinstance(prompt, str):
+    if isinstance(prompt, str) and split_spec(prompt) is None:
+        text = f"{dotted(loc)} is not of the form file.py:name; for a text, use `instruction`"
+        document.report(loc, text)
+    elif isinstance(prompt, str):
         _check_spec(document, loc, prompt, "name")
     if builder := _text(_map(prompt), "builder"):
         _check_spec(document, (*loc, "builder"), builder, "name")
@@ -422,7 +425,7 @@ def _check_spec(document: YamlDocument, loc: Loc, spec: str, noun: str) -> None:
     """Report a `file.py:Name` whose file is missing, invalid, or does not define the name."""
     parts = split_spec(spec)
     if parts is None:
-        document.report(loc, f"'{spec}' is not of the form file.py:{noun}")
+        document.report(loc, f"{dotted(loc)}: '{spec}' is not of the form file.py:{noun}")
         return
     file, name = Path(parts[0]), parts[1]
     if not file.is_file():

@@ -41,6 +41,37 @@ _EXPECTED = {
 }
 _AROUND_RULE = re.compile(r"^(Input should be|\w+ should have) | after validation, .*$")
 """What pydantic writes before and after what it expects."""
+_OTHER_WORDS = {
+    "address": ("listen",),
+    "description": ("card",),
+    "endpoint": ("base_url",),
+    "functions": ("tools",),
+    "goal": ("instruction",),
+    "host": ("listen",),
+    "key": ("api_key",),
+    "llm": ("model",),
+    "llms": ("models",),
+    "max_iterations": ("max_steps",),
+    "max_turns": ("max_steps",),
+    "name": ("model", "card"),
+    "participants": ("members", "humans"),
+    "people": ("members", "humans"),
+    "plugins": ("mods",),
+    "port": ("listen",),
+    "provider": ("base_url",),
+    "role": ("instruction",),
+    "rooms": ("channels",),
+    "system": ("instruction",),
+    "system_message": ("instruction",),
+    "system_prompt": ("instruction",),
+    "temp": ("temperature",),
+    "token": ("api_key", "auth"),
+    "topic": ("description",),
+    "type": ("kind",),
+    "url": ("base_url", "listen"),
+    "users": ("members", "humans"),
+}
+"""Keys by the words that other tools have for them. The first that the place has is meant."""
 _BOUNDS = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -109,8 +140,7 @@ def _without_consequences(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
         for e in errors
         if e["type"] != "missing"
         or not any(
-            loc[:-1] == e["loc"][:-1] and closest(str(loc[-1]), [str(e["loc"][-1])])
-            for loc in extra
+            loc[:-1] == e["loc"][:-1] and _meant(str(loc[-1]), [str(e["loc"][-1])]) for loc in extra
         )
     ]
 
@@ -172,8 +202,16 @@ def _structural(loc: Loc, details: ErrorDetails, root: type[BaseModel], at: Loc)
     if details["type"] == "missing":
         return f"{dotted(loc)} needs the key '{key}'"
     model = _model_at(root, loc[len(at) : -1])
-    parent = dotted(loc[:-1])
-    return f"unknown key '{key}' in {parent}{nearest(key, _keys(model) if model else ())}"
+    keys = _keys(model) if model else []
+    meant = _meant(key, keys)
+    hint = f"; did you mean '{meant}'?" if meant else nearest(key, keys)
+    return f"unknown key '{key}' in {dotted(loc[:-1])}{hint}"
+
+
+def _meant(key: str, keys: Sequence[str]) -> str | None:
+    """The key that an unknown one probably means, if any."""
+    words = (known for known in _OTHER_WORDS.get(key, ()) if known in keys)
+    return next(words, None) or closest(key, keys)
 
 
 def _expectation(details: ErrorDetails) -> str:

@@ -67,6 +67,14 @@ network: {limits: {burst: 0, heartbeat: 0}}
 ---
 network: {auth: xLONG}
 ---
+network: {port: 4821, token: a}
+users: {ann: {}}
+models: {default: {name: m, url: "http://127.0.0.1:1/v1", key: k, temp: 1}}
+agents:
+  a: {system_prompt: You help., llm: default, functions: [f], max_turns: 3}
+  b: {type: python, role: clerk, description: Helps.}
+channels: {desk: {topic: Help, users: all}}
+---
 network: {auth: a-word-of-40-letters-0123456789-01234567}
 ---
 network: {auth: a-word-of-41-letters-0123456789-012345678}
