@@ -22,6 +22,7 @@ __all__ = [
     "Backoff",
     "PendingCall",
     "PendingCalls",
+    "encode",
     "encode_call",
 ]
 
@@ -91,29 +92,34 @@ class PendingCalls:
 def encode_call(
     ref: str, name: str, args: Mapping[str, object], cid: str | None, limits: LimitsInfo
 ) -> bytes:
-    """The frame of a call.
-
-    Raises `OperationError` for arguments that no hub accepts. The hub could not identify the call
-    in its own answer, as it does not read such a frame that far.
-    """
+    """The frame of a call. Raises what `encode` raises."""
     call = {"op": "call", "ref": ref, "name": name, "args": args}
     if cid is not None:
         call["cid"] = cid
+    return encode(name, call, limits)
+
+
+def encode(what: str, content: Mapping[str, object], limits: LimitsInfo) -> bytes:
+    """The frame with this content; errors call it `what`.
+
+    Raises `OperationError` for content that no hub accepts. The hub could not identify a call in
+    its own answer, as it does not read such a frame that far.
+    """
     try:
-        frame = to_json(call)  # several times as fast as `json`
+        frame = to_json(content)  # several times as fast as `json`
         opened = frame.count(b"{") + frame.count(b"[")
         # Texts can contain these as well, so a match only means that a closer check is needed.
         is_suspect = any(text in frame for text in _SUSPECT)
         plain = json.loads(frame, **STRICT) if is_suspect else None
     except ValueError as exc:  # NaN, a lone surrogate, an object, a cycle
-        raise OperationError(ErrorCode.BAD_REQUEST, f"{name}: the arguments are not JSON") from exc
+        raise OperationError(ErrorCode.BAD_REQUEST, f"{what}: the data is not JSON") from exc
     if len(frame) > limits.frame_bytes:
-        text = f"{name}: the call has {len(frame)} bytes, the hub accepts {limits.frame_bytes}"
+        text = f"{what}: {len(frame)} bytes are too many, the hub accepts {limits.frame_bytes}"
         raise OperationError(ErrorCode.TOO_LARGE, text)
     if plain is not None and _has_nul(plain):
-        raise OperationError(ErrorCode.BAD_REQUEST, f"{name}: a text contains the character NUL")
+        raise OperationError(ErrorCode.BAD_REQUEST, f"{what}: a text contains the character NUL")
     if opened > limits.json_depth and _depth(frame) > limits.json_depth:
-        text = f"{name}: the arguments are nested deeper than {limits.json_depth} levels"
+        text = f"{what}: the data is nested deeper than {limits.json_depth} levels"
         raise OperationError(ErrorCode.BAD_REQUEST, text)
     return frame
 

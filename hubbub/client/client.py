@@ -23,9 +23,8 @@ from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
-from pydantic_core import to_json
 
-from hubbub.client.calls import Backoff, PendingCall, PendingCalls
+from hubbub.client.calls import Backoff, PendingCall, PendingCalls, encode
 from hubbub.client.items import Disconnected, Events
 from hubbub.client.snapshot import complete, decode, refused
 from hubbub.client.stream import Stream, Verdict
@@ -143,10 +142,17 @@ class Client:
         self._come_back_s: float | None = None
         self._offered: frozenset[str] = frozenset()
         self._reads: frozenset[str] = frozenset()
+        self._over_rate = asyncio.Lock()
+        """Held by the one call over the rate limit that is being retried."""
         self._runner: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """The event loop in which it was entered; None: it was not."""
 
     async def __aenter__(self) -> Self:
+        if self._loop is not None:
+            raise UserError("a client can be entered only once: make another `Client`")
         wire = await self._connect()
+        self._loop = asyncio.get_running_loop()
         self._runner = asyncio.create_task(self._run(wire), name=f"hubbub {self.participant}")
         return self
 
@@ -189,21 +195,31 @@ class Client:
         The arguments are JSON or pydantic models. Writes get a new `cid` unless one is given. After
         a lost connection the call is sent again with the same `cid`. Temporary errors
         (`rate_limited`, `store_unavailable`, `draining`) are retried up to `Backoff.retries` times,
-        with the delay that the hub requests or an increasing one.
+        with the delay that the hub requests or an increasing one; those over the rate limit one by
+        one.
 
         Raises `OperationError` if the hub refuses or would certainly refuse (arguments that are not
-        JSON, or too large), and `ConnectionLost` if the client is closed for good.
+        JSON, or too large), `ConnectionLost` if the client is closed for good, and `UserError`
+        before the client is entered and in another event loop.
         """
         cid = cid or self._fresh_cid(name)
-        attempt = 0
-        while True:
-            try:
-                return await self.post(name, cid=cid, **args)
-            except OperationError as exc:
-                if not exc.temporary or attempt >= self._backoff.retries:
-                    raise
-                await self._backoff.sleep(self._backoff.after(exc.retry_after_s or 0, attempt))
-            attempt += 1
+        attempt, has_turn = 0, False
+        try:
+            while True:
+                try:
+                    return await self.post(name, cid=cid, **args)
+                except OperationError as exc:
+                    if not exc.temporary or attempt >= self._backoff.retries:
+                        raise
+                    refusal = exc
+                await self._backoff.sleep(self._backoff.after(refusal.retry_after_s or 0, attempt))
+                attempt += 1
+                # Hundreds of calls that retry at once would exceed the limit again.
+                if refusal.code == ErrorCode.RATE_LIMITED and not has_turn:
+                    has_turn = await self._over_rate.acquire()
+        finally:
+            if has_turn:
+                self._over_rate.release()
 
     def post(
         self, name: str, /, *, cid: str | None = None, **args: object
@@ -213,10 +229,21 @@ class Client:
         As `call`, but temporary errors are not retried, as that would change the order. The future
         can be dropped; its exception is then ignored.
         """
+        self._check_loop()
         call = self._calls.make(name, args, cid or self._fresh_cid(name), self.hello.limits)
         if not call.answer.done():
             self._write_soon(call)
         return call.answer
+
+    def _check_loop(self) -> None:
+        """Raises `UserError` where answers and events would never arrive."""
+        if self._loop is None:
+            raise UserError("the client is not connected: use `async with client:`")
+        if self._loop is not asyncio.get_running_loop():
+            raise UserError(
+                "the client runs in the event loop of another thread: from here, call "
+                "`asyncio.run_coroutine_threadsafe` with a coroutine of yours and that loop"
+            )
 
     def _fresh_cid(self, name: str) -> str | None:
         return None if name in self._reads else new_ulid()
@@ -233,8 +260,10 @@ class Client:
         lost around that time.
 
         Ends by raising `ConnectionLost` when the hub closes for good or the client is closed. A
-        consumer can stop and continue later; two at the same time raise RuntimeError.
+        consumer can stop and continue later; two at the same time raise RuntimeError. Raises
+        `UserError` as `call` does.
         """
+        self._check_loop()
         return self._events
 
     async def ack(self, seq: int) -> None:
@@ -249,15 +278,25 @@ class Client:
             self._output.set()
 
     async def written(self) -> None:
-        """Wait until all calls and acknowledgements so far are sent, or the connection is lost."""
+        """Wait until all calls and acknowledgements so far are sent, or the connection is lost.
+
+        Raises `UserError` as `call` does.
+        """
+        self._check_loop()
         await self._idle.wait()
 
     async def signal(self, type: str, thread_id: str | None = None, data: JsonValue = None) -> None:
-        """Send an ephemeral signal (typing, activity). Dropped while there is no connection."""
+        """Send an ephemeral signal (typing, activity). Dropped while there is no connection.
+
+        Raises `OperationError` if it is not JSON or too large, and `UserError` as `call` does.
+        """
+        self._check_loop()
+        place = {} if thread_id is None else {"thread_id": thread_id}
+        more = {} if data is None else {"data": data}
+        frame = {"op": "signal", "type": type, **place, **more}
+        encoded = encode(f"signal {type}", frame, self.hello.limits)
         if self._connected:
-            place = {} if thread_id is None else {"thread_id": thread_id}
-            more = {} if data is None else {"data": data}
-            self._write_soon(to_json({"op": "signal", "type": type, **place, **more}))
+            self._write_soon(encoded)
 
     # The connection -----------------------------------------------------------------------------
 

@@ -103,6 +103,10 @@ async def test_the_client_refuses_arguments_that_no_hub_accepts(peer: Peer) -> N
         with pytest.raises(OperationError, match="32") as caught:
             await soon(client.call("send_message", content=[deep, {"a": [deep]}]))
         assert caught.value.code == "bad_request"
+        for data, code in ((object(), "bad_request"), ("x" * 5000, "too_large")):
+            with pytest.raises(OperationError, match="signal typing") as caught:
+                await client.signal("typing", "dm.ann.bob", data)  # type: ignore[arg-type]
+            assert caught.value.code == code
 
 
 @pytest.mark.behaviour("C-1")
@@ -129,6 +133,21 @@ async def test_a_temporarily_refused_call_is_retried_with_the_same_cid_a_few_tim
         with pytest.raises(OperationError):
             await soon(posted)
     assert await connection.ended() == []
+
+
+async def test_calls_over_the_rate_limit_are_retried_one_at_a_time(peer: Peer) -> None:
+    """All at once, they exceeded it again until the hub closed the connection with 4005."""
+    async with peer.client() as client:
+        connection = await peer.connection()
+        replies = [asyncio.create_task(client.call("list_participants")) for _ in range(20)]
+        for _ in replies:
+            connection.refuse(await connection.call(), "rate_limited", temporary=True)
+        for _ in replies:
+            retried = await connection.call()
+            await soon(client.signal("typing"))
+            await connection.frame("signal")  # and no other call before it
+            connection.result(retried, "done")
+        assert await soon(asyncio.gather(*replies)) == ["done"] * 20
 
 
 @pytest.mark.behaviour("C-1")

@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.client import Client, ClientOptions, WebSocketTransport
 from hubbub.client import client as client_module
-from hubbub.errors import ConnectionLost, OperationError
+from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.protocol.frames import Cursor
 from hubbub.protocol.messages import Card
 from tests.unit.client.peer import Answer, Consumer, Peer, soon
@@ -135,6 +135,25 @@ async def test_leaving_sends_posted_calls_and_ends_events_and_replies(any_peer: 
     for reply in (replies[0], client.call("list_participants")):
         with pytest.raises(ConnectionLost):
             await soon(reply)
+
+
+async def test_a_client_is_used_in_its_block_and_event_loop_and_entered_once(peer: Peer) -> None:
+    client = peer.client()
+
+    async def call() -> None:
+        await client.call("list_participants")
+
+    async def event() -> None:
+        await anext(client.events())
+
+    for use in (call(), event(), client.signal("typing"), client.written()):
+        with pytest.raises(UserError, match="not connected: use `async with client:`"):
+            await soon(use)
+    async with client:
+        with pytest.raises(UserError, match="run_coroutine_threadsafe"):
+            await soon(asyncio.to_thread(asyncio.run, call()))
+        with pytest.raises(UserError, match="only once"):
+            await client.__aenter__()
 
 
 @pytest.mark.parametrize("joining", [True, False])
