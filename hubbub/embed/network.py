@@ -115,6 +115,9 @@ class Network:
         folder: Path | str = ".",
         approve: Approve | None = None,
     ):
+        for what, given in (("people", people), ("channels", channels), ("mods", mods)):
+            if isinstance(given, str):
+                raise ConfigError(f"Network: {what}: {given!r} is no list: write [{given!r}]")
         self._folder, self._own_mods = Path(folder).absolute(), list(mods)
         self._approver = _ProgramApprover(approve) if approve is not None else None
         if store.startswith(SQLITE) and store not in (SQLITE, MEMORY_STORE):
@@ -240,20 +243,18 @@ class Network:
         `UserError` for an unknown agent or a type that JSON cannot represent.
         """
         if agent not in self._agents:
-            raise UserError(f"ask: there is no agent {agent!r}{nearest(agent, self._agents)}")
+            raise UserError(f"ask: there is no agent {agent!r}{nearest(str(agent), self._agents)}")
         own = settings if isinstance(settings, ModelSettings) else None
         if settings is not None and own is None:
             own = valid(ModelSettings, dict(settings), "ask: settings")
         parser: Output[Any] | None = Output(output) if output is not None else None
         if parser is None and isinstance(member := self._agents[agent], LlmAgent):
             parser = member.objects.output
-        if self._loop is None:
-            what = "the network is not running: use `async with Network(...) as net:`"
-            raise UserError(f"ask: {what}, or `ask_sync` in a script without an event loop")
+        self._check_running("ask")
         person = by or self._asker
 
         async def run(on_event: OnEvent) -> tuple[Any, Answer]:
-            self._check_loop()
+            self._check_loop("ask")
             question = QuestionInFlight(person, agent, parser, own, on_event)
             return await self._questions.answer(self._operator, question, text)
 
@@ -302,7 +303,7 @@ class Network:
     async def join(self, name: str, kind: Kind = "human", *, observe: bool = False) -> Client:
         """Join under this name, and return the client, which can call any operation. It is closed
         with the network. Raises the errors of `Client.__aenter__`."""
-        self._check_loop()
+        self._check_loop("join")
         client = Client(
             MemoryTransport(self.hub.gateway.attach),
             name,
@@ -321,6 +322,7 @@ class Network:
         """
         from hubbub.web.site import About, Site
 
+        self._check_loop("serve")
         network = self.file.network
         site = Site(About(network.name, network.auth, tuple(self.file.humans))) if page else None
         doors: Doors = {}
@@ -357,9 +359,17 @@ class Network:
                 program=self._questions,
             )
 
-    def _check_loop(self) -> None:
-        """Raises `UserError` in another event loop: what is awaited there would never happen."""
-        if self._loop not in (None, asyncio.get_running_loop()):
+    def _check_running(self, method: str) -> None:
+        if self._loop is None:
+            what = "the network is not running: use `async with Network(...) as net:`"
+            also = ", or `ask_sync` in a script without an event loop" if method == "ask" else ""
+            raise UserError(f"{method}: {what}{also}")
+
+    def _check_loop(self, method: str) -> None:
+        """Raises `UserError` outside the network's block, and in another event loop: what is
+        awaited there would never happen."""
+        self._check_running(method)
+        if self._loop is not asyncio.get_running_loop():
             raise UserError(
                 "the network runs in the event loop of another thread: from here, call "
                 "`asyncio.run_coroutine_threadsafe` with a coroutine of yours and that loop"

@@ -554,7 +554,11 @@ async def test_invalid_arguments_are_reported_in_a_sentence(snapshot: SnapshotAs
         "both": lambda: Network(agent, models={"clerk": {"model": "m"}}),
         "no list": lambda: LlmAgent("clerk", tools="shop.py:refund"),
         "no agent": lambda: Network([agent]),  # type: ignore[arg-type]
+        "no people": lambda: Network(agent, people="ann"),
+        "an object": lambda: _asks(Network(agent), agent),
         "not entered": lambda: _asks(Network(agent), "clerk"),
+        "join": lambda: Network(agent).join("ann"),
+        "serve": lambda: Network(agent).serve(),
         "loop": lambda: Network(agent).ask_sync("clerk", "hello"),
         "file": network(LlmAgent("clerk", tools=["shop.py:refund"], base_url="http://x/v1")),
     }
@@ -586,7 +590,7 @@ async def _run(case: Any) -> None:
         await result
 
 
-def _asks(net: Network, agent: str, **more: Any) -> Any:
+def _asks(net: Network, agent: Any, **more: Any) -> Any:
     return net.ask(agent, "hello", **more)
 
 
