@@ -162,7 +162,14 @@ def _is_default(run: RunFile) -> bool:
 
 
 def _same_place(one: str, other: str) -> bool:
-    return one.replace("localhost", "127.0.0.1") == other.replace("localhost", "127.0.0.1")
+    return _on_loopback(one) == _on_loopback(other)
+
+
+def _on_loopback(url: str) -> str:
+    """The URL on this machine of a hub that listens there, perhaps on all addresses."""
+    for host, loopback in (("localhost", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("[::]", "[::1]")):
+        url = url.replace(f"//{host}:", f"//{loopback}:")
+    return url
 
 
 def _path(url: str) -> Path:

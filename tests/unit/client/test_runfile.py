@@ -94,8 +94,9 @@ def test_one_of_several_networks_is_chosen_by_address_name_or_default_port() -> 
     assert find_network("two").url == "ws://127.0.0.1:4999"
     with pytest.raises(UserError, match=r"two \(127\.0\.0\.1:4999\), one"):
         find_network(None)
-    write_run_file(run("usual", 4820))
+    write_run_file(run("usual", 4820, host="0.0.0.0"))
     assert find_network(None).network == "usual"
+    assert find_network("127.0.0.1:4820").tokens == find_network("localhost:4820").tokens != {}
 
 
 def test_a_remote_address_needs_no_run_file_but_must_be_valid() -> None:
