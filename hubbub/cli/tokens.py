@@ -16,6 +16,7 @@ from hubbub.protocol.thread_ids import is_participant_id
 from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
+    from hubbub.client.runfile import RunFile
     from hubbub.config.loader import LoadedConfig
 
 __all__ = ["register"]
@@ -94,15 +95,17 @@ def revoke(
     """Revoke all tokens of a participant and close its connections."""
     _check_name(participant)
     target = _running(config, address)
-    counts = _counts(target, config)
-    if participant not in counts:
-        raise UserError(f"{participant} has no tokens{did_you_mean(participant, counts)}")
+    run = None if target is None else _run_file(target.address)
+    people = set(run.humans) & set(run.tokens) if run is not None else set[str]()
+    names = {*_counts(target, config), *people}
+    if participant not in names:
+        raise UserError(f"{participant} has no tokens{did_you_mean(participant, names)}")
     if target is not None:
         run_async(ask(target, "revoke_tokens", participant=participant))
+        if run is not None and participant in people:
+            _forget(run, participant)
     else:
-        from hubbub.network.store import revoke_tokens_offline
-
-        run_async(revoke_tokens_offline(_config(config).file.network.store, participant))
+        _revoke_offline(_config(config), participant)
     if as_json:
         emit_json({"participant": participant, "revoked": True})
     else:
@@ -127,14 +130,14 @@ def _check_name(participant: str) -> None:
 
 def _of_this_run(participant: str, address: str | None) -> str:
     """The token in the run file, which only its user can read. Raises `UserError`."""
-    from hubbub.client.runfile import find_network, find_run_files
+    from hubbub.client.runfile import find_network
 
-    url = find_network(address).url
-    run = next((run for run in find_run_files() if run.url == url), None)
+    run = _run_file(address)
     if run is None:
         raise UserError(
-            f"you do not run the network at {url}, and only the user who does can see its tokens; "
-            f"that user can create one with `hubbub tokens add {participant}`"
+            f"you do not run the network at {find_network(address).url}, and only the user who "
+            f"does can see its tokens; that user can create one with `hubbub tokens add "
+            f"{participant}`"
         )
     if participant in run.tokens:
         return run.tokens[participant]
@@ -144,6 +147,22 @@ def _of_this_run(participant: str, address: str | None) -> str:
         f"{run.network} has no token for {participant}; create one with `hubbub tokens add "
         f"{participant}`{did_you_mean(participant, run.tokens)}"
     )
+
+
+def _run_file(address: str | None) -> RunFile | None:
+    """The run file of the network at the address, if this user runs it."""
+    from hubbub.client.runfile import find_network, find_run_files
+
+    url = find_network(address).url
+    return next((run for run in find_run_files() if run.url == url), None)
+
+
+def _forget(run: RunFile, participant: str) -> None:
+    """Remove a revoked token from the run file."""
+    from hubbub.client.runfile import write_run_file
+
+    tokens = {name: token for name, token in run.tokens.items() if name != participant}
+    write_run_file(run.model_copy(update={"tokens": tokens}))
 
 
 def _counts(target: NetworkTarget | None, config: Path | None) -> Mapping[str, int]:
@@ -163,6 +182,18 @@ def _add_offline(config: LoadedConfig, participant: str) -> str:
     token = new_token()
     run_async(add_token_offline(config.file.network.store, token_hash(token), participant))
     return token
+
+
+def _revoke_offline(config: LoadedConfig, participant: str) -> None:
+    from hubbub.network.store import hub_runs_on, revoke_tokens_offline
+
+    store = config.file.network.store
+    if hub_runs_on(store):
+        raise UserError(
+            f"the network is running, but not on {config.address}: name its address with "
+            f"--address, so that the connections of {participant} are closed"
+        )
+    run_async(revoke_tokens_offline(store, participant))
 
 
 def _running(config: Path | None, address: str | None) -> NetworkTarget | None:

@@ -230,11 +230,17 @@ class Admission:
         self._lent.setdefault(participant, []).append(token_hash(token))
         return token
 
+    def _of_this_run(self, name: str) -> list[str]:
+        """Hashes of the tokens that nothing stores. Those of a person end with a revocation; the
+        agents that the launcher started keep theirs."""
+        revoked = name in self._file.humans and self._state.revocations[name]
+        return [] if revoked else self._launched.get(name, [])
+
     async def owner_of(self, token: str) -> tuple[str, Kind] | None:
         """The participant that `token` proves, and its kind; None if there is none. Raises
         `StoreUnavailable`."""
         mine = token_hash(token)
-        launched = (name for name, hashes in self._launched.items() if mine in hashes)
+        launched = (name for name in self._launched if mine in self._of_this_run(name))
         name = next(launched, None) or await self._store.read(TokenOwner(mine))
         if name is None:
             return None
@@ -250,7 +256,7 @@ class Admission:
         # A bridge's token also proves the people of the other chat that it speaks for.
         bridge = self._file.bridge_of(name)
         proven = bridge or name
-        hashes = self._launched.get(proven, []) + list(await self._store.read(TokenHashes(proven)))
+        hashes = self._of_this_run(proven) + list(await self._store.read(TokenHashes(proven)))
         open_to_all = self._config.auth == "open" and bridge is None
         lent = self._lent.get(name, []) if not self._state.revocations[name] else []
         if (hashes or not open_to_all) and not proves(frame.token, [*hashes, *lent]):

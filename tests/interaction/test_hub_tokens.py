@@ -100,6 +100,21 @@ async def test_tokens_that_an_owner_adds_and_revokes_take_effect_at_once(
 
 
 @pytest.mark.behaviour("D-2")
+async def test_a_revocation_ends_the_token_of_this_run_of_a_person_but_not_of_an_agent(
+    network: Network,
+) -> None:
+    tokens = {name: let_in(network, name) for name in ("bob", "calc")}
+    bob = await network.join("bob", token=tokens["bob"])
+    ann = await enter(network, "ann")
+    for name in tokens:
+        await ann.call("revoke_tokens", participant=name)
+    assert await bob.closed() == 4504
+    error, _code = await (await network.attach()).refused(participant="bob", token=tokens["bob"])
+    assert "does not prove 'bob'; ask the person who runs the network" in error["message"]
+    await network.join("calc", "agent", token=tokens["calc"])
+
+
+@pytest.mark.behaviour("D-2")
 async def test_revoking_a_token_closes_a_connection_that_is_just_joining(
     in_memory: Networks,
 ) -> None:

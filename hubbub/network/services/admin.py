@@ -67,7 +67,8 @@ class AdminService(Service):
 
     @operation(permission="admin", tool=False, idempotent=True, output=Done)
     def revoke_tokens(self, call: Caller, args: TokenFor) -> Commit[Record]:
-        """Make all stored tokens of a participant invalid and close its sockets."""
+        """Make all tokens of a person, or the stored ones of an agent, invalid and close its
+        sockets."""
         self._check_may_hand_out(call)
 
         async def answer() -> Done:

@@ -18,6 +18,7 @@ from hubbub.network.ports import Store
 from hubbub.network.store.location import cluster_extra, parse_url
 from hubbub.network.store.offline import (
     add_token_offline,
+    hub_runs_on,
     list_tokens_offline,
     read_head_offline,
     revoke_tokens_offline,
@@ -27,6 +28,7 @@ from hubbub.network.store.sqlite import SqliteStore
 __all__ = [
     "SqliteStore",
     "add_token_offline",
+    "hub_runs_on",
     "list_tokens_offline",
     "open_store",
     "read_head_offline",

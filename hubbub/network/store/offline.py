@@ -24,6 +24,7 @@ from hubbub.network.store.records import write_records
 
 __all__ = [
     "add_token_offline",
+    "hub_runs_on",
     "list_tokens_offline",
     "read_head_offline",
     "revoke_tokens_offline",
@@ -45,6 +46,20 @@ async def add_token_offline(url: str, sha256: str, participant: str) -> None:
 async def revoke_tokens_offline(url: str, participant: str) -> None:
     """Revoke all tokens of `participant`. Raises as `add_token_offline`."""
     await _run(url, lambda db: _write(db, TokenRevoked(participant)))
+
+
+def hub_runs_on(url: str) -> bool:
+    """Whether a hub is running on a store in a file. False for one on a server, whose hub may run
+    on another machine."""
+    if url.startswith(POSTGRES) or not _path(url).exists():
+        return False
+    lock = DatabaseLock(_path(url))
+    try:
+        lock.acquire()
+    except UserError:
+        return True
+    lock.release()
+    return False
 
 
 async def list_tokens_offline(url: str) -> Mapping[str, int]:

@@ -3233,7 +3233,7 @@ export interface Operations {
   retract_vote: { args: PollOf; result: Voted };
   /** Send a failed or dropped event to its webhook again. */
   retry_webhook: { args: RetryWebhook; result: WebhookDelivery };
-  /** Make all stored tokens of a participant invalid and close its sockets. */
+  /** Make all tokens of a person, or the stored ones of an agent, invalid and close its sockets. */
   revoke_tokens: { args: TokenFor; result: Done };
   /** Restore an earlier version of an agent. */
   roll_back_agent: { args: RollBackAgent; result: AgentSaved };

@@ -91,6 +91,20 @@ def test_a_token_added_to_a_running_hub_works_immediately(home: Path, hubbub: Sh
         assert result.err == "hubbub: town is open: people join it without a token\n"
 
 
+@pytest.mark.behaviour("D-2")
+def test_tokens_are_not_revoked_in_the_store_of_a_hub_that_would_keep_the_connections(
+    home: Path, hubbub: Shell
+) -> None:
+    with running(NETWORK.replace(":memory:", "town.db"), home) as url:
+        hubbub("tokens", "add", "zoe")
+        elsewhere = "network: {listen: '127.0.0.1:1', store: 'sqlite:town.db'}\n"
+        (home / "same.yaml").write_text(elsewhere, encoding="utf-8")
+        result = hubbub("tokens", "revoke", "zoe", "--config", "same.yaml")
+        assert result.code == 2
+        assert "name its address with --address" in result.err
+        assert hubbub("tokens", "revoke", "zoe", "--address", url).code == 0
+
+
 @pytest.mark.behaviour("D-1")
 def test_the_token_of_a_run_admits_one_person_and_is_shown_only_to_the_same_user(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
@@ -114,6 +128,8 @@ def test_the_token_of_a_run_admits_one_person_and_is_shown_only_to_the_same_user
             "hubbub: the token does not prove 'zoe'; it is ann's: join as ann (`--as ann`)\n"
         )
         mistakes = hubbub.transcript("tokens show zoe", "tokens show amn", "tokens show 'a b'")
+        assert hubbub("tokens", "revoke", "ann").out == "revoked the tokens of ann\n"
+        mistakes += hubbub.transcript("tokens show ann", "tokens revoke ann")
         with monkeypatch.context() as another_user:
             another_user.setenv("HUBBUB_STATE_DIR", str(home / "elsewhere"))
             mistakes += hubbub.transcript(f"tokens show ann --address {url}")
