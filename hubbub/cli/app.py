@@ -35,6 +35,31 @@ _NO_COMMAND = re.compile(r"no such command '(?P<word>\S+)'\.(?: Did you mean (?P
 _NETWORK_FAULTS = frozenset(
     {ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.LOG_DAMAGED, ErrorCode.DRAINING}
 )
+_OTHER_COMMANDS = {
+    "create": "hubbub init",
+    "help": "hubbub --help",
+    "join": "hubbub chat",
+    "launch": "hubbub up",
+    "login": "hubbub chat",
+    "new": "hubbub init",
+    "ps": "hubbub network status",
+    "run": "hubbub up",
+    "serve": "hubbub up",
+    "start": "hubbub up",
+    "status": "hubbub network status",
+    "users": "hubbub agents list",
+    "validate": "hubbub network check",
+    "version": "hubbub --version",
+}
+"""Commands by the words that other programs have for them."""
+_OTHER_OPTIONS = {
+    "--bind": "--listen",
+    "--host": "--listen",
+    "--name": "--as",
+    "--port": "--listen",
+    "--user": "--as",
+}
+"""Options, likewise."""
 
 OWN: Mapping[str, tuple[str, str, str]] = {
     "init": ("Run", "init", "Write a commented starter network: hubbub.yaml and an agent."),
@@ -231,18 +256,29 @@ def _usage(error: BaseException) -> str:
     path = context.command_path if context is not None else "hubbub"
     option = getattr(error, "option_name", None)
     if option is not None:
-        near = closest(option, getattr(error, "possibilities", None) or ())
+        meant = _OTHER_OPTIONS.get(option)
+        known = {name for each in context.command.params for name in each.opts} if context else ()
+        near = meant if meant in known else closest(option, known)
         sentence = f"no such option: {option}" + (f"; did you mean {near}?" if near else "")
     else:
         sentence = getattr(error, "format_message", lambda: str(error))()
         sentence = sentence.replace("Value error, ", "")  # pydantic's
         sentence = sentence[:1].lower() + sentence[1:]
         if (match := _NO_COMMAND.fullmatch(sentence)) is not None:
-            near = " or ".join(re.findall(r"'(\S+)'", match["near"] or ""))
-            suggestion = near or (_in_groups(match["word"]) if path == "hubbub" else "")
+            suggestion = " or ".join(re.findall(r"'(\S+)'", match["near"] or ""))
+            if path == "hubbub":
+                suggestion = (
+                    _other_command(match["word"]) or suggestion or _in_groups(match["word"])
+                )
             sentence = f"no such command: {match['word']}"
             sentence += f"; did you mean {suggestion}?" if suggestion else ""
     return f"{' '.join(sentence.split()).removesuffix('.')} (see `{path} --help`)"
+
+
+def _other_command(word: str) -> str:
+    """The command that other programs call `word`, if there is one."""
+    command = _OTHER_COMMANDS.get(word)
+    return f"`{command}`" if command else ""
 
 
 def _in_groups(word: str) -> str:

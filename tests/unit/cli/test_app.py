@@ -53,6 +53,8 @@ def test_a_wrong_command_line_is_reported_in_one_line_with_a_remedy(
     lines = (
         "tsks",
         "check",
+        "start",
+        "up --port 4821",
         "agents list --jsn",
         "turns show",
         "tokens ad ann",
