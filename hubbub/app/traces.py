@@ -27,7 +27,7 @@ from threading import Thread
 from time import time_ns
 from typing import Final
 
-from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.sampling import Decision
@@ -59,11 +59,12 @@ Attributes = Mapping[str, AttributeValue | None]
 async def traced(hub: Hub, node: str = "") -> AsyncIterator[None]:
     """Export the hub's commits as spans inside this context; the resource names its `node`, if any.
     Raises `UserError` if an exporter is not installed or cannot be created."""
-    about = {"service.instance.id": node, "hubbub.network": hub.config.name} if node else {}
+    network = hub.config.name
+    configured = OTELResourceDetector().detect().attributes
+    about = {"service.instance.id": node, "hubbub.network": network} if node else {}
+    resource = Resource.create({"service.name": network, **configured, **about})
     processors = [BatchSpanProcessor(each) for each in _exporters(os.environ)]
-    traces = Traces(
-        hub, TracerProvider(resource=Resource.create(about), shutdown_on_exit=False), processors
-    )
+    traces = Traces(hub, TracerProvider(resource=resource, shutdown_on_exit=False), processors)
     traces.with_content = _wants_content(os.environ)
     hub.listen(traces.committed, traces.recorded)
     try:

@@ -121,3 +121,4 @@ async def test_spans_on_a_node_name_the_node_and_the_network(
             await ann.call("broadcast_text_message", text="hello")
     assert len(collector.spans) == 1
     assert collector.nodes == {("n1", "newsroom")}
+    assert collector.services == {"newsroom"}, "the network's name, as none is configured"
