@@ -419,13 +419,22 @@ def encode_result(ref: str, value: bytes | PlainSendResult, *, duplicate: bool =
 
 
 def encode_error(error: OperationError, ref: str | None = None) -> bytes:
-    """An `error` frame."""
-    frame = ErrorFrame(
-        ref=ref,
-        code=error.code,
-        message=error.message,
-        temporary=error.temporary,
-        retry_after_s=error.retry_after_s,
-        details=error.details,
-    )
-    return frame.model_dump_json(exclude_none=True).encode()
+    """An `error` frame. What JSON cannot carry, which a mod's error can have, is escaped in the
+    message; details with it are left out."""
+    message = str(error.message).encode(errors="backslashreplace").decode()
+
+    def encoded(details: Mapping[str, object]) -> bytes:
+        frame = ErrorFrame(
+            ref=ref,
+            code=error.code,
+            message=message,
+            temporary=error.temporary,
+            retry_after_s=error.retry_after_s,
+            details=details,
+        )
+        return frame.model_dump_json(exclude_none=True).encode()
+
+    try:
+        return encoded(error.details)
+    except ValueError:
+        return encoded({})

@@ -113,6 +113,30 @@ async def test_a_broken_operation_is_one_error_and_the_hub_runs_on(name: str) ->
             await ann.call("broadcast_text_message", text="the hub still works")
 
 
+class Garbled(Mod):
+    """Refuses with what JSON cannot carry."""
+
+    name = "garbled"
+
+    def on_message(self, draft: Draft) -> Verdict:
+        return Reject("no \ud800")
+
+    @operation()
+    def garble(self, call: Calling, args: Input) -> Done:
+        """Refuse, too."""
+        raise OperationError("conflict", "no \ud800", details={"why": object()})
+
+
+async def test_a_refusal_with_what_json_cannot_carry_is_answered() -> None:
+    async with NETWORKS.start(mods=[Garbled(ModConfig())]) as network:
+        ann = await network.join("ann")
+        rejected = await ann.ask("broadcast_text_message", text="hello")
+        assert (rejected["code"], rejected["message"]) == ("rejected", "garbled: no \\ud800")
+        assert rejected["details"] == {"mod": "garbled"}
+        refused = await ann.ask("garble")
+        assert (refused["code"], refused["message"]) == ("conflict", "no \\ud800")
+
+
 class Slow(Mod):
     """Exceeds its time limit, and counts its calls."""
 
