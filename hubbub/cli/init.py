@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -15,7 +16,7 @@ from hubbub.app.providers import ModelProposal, models_section
 from hubbub.cli.output import JsonFlag, emit_json
 from hubbub.errors import UserError
 
-__all__ = ["mod_files", "register", "starter_files", "write_files"]
+__all__ = ["mod_class", "mod_files", "register", "starter_files", "write_files"]
 
 
 def register(app: typer.Typer, word: str) -> None:
@@ -98,13 +99,20 @@ def starter_files(proposals: Sequence[ModelProposal]) -> dict[str, str]:
 
 def mod_files(name: str) -> Mapping[str, str]:
     """The files of a mod called `name` (a lower-case identifier), by path."""
-    values = {"name": name, "class_name": name.title().replace("_", "")}
+    values = {"name": name, "class_name": mod_class(name)}
     paths = {
         f"{name}.py": "mod.py.txt",
         f"{name}_tables/0001_{name}.sql": "mod_tables.sql.txt",
         f"test_{name}.py": "test_mod.py.txt",
     }
     return {path: Template(_text(file)).substitute(values) for path, file in paths.items()}
+
+
+def mod_class(name: str) -> str:
+    """The class of a mod called `name`, unlike all names that its file imports or defines."""
+    class_name = name.title().replace("_", "")
+    taken = re.search(rf"\b{class_name}\b", _text("mod.py.txt"))
+    return f"{class_name}Mod" if taken else class_name
 
 
 def _text(file: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -163,7 +164,9 @@ def new(
     force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
 ) -> None:
     """Write a starter mod with a passing test. Prints how to add it to the YAML."""
-    from hubbub.cli.init import mod_files, write_files
+    from importlib.util import find_spec
+
+    from hubbub.cli.init import mod_class, mod_files, write_files
     from hubbub.mods.loader import NAME, known_mods
 
     if not NAME.fullmatch(name) or iskeyword(name):
@@ -172,13 +175,32 @@ def new(
         )
     if name in known_mods():
         raise UserError(f"mod {name!r} already exists; see `hubbub mods show {name}`")
-    files = {folder / file: text for file, text in mod_files(name).items()}
+    module = find_spec(name)
+    if module is not None and module.origin is not None:  # without an origin it is any folder
+        raise UserError(
+            f"{name!r} is the name of a Python module, which the mod's test would import: give it "
+            "another name"
+        )
+    texts = mod_files(name)
+    _check_tables(name, [text for file, text in texts.items() if file.endswith(".sql")])
+    files = {folder / file: text for file, text in texts.items()}
     write_files(files, force=force)
     for path in files:
         typer.echo(f"wrote {path}")
-    class_name = name.title().replace("_", "")
     typer.echo(f"test it: pytest {folder}")
-    typer.echo(f"use it: add to the YAML's mods:  - {folder}/{name}.py:{class_name}")
+    typer.echo(f"use it: add to the YAML's mods:  - {folder}/{name}.py:{mod_class(name)}")
+
+
+def _check_tables(name: str, scripts: Sequence[str]) -> None:
+    """Raises `UserError` if a network's store cannot have the mod's tables."""
+    import sqlite3
+
+    from hubbub.network.store.migrate import migrate
+    from hubbub.network.store.mods import bring_up
+
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db, ":memory:")
+        bring_up(db, name, dict(enumerate(scripts, 1)))
 
 
 # reload -----------------------------------------------------------------------------------------

@@ -84,6 +84,7 @@ def test_a_generated_mod_passes_its_tests_and_the_linter_and_can_be_loaded(
     home: Path, hubbub: Shell
 ) -> None:
     assert "mods/kind_words.py:KindWords" in hubbub("mods", "new", "kind_words").out
+    assert "mods/statement.py:StatementMod" in hubbub("mods", "new", "statement").out
     root = str(Path(__file__).parents[3])
     path = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
     for command in (
@@ -100,7 +101,7 @@ def test_a_generated_mod_passes_its_tests_and_the_linter_and_can_be_loaded(
         )
         assert result.returncode == 0, result.stdout + result.stderr
         if command[0] == "pytest":
-            assert "2 passed" in result.stdout
+            assert "4 passed" in result.stdout
     write(home, "[mods/kind_words.py:KindWords: {word: bravo}]")
     assert "kind_words" in hubbub("mods", "list").out
 
@@ -113,7 +114,8 @@ def test_generating_a_mod_overwrites_nothing_and_needs_a_valid_name(
     assert hubbub("mods", "new", "thanks", "extra").code == 2
     assert (home / "extra" / "thanks.py").read_text() == "mine"
     assert hubbub("mods", "new", "thanks", "extra", "--force").code == 0
-    for name in ("Thanks", "2x", "a-b", "class", "moderation", "ünlaut", "a" * 40):
+    names = ("Thanks", "2x", "a-b", "class", "moderation", "ünlaut", "a" * 40)
+    for name in (*names, "json", "pytest", "mod", "turn"):
         result = hubbub("mods", "new", name)
         assert (result.code, result.out) == (2, ""), name
     assert not (home / "mods").exists()
