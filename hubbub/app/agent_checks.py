@@ -43,7 +43,7 @@ def agent_problems(config: LoadedConfig, functions: Mapping[str, MadeTool]) -> l
 def check_tools(config: LoadedConfig, functions: Mapping[str, MadeTool] = _NOT_TRIED) -> None:
     """Check that the tools of agents exist in this network. Raises `ConfigProblems`.
 
-    `functions` are the tools that functions define, by `file.py:function`, from `check_imports`.
+    `functions` are the tools that functions define, by `file.py:function`, from `ImportTrial`.
     For functions that are missing there, any tool name is accepted.
     """
     offered = _offered(config)

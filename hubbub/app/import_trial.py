@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from types import TracebackType
 from typing import IO, NamedTuple, Self, cast
 
 from hubbub.app.import_check import answer
@@ -28,7 +27,7 @@ from hubbub.config.problems import ConfigProblems, shown_path
 from hubbub.config.source import Loc
 from hubbub.protocol.messages import Permission
 
-__all__ = ["ImportTrial", "MadeTool", "check_imports"]
+__all__ = ["ImportTrial", "MadeTool"]
 
 IMPORT_WITHIN_S = 30.0
 
@@ -57,14 +56,6 @@ class _ImportedTool:
     tool: MadeTool | None = None
 
 
-def check_imports(
-    config: LoadedConfig, within_s: float = IMPORT_WITHIN_S
-) -> Mapping[str, MadeTool]:
-    """Import the Python code of the agents; returns and raises like `ImportTrial.end`."""
-    with ImportTrial(config, within_s) as trial:
-        return trial.end()
-
-
 class _Process(NamedTuple):
     """The handle of an importing process."""
 
@@ -89,12 +80,7 @@ class ImportTrial:
         self._process = (_fork if can_fork else _spawn)(places, self._answers)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._specs:
             self._process.end()
         self._answers.close()

@@ -13,7 +13,6 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 __all__ = [
@@ -40,12 +39,7 @@ class Lifeline:
         self.fd, self._held = os.pipe()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         os.close(self._held)
         os.close(self.fd)
 

@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self, TextIO, TypeVar, cast
 
 __all__ = ["Printer", "configure_logging", "loading", "run_loop"]
@@ -98,12 +97,7 @@ class Printer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         with self._changed:
             self._closed = True
             self._changed.notify()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 __all__ = ["Pair", "Pairs"]
@@ -38,12 +37,7 @@ class Pairs:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._db.close()
 
     def put(self, pair: Pair) -> None:

@@ -19,7 +19,6 @@ import asyncio
 import os
 from collections import deque
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Literal, Self, TypeVar
 
 from pydantic import JsonValue
@@ -156,12 +155,7 @@ class Client:
         self._runner = asyncio.create_task(self._run(wire), name=f"hubbub {self.participant}")
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         runner = self._runner
         assert runner is not None, "entered before"
         try:

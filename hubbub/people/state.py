@@ -196,12 +196,6 @@ class CurrentActivities:
         everywhere_first = sorted(self._running.items(), key=lambda item: item[0][1] is not None)
         return {sender: doing for (sender, _), doing in everywhere_first}
 
-    def in_thread(self, thread_id: str, time: float) -> dict[str, CurrentActivity]:
-        """The activity of each participant that is active in a thread."""
-        self._forget_old(time)
-        running = self._running.items()
-        return {sender: doing for (sender, where), doing in running if where == thread_id}
-
     def turns(self, thread_id: str) -> set[str]:
         """The running turns in a thread that agents reported."""
         running = self._running.values()

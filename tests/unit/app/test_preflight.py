@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from hubbub.app.agent_checks import check_tools
-from hubbub.app.import_trial import check_imports
+from hubbub.app.import_trial import IMPORT_WITHIN_S, ImportTrial
 from hubbub.app.preflight import (
     check_models,
     check_mods,
@@ -20,6 +20,7 @@ from hubbub.app.preflight import (
     load_checked,
     load_valid,
 )
+from hubbub.config.loader import LoadedConfig
 from hubbub.config.problems import ConfigProblems
 from hubbub.config.units import ListenAddress
 from hubbub.errors import ConfigError, UserError
@@ -32,6 +33,11 @@ CLERK = f"{MODELS}agents:\n  a:\n"
 SERVERS = "mcp_servers: {shop: {url: 'http://127.0.0.1:1/mcp'}}\n"
 PEOPLE = "humans: {ann: {roles: [owner]}}\n"
 COUNT = "def count(text: str) -> int:\n    '''Count.'''\n    return 1\n"
+
+
+def check_imports(config: LoadedConfig, within_s: float = IMPORT_WITHIN_S) -> None:
+    with ImportTrial(config, within_s) as trial:
+        trial.end()
 
 
 def problem_of(write: Write, text: str) -> str:
