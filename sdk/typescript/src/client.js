@@ -94,6 +94,8 @@ export class Client {
     /** @type {Map<string, OperationInfo>} */
     this.operations = new Map();
     this.calls = new Map(); // ref -> {text, resolve, reject}
+    /** @type {Set<string>} */
+    this.overRate = new Set(); // refs of calls over the rate limit, of which only the first is repeated
     this.described = new Map(); // hash of schemas -> promise of the operation with them
     this.nextRef = 1;
     this.tries = 0;
@@ -142,6 +144,7 @@ export class Client {
     this.become({ state: "out" });
     const left = [...this.calls.values()];
     this.calls.clear();
+    this.overRate.clear();
     for (const call of left) call.reject(new Error("left"));
   }
 
@@ -354,7 +357,7 @@ export class Client {
     if (socket !== this.socket) return; // left or reconnected meanwhile
     this.become({ state: "ready" });
     this.acknowledge();
-    for (const call of this.calls.values()) this.send(call.text);
+    for (const ref of this.calls.keys()) this.repeat(ref);
     if (this.calls.size) this.expectAnswer();
     if (this.about.heartbeat && heartbeat_s) this.beat = setInterval(() => this.probe(), heartbeat_s * 1000);
   }
@@ -410,18 +413,28 @@ export class Client {
     const call = this.calls.get(frame.ref);
     if (call && frame.temporary) {
       const wait = Math.max(0.2, frame.retry_after_s ?? 1) * 1000;
-      // If it is not joined then, all calls are repeated as soon as it is.
-      const again = () => this.calls.has(frame.ref) && this.state === "ready";
-      setTimeout(() => again() && this.send(call.text), wait);
+      if (frame.code === "rate_limited") this.overRate.add(frame.ref);
+      setTimeout(() => this.repeat(frame.ref), wait);
       return;
     }
     this.settle(frame.ref, () => call.reject(new CallError(frame)));
+  }
+
+  /** Unless it has to wait: for the connection, with which all calls are repeated, or behind others. */
+  repeat(ref) {
+    const call = this.calls.get(ref);
+    const [first = ref] = this.overRate;
+    if (call && this.state === "ready" && (ref === first || !this.overRate.has(ref))) this.send(call.text);
   }
 
   settle(ref, how) {
     const call = this.calls.get(ref);
     if (!call) return;
     this.calls.delete(ref);
+    if (this.overRate.delete(ref)) {
+      const [next] = this.overRate;
+      if (next) this.repeat(next);
+    }
     if (!this.calls.size) {
       clearTimeout(this.silenceTimer);
       this.silenceTimer = 0;

@@ -112,6 +112,19 @@ test("what the hub refuses for now is asked again under the same cid", async () 
   equal(await said, "done");
 });
 
+test("calls over the rate limit are repeated one at a time", async () => {
+  const { client, line } = joined();
+  const said = ["one", "two", "three"].map((cid) => client.call("reply", {}, cid));
+  const first = line.all("call");
+  for (const { ref } of first) line.says({ op: "error", ref, code: "rate_limited", temporary: true, retry_after_s: 0 });
+  for (const n of [0, 1, 2]) {
+    await eventually(() => line.all("call").length === 4 + n);
+    equal(line.all("call").at(-1), first[n]);
+    line.says({ op: "result", ref: first[n].ref, value: n });
+  }
+  equal(await Promise.all(said), [0, 1, 2]);
+});
+
 test("what is asked before anybody has joined is said afterwards, typing is not", () => {
   const { client, lines } = dialling();
   client.join("ann");
