@@ -81,6 +81,24 @@ def test_every_local_link_has_a_target() -> None:
 cached_anchors = cache(anchors)
 
 
+def test_code_that_pages_name_exists() -> None:
+    hubbub = ROOT / "hubbub"
+    static = hubbub / "web" / "static"
+    files = [*hubbub.rglob("*.py"), *static.rglob("*.js"), *(ROOT / "tests").rglob("*.py")]
+    words = set(re.findall(r"\w+", "".join(file.read_text("utf-8") for file in files)))
+    for page in pages():
+        if page.parent.name == "decisions":
+            continue  # they name what was there at the time
+        text = page.read_text("utf-8")
+        prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+        for name in re.findall(r"`([^`\n]+)`", prose):
+            if re.fullmatch(r"_[a-z_]+|(?:[A-Z][a-z]+)+", name):
+                in_example = text.count(name) > prose.count(name)
+                assert name in words or in_example, f"{page.name}: {name}"
+            if re.fullmatch(r"(?:agents|app|core|network|parts|protocol)/[\w/-]+\.(?:py|js)", name):
+                assert any((base / name).exists() for base in (hubbub, static)), page.name + name
+
+
 def test_site_pages_link_only_to_site_pages() -> None:
     site = ROOT / "docs"
     for page in pages():
