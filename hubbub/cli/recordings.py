@@ -122,9 +122,8 @@ def replay(
 
     loaded = load_valid(config if code is None else code / config.name)
     recording = read_recording(file)
-    changed = {each.partition("=")[0] for each in prompt or ()}
-    for each in prompt or ():
-        agent, _, path = each.partition("=")
+    changed = _pairs("--prompt AGENT=FILE", prompt)
+    for agent, path in changed:
         loaded = with_change(loaded, agent, "instruction", _text_of(path))
     if model is not None and model not in loaded.file.models:
         raise UserError(f"there is no model '{model}'{nearest(model, loaded.file.models)}")
@@ -133,7 +132,7 @@ def replay(
     run = NetworkRun(
         loaded, tape=Tape(recording), live=bool(prompt or model), ignore_tape=bool(model)
     )
-    differs = run_loop(replayed(run, recording, changed))
+    differs = run_loop(replayed(run, recording, dict(changed)))
     if differs is None:
         turns = counted(len(recording.turns), "turn", "turns")
         typer.echo(f"{shown_path(file)}: {turns}, all as recorded")
@@ -142,11 +141,22 @@ def replay(
     raise typer.Exit(1)
 
 
+def _pairs(option: str, given: list[str] | None) -> list[tuple[str, str]]:
+    """The names and values of an option, which is named with its form. Raises `UserError`."""
+    pairs = [each.partition("=") for each in given or ()]
+    for name, equals, value in pairs:
+        if not name or not equals:
+            raise UserError(f"{option}: there is no = in {name + value!r}")
+    return [(name, value) for name, _, value in pairs]
+
+
 def _text_of(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as exc:
         raise UserError(f"--prompt: cannot read {path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise UserError(f"--prompt: {path} is not a text in UTF-8") from exc
 
 
 # Branches -----------------------------------------------------------------------------------------
@@ -185,11 +195,10 @@ def branch(
     seq, loaded = parse_message_id(message), load_valid(config)
     if seq is None:
         raise UserError(f"{message!r} is not the id of a message, such as m42")
-    for each in changes or ():
-        named, _, value = each.partition("=")
+    for named, value in _pairs("--with AGENT.KEY=VALUE", changes):
         agent, _, key = named.rpartition(".")
         loaded = with_change(loaded, agent, key, _value(value))
-    given = dict(each.split("=", 1) for each in results or () if "=" in each)
+    given = dict(_pairs("--result TOOL=TEXT", results))
     run = NetworkRun(
         loaded, results=dict[str, JsonValue](given), live=True, ignore_tape=not changes
     )

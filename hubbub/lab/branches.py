@@ -26,9 +26,12 @@ from hubbub.network.server import serve_hub
 from hubbub.network.services.turns.ending import turn_record
 from hubbub.network.store.branch import BranchStore
 from hubbub.network.store.location import parse_url
+from hubbub.people.figures import outcome_text
 from hubbub.protocol.agents import Branched, BranchedText, BranchSide, LackingResult
 from hubbub.protocol.messages import Message
+from hubbub.protocol.turns import Turn, TurnEnd
 from hubbub.web.site import About, Site
+from hubbub.wording import shortened
 
 __all__ = ["beginning", "branched", "served", "with_change", "with_model"]
 
@@ -59,6 +62,7 @@ def with_change(loaded: LoadedConfig, agent: str, key: str, value: JsonValue) ->
 
 
 Read = Callable[[Query[Any]], Awaitable[Any]]
+_MAX_REASON = 500
 _CAUSE = re.compile(r"(?:^|-)m(\d+)$")
 
 
@@ -120,8 +124,8 @@ async def branched(run: NetworkRun, at: int) -> AsyncIterator[tuple[Hub, Branche
                 if end is not None and end.lacking is not None
                 else None
             )
-            outcome = Branched(message=f"m{at}", then=_side(then), now=_side(now), lacking=lacking)
-            yield hub, outcome
+            branch = _side(now) if lacking is None else _side(now, failures=False)
+            yield hub, Branched(message=f"m{at}", then=_side(then), now=branch, lacking=lacking)
 
 
 @asynccontextmanager
@@ -159,8 +163,14 @@ class _Span:
         return Recording(messages=tuple(messages), turns=tuple(turns))
 
 
-def _side(course: Recording) -> BranchSide:
+def _side(course: Recording, *, failures: bool = True) -> BranchSide:
+    """The figures, the messages and, with `failures`, how each turn ended that failed."""
     turns, messages = course.turns, course.messages[1:]
+    failed = [
+        _failure(turn, turn.end)
+        for turn in turns
+        if failures and turn.end is not None and turn.end.outcome != "finished"
+    ]
     ends = [turn.ended_at or turn.started_at for turn in turns]
     began = min((turn.started_at for turn in turns), default=None)
     costs = [turn.cost_usd for turn in turns if turn.cost_usd is not None]
@@ -174,5 +184,11 @@ def _side(course: Recording) -> BranchSide:
         said=tuple(
             BranchedText(sender=each.sender_id, thread_id=each.thread_id, text=each.text)
             for each in messages
-        ),
+        )
+        + tuple(failed),
     )
+
+
+def _failure(turn: Turn, end: TurnEnd) -> BranchedText:
+    ended = outcome_text(end.outcome, shortened(end.reason, _MAX_REASON))
+    return BranchedText(sender="hub", thread_id=turn.start.thread_id, text=f"{turn.agent} {ended}")

@@ -343,7 +343,7 @@ class BranchSide(Model):
     seconds: float
     """From the start of the first turn to the end of the last."""
     said: tuple[BranchedText, ...] = ()
-    """In order."""
+    """In order; then, from the hub, how each turn ended that failed."""
 
 
 class LackingResult(Model):

@@ -331,7 +331,7 @@ export interface BranchSide {
   cost_usd?: number | null;
   /** From the start of the first turn to the end of the last. */
   seconds: number;
-  /** In order. */
+  /** In order; then, from the hub, how each turn ended that failed. */
   said?: BranchedText[];
 }
 

@@ -350,6 +350,10 @@ def test_a_branch_continues_with_other_settings_and_does_not_change_the_network(
         assert 0 < now["tokens_in"] < then["tokens_in"]
         answer = hubbub("branch", ids["Money for the lamp it is."], "--json").json()
         assert answer["message"] == ids["Order 7 is a lamp."], "it starts at the question"
+        failed = hubbub("branch", order, "--with", "billing.instruction=x", "--json").json()["now"]
+        (end,) = failed["said"]
+        assert (end["sender"], end["thread_id"]) == ("hub", "dm.billing.clerk")
+        assert end["text"].startswith("billing got no answer from its model: the model endpoint")
         assert (shop / "looked-up").read_text() == "once ", "a branch does not execute tools"
         assert hubbub("messages", "list", "--json").out == listed
 
@@ -362,6 +366,8 @@ def test_a_branch_continues_with_other_settings_and_does_not_change_the_network(
         "branch m999",
         "branch m1 --with clark.instruction=x",
         "branch m1 --with clerk.instructions=x",
+        "branch m1 --with clerk",
+        "branch m1 --result find_order",
     )
     assert re.sub(r"\d+ in, \d+ out", "<tokens>", hubbub.transcript(*lines)) == snapshot
 
