@@ -269,8 +269,8 @@ class OpenAIModel:
     ) -> Completion:
         """Read the answer, streamed or not. Raises `_IncompleteAnswer` if it ends early."""
         http = response.http_response
-        is_json = "application/json" in response.headers.get("content-type", "")
-        if not self._config.stream or is_json:
+        kind = response.headers.get("content-type", "")
+        if not self._config.stream or any(whole in kind for whole in _NOT_STREAMED):
             body = bytearray()
             async for part in http.aiter_bytes():
                 body += part
@@ -384,6 +384,11 @@ class OpenAIModel:
 
 _REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
 """Status codes that servers return for unsupported features; llama.cpp returns 500."""
+
+
+_NOT_STREAMED = ("application/json", "text/html")
+"""Content types of a response that is not streamed although that was requested: an answer, or the
+page of a server that is not the endpoint."""
 
 
 class _IncompleteAnswer(Exception):

@@ -220,9 +220,10 @@ async def test_an_unreachable_endpoint_is_reported() -> None:
     assert re.search(r"cannot be reached.*All connection attempts failed.*is the server run", error)
 
 
-async def test_a_web_page_instead_of_an_answer_is_reported_with_a_hint() -> None:
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_web_page_instead_of_an_answer_is_reported_with_a_hint(stream: bool) -> None:
     async with endpoint(Reply(b"<h1>Welcome</h1>", content_type="text/html")) as base_url:
-        assert "is base_url right?" in await error_at(base_url)
+        assert "is base_url right?" in await error_at(base_url, stream)
 
 
 @pytest.mark.parametrize("stream", [False, True])
