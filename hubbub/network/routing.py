@@ -156,7 +156,7 @@ class Router:
         speaker, kind, sent_by = sender
         text = content if isinstance(content, str) else text_representation or ""
         if text is not content or text_representation is not None or len(text) > self._short:
-            self.check_size(content, text_representation)
+            self.check_content(content, text_representation)
         if thread.type == "mod":
             raise forbidden("only the mod itself posts in its thread")
         if HUB in thread.members:
@@ -189,8 +189,11 @@ class Router:
             silent=speech.silent,
         )
 
-    def check_size(self, content: JsonValue, text_representation: str | None) -> None:
-        """Raises `OperationError` if the text or content is too long."""
+    def check_content(self, content: JsonValue, text_representation: str | None) -> None:
+        """Raises `OperationError` if the text or content is too long, or the content is null, which
+        the answers of operations leave out."""
+        if content is None:
+            raise bad_request("content: null is not accepted as the whole content")
         limit = self._limits.text
         for name, value in (("text", content), ("text_representation", text_representation)):
             size = len(value.encode() if isinstance(value, str) else to_json(value))

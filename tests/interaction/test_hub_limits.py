@@ -63,6 +63,8 @@ async def test_an_oversized_frame_or_text_is_refused_and_the_session_continues(
         error = await ann.ask("send_message", to="bob", content=1, text_representation="y" * 101)
         assert error["message"].startswith("text_representation: ")
         assert (await ann.ask("send_text_message", to="bob", text=""))["code"] == "bad_request"
+        error = await ann.ask("send_message", to="bob", content=None)  # no answer could show it
+        assert error["message"].startswith("content: null")
 
 
 @pytest.mark.behaviour("B-3")

@@ -42,7 +42,7 @@ async def restored(kernel: Kernel, call: Caller, messages: Sequence[ImportedMess
     for draft, interaction, hop, once, digest in messages:
         position: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         try:
-            kernel.router.check_size(draft.content, draft.text_representation)
+            kernel.router.check_content(draft.content, draft.text_representation)
             entry = Entry(draft, CallbackWaiter(partial(settle, position)), cid=once, digest=digest)
             await kernel.writes.restore(entry, interaction, hop)
         except OperationError as error:
