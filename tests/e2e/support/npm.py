@@ -39,8 +39,8 @@ class NpmPackages:
         return f"no {self.name}: it needs npm; the tests with it are skipped"
 
     def there(self) -> bool:
-        names = (spec.rpartition("@")[0] for spec in self.packages)
-        return self.node.exists() and all((self.modules / name).exists() for name in names)
+        last = self.modules / ".package-lock.json"  # written when all packages are there
+        return self.node.exists() and last.exists()
 
     def install(self) -> None:
         """Installs them if npm is available."""

@@ -4,7 +4,8 @@
 export function watchClicks(target = window) {
   let hit = null; // by the first click
   target.addEventListener("click", (event) => {
-    const { target: at, detail } = event;
+    const { detail } = event;
+    const at = /** @type {Element} */ (event.target);
     const control = at.closest("label") ?? at.closest("button, a, input, summary");
     if (detail < 2) hit = control;
     else if (control !== hit) {
