@@ -46,6 +46,7 @@ from hubbub.agents.turn.steps import (
     NOT_RUN,
     CallResult,
     failure,
+    repetition_reason,
     running_helpers,
     step_of,
     with_result,
@@ -242,10 +243,9 @@ class Loop:
     def ran(self, results: Sequence[CallResult], notes: tuple[str, ...] = ()) -> list[Command]:
         """Process the results of the last `RunTools`, one for each call."""
         self._settle(results)
-        if notes:
-            last = self.steps[-1]
-            self.steps[-1] = last.model_copy(update={"notes": (*last.notes, *notes)})
         last = self.steps[-1]
+        if notes:
+            last = self.steps[-1] = last.model_copy(update={"notes": (*last.notes, *notes)})
         if (parked := park(results, last.n)) is not None:
             return [Record(last), parked]
         return self._recorded()
@@ -279,7 +279,7 @@ class Loop:
             return [failed]
         repeated = repetition(self.steps)
         if repeated is not None and not (self._rules.typed and repeated == FINISH):
-            return [End("loop_detected", f"{repeated} was called again and again")]
+            return [End("loop_detected", repetition_reason(self.steps, repeated))]
         open_calls = tuple(c for c in last.calls if c.result is None and c.name != FINISH)
         if open_calls:
             return [RunTools(last, open_calls, again)]

@@ -34,6 +34,7 @@ __all__ = [
     "in_background",
     "read_arguments",
     "read_json",
+    "repetition_reason",
     "running_helpers",
     "split_steps",
     "step_names",
@@ -346,6 +347,23 @@ def _clean(value: JsonValue, depth: int) -> JsonValue:
     if isinstance(value, dict):
         return {reveal(key): _clean(item, depth - 1) for key, item in value.items()}
     return value
+
+
+def repetition_reason(steps: Sequence[Step], name: str) -> str:
+    """Why a turn with these steps ends that repeats calls of `name`: they may be unable to run."""
+    text = f"{name} was called again and again"
+    for call in (call for step in reversed(steps) for call in step.calls if call.name == name):
+        if call.error in NOT_RUN and call.result is not None:
+            return f"{text}: {_message_in(call.result)}"
+    return text
+
+
+def _message_in(result: str) -> str:
+    """The message of a failed call's result."""
+    try:
+        return str(json.loads(result)["message"])
+    except (ValueError, TypeError, KeyError):  # cut, or of a server's own form
+        return result
 
 
 def with_result(call: ToolCallRecord, result: CallResult | None) -> ToolCallRecord:

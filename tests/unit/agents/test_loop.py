@@ -544,6 +544,15 @@ def test_the_call_that_completes_a_loop_does_not_run_in_any_spelling() -> None:
     assert loop.steps[2].calls[0].result is None
 
 
+def test_the_end_of_a_loop_of_calls_that_cannot_run_says_why() -> None:
+    loop = loop_of()
+    for _ in range(2):
+        run(loop, calls(call("add", '{"a": 1'), finish_reason="length"))
+    end = last(answered(loop, calls(call("add", '{"a": 1'), finish_reason="length")))
+    assert isinstance(end, End)
+    assert end.reason.startswith("add was called again and again: the answer was cut off at its")
+
+
 @pytest.mark.behaviour("T-2")
 def test_calls_without_results_run_again_marked_as_repeated() -> None:
     loop = loop_of((step(1, ("add", 1), result=None),))
