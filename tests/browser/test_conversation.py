@@ -248,6 +248,25 @@ async def test_a_thread_opens_at_the_first_unread_message_and_follows_new_ones_a
     await in_view(await desk.sees("not seen yet"))
 
 
+async def test_messages_below_the_screen_stay_unread_when_a_thread_opens(
+    desks: Desks, room: Room
+) -> None:
+    bob, desk = await room.join("bob"), await desks.sit(room, "ann", GENERAL)
+    for n in range(12):
+        await bob.posts("general", f"read {n}")
+    await desk.sees("read 11")
+    await desk.has_read(GENERAL)
+    await desk.visit("")
+    for n in range(30):
+        await bob.posts("general", f"new {n}")
+    await expect(desk.thread(GENERAL).get_by_title("30 unread")).to_be_visible()
+    await desk.open_thread(GENERAL)
+    await in_view(desk.message("new 0"))
+    await expect(desk.thread(GENERAL).get_by_title("30 unread")).to_have_count(0)
+    await expect(desk.message("new 29")).not_to_be_in_viewport()
+    await expect(desk.thread(GENERAL).get_by_title("unread")).to_be_visible()
+
+
 async def test_a_reader_at_the_end_stays_there_when_the_composer_grows_or_the_window_shrinks(
     desks: Desks, long: Room
 ) -> None:

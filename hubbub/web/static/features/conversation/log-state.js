@@ -23,6 +23,7 @@ export class LogState {
     this.visit = null; // the latest entry of the history that showed it
     this.wanted = null;
     this.timer = 0;
+    this.frame = 0;
     this.lastRead = read;
     this.stop = effect(() => this.watchMark(thread.read.value));
   }
@@ -32,6 +33,7 @@ export class LogState {
     this.keepPlace();
     this.release();
     clearTimeout(this.timer);
+    cancelAnimationFrame(this.frame);
     this.app.focused.value = null;
     this.thread.trim();
   }
@@ -93,6 +95,14 @@ export class LogState {
   read() {
     const seen = this.seen();
     if (!seen) return;
+    if (this.virtual.scrollState) {
+      // It is still moving to its place, past messages that it will not show.
+      this.frame ||= requestAnimationFrame(() => {
+        this.frame = 0;
+        this.read();
+      });
+      return;
+    }
     const { app, thread } = this;
     const head = thread.head.peek();
     const to = Math.min(seen.to, head);
