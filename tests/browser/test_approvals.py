@@ -174,6 +174,7 @@ async def test_calls_of_one_tool_in_a_turn_are_approved_together_by_keyboard(
         for each in (approval, *others):
             assert (await clerk.decision(each)).state == "approved"
         await expect(card(desk)).to_have_count(0)
+        await expect(desk.composer).to_be_focused()  # not the page, where letters are commands
 
 
 async def test_a_double_click_approves_one_call_and_not_the_next_one_below_it(

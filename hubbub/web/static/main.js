@@ -2,6 +2,7 @@
 import { App } from "./core/app.js";
 import { watchClicks } from "./core/clicks.js";
 import { watchConnection } from "./core/connection.js";
+import { keepFocus } from "./core/focus.js";
 import { Layout } from "./core/layout.js";
 import { Storage } from "./core/storage.js";
 import { html, render } from "./core/ui.js";
@@ -16,6 +17,7 @@ const app = new App({ about, url, storage: new Storage(`hubbub:${about.network}:
 app.use(FEATURES);
 app.useOffered(OFFERED);
 watchClicks();
+keepFocus();
 watchConnection(app.client);
 addEventListener("pagehide", () => app.settle());
 rejoin(app);

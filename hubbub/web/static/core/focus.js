@@ -40,3 +40,28 @@ export function onceGone(target) {
     if (lost && target?.isConnected) target.focus({ preventScroll: true });
   });
 }
+
+/**
+ * Restore the focus when the focused element disappears, moves, or was disabled for a while: keys
+ * pressed afterwards would be commands.
+ */
+export function keepFocus() {
+  let last = null;
+  let around = null; // its dialog or right column
+  document.addEventListener("focusin", ({ target }) => {
+    last = /** @type {HTMLElement} */ (target);
+    around = last.closest("dialog, .right");
+  });
+  document.addEventListener("pointerdown", () => (last = null));
+  const restore = () => {
+    if (!last || document.activeElement !== document.body) return;
+    if (last.isConnected) last.focus({ preventScroll: true });
+    else if (around?.isConnected) around.querySelector("[data-focus], [tabindex], button").focus();
+    else focusView();
+  };
+  const isAbout = ({ type, target, removedNodes }) =>
+    type === "attributes" ? target === last : [...removedNodes].some((node) => node.contains(last));
+  new MutationObserver((records) => {
+    if (last && records.some(isAbout)) setTimeout(restore); // after what chooses a better place
+  }).observe(document.body, { subtree: true, childList: true, attributeFilter: ["disabled"] });
+}
