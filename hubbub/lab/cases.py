@@ -122,6 +122,9 @@ def _cases(document: YamlDocument, path: Path) -> list[PlacedCase]:
         # The folder names the prompt of a message only: a conversation can test another prompt.
         own = settings if case.message is not None else file
         placed.append(PlacedCase(case.under(own), document, ("cases", n)))
+        if case.name in {earlier.name for earlier in file.cases[:n]}:
+            problem = placed[-1].problem(f"an earlier case has the name '{case.name}', too", "name")
+            document.problems.append(problem)
     return placed
 
 
@@ -185,19 +188,21 @@ def add_case(file: Path, recording: Recording) -> None:
     expects the same agents to answer, with the same tool calls.
 
     Raises `UserError` for a recording that a case cannot express or a file that is not a file of
-    cases; `OSError`.
+    cases or has the case already; `OSError`.
     """
+    name = str(_case_of(recording)["name"])
     text, lines = file.read_text("utf-8") if file.exists() else "cases:\n", case_text(recording)
     text = f"{text.rstrip()}\n{lines}"
     try:
-        CaseFile.model_validate(yaml.safe_load(text))
+        cases = CaseFile.model_validate(yaml.safe_load(text)).cases
     except (ValidationError, yaml.YAMLError) as exc:
         raise UserError(
             f"{shown_path(file)}: the case cannot be appended; add it yourself:\n{lines}"
         ) from exc
+    if name in {case.name for case in cases[:-1]}:
+        raise UserError(f"{shown_path(file)} already has the case '{name}': remove it first")
     cassettes = Cassettes(file)
     file.write_text(text, encoding="utf-8")
-    name = str(_case_of(recording)["name"])
     cassettes.put(name, [Cassette(case=name, recording=recording)])
 
 

@@ -176,6 +176,7 @@ async def test_a_mistake_in_a_case_is_reported_before_the_model_is_asked(reading
     loaded, file = load_valid(reading / "hubbub.yaml"), reading / "c.yaml"
     mcp = "c.yaml:2: 'find_book' is a tool of the MCP server find, which does not run in prompt"
     schema = "expect: [{arguments_match: find_order, schema: {type: nonsense}}]"
+    twice = "message: hi, prompt: triage, expect: [valid_json]"
     for text, message in (
         ("incoming: hi", "c.yaml:2: 'x' has an incoming message, but no agent"),
         ("message: hi", "'x' has a message, but no prompt"),
@@ -195,6 +196,7 @@ async def test_a_mistake_in_a_case_is_reported_before_the_model_is_asked(reading
         ("agent: clerk, incoming: a, expect: [{tool_not_called: find_book}]", mcp),
         ("agent: clerk, incoming: a, expect: [{arguments_match: find_book}]", mcp),
         (f"agent: clerk, incoming: a, {schema}", "c.yaml:2: 'x': invalid JSON Schema"),
+        (f"{twice}}}\n  - {{name: x, {twice}", "c.yaml:3: an earlier case has the name 'x', too"),
     ):
         expect = "" if "expect" in text else ", expect: [{max_tokens: 9}]"
         file.write_text(f"cases:\n  - {{name: x, {text}{expect}}}\n")

@@ -190,6 +190,7 @@ def test_an_interaction_of_a_running_network_is_replayed_and_becomes_a_case(
         result = hubbub("record", refund, "--out", "refund.json")
         assert (result.code, result.out) == (0, "refund.json: 4 messages, 3 turns\n")
         assert hubbub("record", refund, "--case", "new.yaml").code == 0
+        assert "already has the case" in hubbub("record", refund, "--case", "new.yaml").err
         nothing = hubbub("record", "i999", "--out", "x.json")
         assert (nothing.code, nothing.err) == (2, "hubbub: no interaction i999 is visible to you\n")
     assert (shop / "looked-up").read_text() == "once "
