@@ -28,7 +28,7 @@ from hubbub.cli.output import JsonFlag, console, counted, emit_json
 from hubbub.errors import OperationError, UserError
 from hubbub.mods.transcript.schemas import Imported, Piece
 from hubbub.people.messages import message_line
-from hubbub.people.names import find_thread
+from hubbub.people.names import find_thread, members
 from hubbub.people.text import visible
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Cursor, Event
@@ -42,6 +42,8 @@ __all__ = ["register"]
 
 MOST_LINES, MOST_BYTES = 100, 180_000
 """Limits of one import call: a hub accepts frames of up to 256 KiB."""
+MAX_PAGE = 100
+"""Messages of one page of a thread."""
 _FORMATS = {".md": "markdown", ".jsonl": "jsonl", ".html": "html", ".htm": "html"}
 
 Format = Literal["md", "jsonl", "html"]
@@ -101,7 +103,7 @@ async def _list(
         thread, reader = chosen
         if thread is not None:
             only = _canonical(client, thread, reader)
-            for message in await _page(client, only, limit):
+            for message in await _latest(client, only, limit):
                 show(message)
             if follow:
                 await _follow(client, only, show)
@@ -116,11 +118,19 @@ async def _list(
             await _follow(client, None, show)
 
 
-async def _page(client: Client, thread: str, limit: int) -> tuple[Message, ...]:
-    if not limit:
-        return ()
-    value = await client.call("read_thread", thread=thread, limit=min(limit, 100))
-    return ThreadPage.model_validate(value).messages
+async def _latest(client: Client, thread: str, limit: int) -> Sequence[Message]:
+    """The last `limit` messages of the thread, oldest first."""
+    messages: tuple[Message, ...] = ()
+    before: int | None = None
+    while len(messages) < limit:
+        most = min(limit - len(messages), MAX_PAGE)
+        value = await client.call("read_thread", thread=thread, limit=most, before=before)
+        page = ThreadPage.model_validate(value)
+        messages = page.messages + messages
+        if not page.more:
+            break
+        before = page.messages[0].tseq
+    return messages
 
 
 async def _follow(client: Client, only: str | None, show: Show, upto: int | None = None) -> None:
@@ -156,8 +166,10 @@ def _deletes(message: Message) -> bool:
 
 def _canonical(client: Client, thread: str, reader: str) -> str:
     """The id of the thread that `reader` names; `dm.a.b` is one of others. Raises `UserError`."""
-    people = {"hub", *(person.id for person in client.ready.participants)}
-    channels = {channel.name for channel in client.ready.channels}
+    ready = client.ready
+    people = {"hub", *(person.id for person in ready.participants)}
+    people |= members(thread.id for thread in ready.threads)
+    channels = {channel.name for channel in ready.channels}
     return find_thread(thread, reader, people, channels)
 
 
@@ -167,7 +179,12 @@ def _canonical(client: Client, thread: str, reader: str) -> str:
 def export(
     thread: Annotated[
         str | None,
-        typer.Option("--thread", help="A thread or a person.", autocompletion=complete_thread),
+        typer.Option(
+            "--thread",
+            "-t",
+            help="A thread or a person: #desk, bob, a,b or #desk.t42.",
+            autocompletion=complete_thread,
+        ),
     ] = None,
     interaction: Annotated[
         str | None, typer.Option("--interaction", help="All messages of an interaction: i42.")
@@ -208,14 +225,17 @@ def _format_of(output: Path | None) -> str:
 async def _export(
     target: NetworkTarget, person: str | None, args: dict[str, JsonValue], output: Path | None
 ) -> int:
-    async with joined(target, person) as client, aclosing(_pieces(client, args)) as pieces:
-        if output is not None:
-            return await _write_whole(output, pieces)
-        count = 0
-        async for piece in pieces:
-            sys.stdout.write(visible(piece.text) if sys.stdout.isatty() else piece.text)
-            count += piece.messages
-        return count
+    async with joined(target, person) as client:
+        if isinstance(thread := args.get("thread"), str):
+            args = {**args, "thread": _canonical(client, thread, client.participant)}
+        async with aclosing(_pieces(client, args)) as pieces:
+            if output is not None:
+                return await _write_whole(output, pieces)
+            count = 0
+            async for piece in pieces:
+                sys.stdout.write(visible(piece.text) if sys.stdout.isatty() else piece.text)
+                count += piece.messages
+            return count
 
 
 async def _pieces(client: Client, args: dict[str, JsonValue]) -> AsyncGenerator[Piece, None]:

@@ -178,6 +178,7 @@ def test_transcripts_are_exported_and_reminders_managed_from_a_shell(
             "messages export --all -o out.html",
             "messages export --all -o out.jsonl",
             "messages export --thread broadcast -o out.md",
+            "messages export -t '#general' -o none.md",
             "messages export --thread channel_nowhere -o out.md",
             "messages export --interaction i9 -o out.md",
             "messages export -o out.md",

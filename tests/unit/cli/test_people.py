@@ -22,7 +22,7 @@ AGENT = "from hubbub import Agent\n\n\nclass Notes(Agent):\n    pass\n"
 
 @pytest.mark.behaviour("U-3")
 def test_messages_are_sent_and_listed_from_a_shell(
-    town: str, hubbub: Shell, snapshot: SnapshotAssertion
+    town: str, hubbub: Shell, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert hubbub("messages", "list").out == ""
     assert hubbub.transcript(
@@ -52,6 +52,9 @@ def test_messages_are_sent_and_listed_from_a_shell(
         assert hubbub("messages", "list", "-t", name).out.endswith("  hello there\n")
     for name in ("general", "channel_general", "channel.general"):
         assert hubbub("messages", "list", "-t", name, "-n", "1").out.endswith("  to some\n")
+    in_one_page = hubbub("messages", "list", "-t", "#general").out
+    monkeypatch.setattr("hubbub.cli.transcripts.MAX_PAGE", 1)
+    assert hubbub("messages", "list", "-t", "#general").out == in_one_page
     none_yet = hubbub("messages", "list", "-t", "@hub")  # its first message makes the thread
     assert "you are not in a thread" in none_yet.err
     first = json.loads(hubbub("messages", "list", "--json").out.splitlines()[0])
