@@ -28,6 +28,7 @@ from hubbub.app.running import background, stopping
 from hubbub.app.supervisor import Supervisor, unit, units
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
+from hubbub.config.paths import without_password
 from hubbub.errors import OperationError, UserError
 from hubbub.loading import missing_extra
 from hubbub.logs import get_logger
@@ -314,7 +315,7 @@ def _up(config: LoadedConfig, listening: Listening) -> NetworkUp:
         network=file.network.name,
         url=listening.url,
         auth=file.network.auth,
-        store=file.network.store,
+        store=without_password(file.network.store),
         agents=tuple(file.agents),
         humans=tuple(file.humans),
         channels=tuple(file.channels),

@@ -39,7 +39,7 @@ from hubbub.app.network import NodePlace, serve
 from hubbub.app.preflight import check_models, check_programs, load_valid
 from hubbub.app.running import stopping
 from hubbub.config.loader import LoadedConfig
-from hubbub.config.paths import POSTGRES, shown_store
+from hubbub.config.paths import POSTGRES, check_postgres_url, shown_store, without_password
 from hubbub.config.problems import shown_path
 from hubbub.config.units import ListenAddress
 from hubbub.errors import HubbubError, StoreUnavailable, UserError
@@ -396,11 +396,11 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _database(url: str, where: str) -> Mapping[str, str]:
     try:
-        if not url.startswith(POSTGRES):
-            raise ProgrammingError("it must start with postgresql://")
+        check_postgres_url(url)
         return {key: str(value) for key, value in conninfo_to_dict(url).items()}
-    except ProgrammingError as error:
-        raise UserError(f"{where}: {shown_store(url)} is not a Postgres URL: {error}") from error
+    except (ValueError, ProgrammingError) as error:
+        name = without_password(shown_store(url))
+        raise UserError(f"{where}: {name} is not a Postgres URL: {error}") from error
 
 
 def _check_beside(config: LoadedConfig, other: LoadedConfig, *, same_store: bool) -> None:

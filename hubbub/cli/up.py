@@ -29,7 +29,11 @@ def up(
     ] = None,
     store: Annotated[
         str | None,
-        typer.Option("--store", help="sqlite:FILE or sqlite::memory:; overrides the config."),
+        typer.Option(
+            "--store",
+            help="sqlite:FILE, sqlite::memory: or postgresql://USER@HOST/DATABASE; overrides the "
+            "config.",
+        ),
     ] = None,
     agents: Annotated[
         bool, typer.Option("--agents/--no-agents", help="Whether to start the agents.")

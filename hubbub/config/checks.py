@@ -17,7 +17,15 @@ from hubbub.config.agents import ROLES_OF
 from hubbub.config.explain import dotted
 from hubbub.config.knowledge import check_knowledge, check_skills, texts
 from hubbub.config.models import AgentConfig, NetworkConfig
-from hubbub.config.paths import EVERY, MEMORY_STORE, POSTGRES, SQLITE, split_spec
+from hubbub.config.paths import (
+    EVERY,
+    MEMORY_STORE,
+    POSTGRES,
+    SQLITE,
+    check_postgres_url,
+    split_spec,
+    without_password,
+)
 from hubbub.config.problems import closest, nearest, shown_path
 from hubbub.config.source import Loc, YamlDocument
 from hubbub.config.units import parse_address
@@ -228,10 +236,14 @@ def _check_network(document: YamlDocument) -> None:
 def _check_store(document: YamlDocument, store: str) -> None:
     loc = ("network", "store")
     if store.startswith(POSTGRES) and store != POSTGRES:
-        return
-    if not store.startswith(SQLITE) or store == SQLITE:
+        try:
+            check_postgres_url(store)
+        except ValueError as error:
+            document.report(loc, f"the store is not a Postgres URL: {error}")
+    elif not store.startswith(SQLITE) or store == SQLITE:
         expected = f"sqlite:<file>, {MEMORY_STORE} or {POSTGRES}<user>@<host>/<database>"
-        document.report(loc, f"'{store}' is not a valid store: expected {expected}")
+        text = f"'{without_password(store)}' is not a valid store: expected {expected}"
+        document.report(loc, text)
     elif store != MEMORY_STORE:
         folder = Path(store.removeprefix(SQLITE)).parent
         if not folder.is_dir():

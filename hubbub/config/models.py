@@ -144,7 +144,7 @@ class NetworkConfig(Section):
     `newsroom.example.org`; with the port if it is not the default one. IP addresses, `localhost`
     and the host of `listen` are always allowed."""
     store: str = "sqlite:hubbub.db"
-    """sqlite:<file> or sqlite::memory:"""
+    """sqlite:<file>, sqlite::memory: or postgresql://<user>@<host>/<database>"""
     auth: Literal["tokens", "open"] = "tokens"
     """tokens, or open: anyone on this machine can join under any name (loopback only)."""
     limits: Limits = Limits()

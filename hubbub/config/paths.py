@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -18,8 +19,10 @@ __all__ = [
     "SQLITE",
     "anchor_paths",
     "beside",
+    "check_postgres_url",
     "shown_store",
     "split_spec",
+    "without_password",
 ]
 
 SQLITE = "sqlite:"
@@ -29,13 +32,44 @@ EVERY = "*"
 MEMORY_STORE = "sqlite::memory:"
 
 
+_HOST = r"(?:\[[^]@/]*\]|[^][@/?:,]*)(?::\d*)?"
+_POSTGRES_URL = re.compile(
+    rf"{POSTGRES}(?:(?P<user>[^:@/]*)(?::[^@/]*)?@)?(?P<hosts>{_HOST}(?:,{_HOST})*)"
+    r"(?:/(?P<database>[^@?]*))?(?:\?(?P<query>.*))?"
+)
+"""As libpq reads it: with several hosts, and with any characters but @ and / in the password."""
+_NOT_ENCODED = re.compile(r"\s|%(?![0-9A-Fa-f]{2})")
+_PLACE = ("host=", "hostaddr=", "port=", "dbname=")
+"""The parameters of a URL that say which database it is."""
+
+
+def check_postgres_url(url: str) -> None:
+    """Raises `ValueError` for a malformed URL, with a sentence that does not show its password."""
+    if not url.startswith(POSTGRES):
+        raise ValueError(f"it must start with {POSTGRES}")
+    if not _POSTGRES_URL.fullmatch(url) or _NOT_ENCODED.search(url):
+        raise ValueError(
+            "it is malformed: in a password, write special characters percent-encoded, such as "
+            "%40 for @, %2F for / and %25 for %"
+        )
+
+
+def without_password(url: str) -> str:
+    """The URL of a store, for output."""
+    url = re.sub(r"^(\w+://[^:@/]*):.*@", r"\1@", url)
+    return re.sub(r"(?<=[?&])password=[^&]*&?", "", url).rstrip("?&")
+
+
 def shown_store(url: str) -> str:
     """A store's name for messages: a file, or a database without its password."""
     if not url.startswith(POSTGRES):
         return url.removeprefix(SQLITE)
-    parts = urlsplit(url)
-    host = f" on {parts.hostname}" if parts.hostname else ""
-    return f"the Postgres database {unquote(parts.path[1:]) or parts.username}{host}"
+    parts = _POSTGRES_URL.fullmatch(url)
+    if parts is None:
+        return "the Postgres database"
+    hosts = re.sub(r":\d*(?=,|$)", "", parts["hosts"])
+    name = unquote(parts["database"] or parts["user"] or "")
+    return f"the Postgres database {name}" + (f" on {hosts}" if hosts else "")
 
 
 def beside(url: str) -> Path | None:
@@ -43,12 +77,19 @@ def beside(url: str) -> Path | None:
     in the user's data folder. None if the store is in memory."""
     if not url.startswith(POSTGRES):
         return None if url == MEMORY_STORE else Path(url.removeprefix(SQLITE))
-    parts = urlsplit(url)
+    parts = _POSTGRES_URL.fullmatch(url)
+    assert parts is not None, "it was checked"
+    hosts, database = parts["hosts"], parts["database"]
+    if "," not in hosts:
+        server = urlsplit(f"//{hosts}")
+        hosts = f"{server.hostname}:{server.port}"
+    path = "" if database is None else f"/{database}"
+    query = [each for each in (parts["query"] or "").split("&") if each.startswith(_PLACE)]
+    where = zlib.crc32(f"{hosts}{path}?{'&'.join(query)}".encode())
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    where = zlib.crc32(f"{parts.hostname}:{parts.port}{parts.path}?{parts.query}".encode())
     folder = Path(home, "hubbub")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder / f"{unquote(parts.path[1:]).replace('/', '_')}-{where:08x}.db"
+    return folder / f"{unquote(database or '').replace('/', '_')}-{where:08x}.db"
 
 
 def split_spec(spec: str) -> tuple[str, str] | None:

@@ -155,7 +155,13 @@ network:
 network:
   listen: localhost
 ---
-network: {store: "postgres://x"}
+network: {store: "postgres://hubbub:secret@x"}
+---
+network: {store: "postgresql://hubbub:se@cret@db/news"}
+---
+network: {store: "postgresql://hubbub:12/secret@db/news"}
+---
+network: {store: "postgresql://hubbub:secret%@db/news"}
 ---
 network: {store: hubbub.db}
 ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,41 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from hubbub.config.models import Price
+from hubbub.config.paths import beside, shown_store, without_password
 from hubbub.config.source import MissingVariable, expand, refers
 from hubbub.config.units import ListenAddress, Size, Span, parse_address
 from tests.unit.config.conftest import Loading
+
+
+class TestStoreUrl:
+    def test_a_database_is_shown_without_its_password(self) -> None:
+        for url, name, public in (
+            ("postgresql://db/news", "news on db", "postgresql://db/news"),
+            (
+                "postgresql://ann:s#?:x@a:1,[::1]:2/n",
+                "n on a,[::1]",
+                "postgresql://ann@a:1,[::1]:2/n",
+            ),
+            ("postgresql:///n?password=x&port=1", "n", "postgresql:///n?port=1"),
+            ("postgresql://ann@db?password=x", "ann on db", "postgresql://ann@db"),
+        ):
+            assert shown_store(url) == f"the Postgres database {name}"
+            assert without_password(url) == public
+
+    def test_the_folder_of_a_store_depends_only_on_where_its_database_is(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+        one, other = "postgresql://{}db-a:5433,db-b:5433/{}", "postgresql://{}db-a/{}"
+        for url in (one, other):
+            same = [
+                url.format("", "news"),
+                url.format("ann:s#x@", "news?sslmode=require&password=x"),
+            ]
+            assert len({beside(each) for each in same}) == 1
+            assert beside(url.format("", "news?port=1")) != beside(same[0])
+            assert beside(url.format("", "shop")) != beside(same[0])
+        assert beside(one.format("", "news")) != beside(other.format("", "news"))
 
 
 class TestAddress:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import sql
 
-from hubbub.config.paths import shown_store
+from hubbub.config.paths import check_postgres_url, shown_store, without_password
 from hubbub.errors import StoreUnavailable, StoreVersionError, UserError
 from hubbub.ids import new_ulid
 from hubbub.network.store.postgres.link import OwnerSuperseded, line_of
@@ -72,7 +72,11 @@ class StoreInUse(UserError):
 
 def connected(url: str, *, reading: bool = False, node: str = "") -> PostgresSession:
     """A session, even in a database without a schema. `node` is the name of the hub's node. Raises
-    `StoreUnavailable`."""
+    `StoreUnavailable`, and `UserError` for a malformed URL."""
+    try:
+        check_postgres_url(url)
+    except ValueError as error:
+        raise UserError(f"{without_password(url)} is not a Postgres URL: {error}") from error
     program = f"node {node}" if node else f"{os.getpid()}"
     try:
         connection: psycopg.Connection[Any] = psycopg.connect(
