@@ -93,11 +93,15 @@ def diagnose_log(path: Path) -> Diagnosis:
     from hubbub.network.store.verify import verify_log
 
     url = load_valid(path).file.network.store
-    file = shown_store(url) if url.startswith(POSTGRES) else shown_path(Path(shown_store(url)))
+    if url.startswith(POSTGRES):
+        file, remedy = shown_store(url), "restore a backup of the database"
+    else:
+        file = shown_path(Path(shown_store(url)))
+        remedy = "restore a backup with `hubbub network restore`"
     try:
         count = verify_log(url)
     except LogDamaged as error:
-        text = f"{file}: {error}; restore a backup with `hubbub network restore`"
+        text = f"{file}: {error}; {remedy}"
         return Diagnosis((Symptom("log", "problem", text),))
     except (UserError, StoreUnavailable) as error:
         return Diagnosis((Symptom("log", "problem", str(error)),))

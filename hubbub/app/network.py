@@ -181,7 +181,9 @@ async def serve(
                 ):
                     await stop.wait()
     if lost.done():
-        raise UserError(f"{lost.result()}; restart it with `--standby` to take over later")
+        raise UserError(
+            f"{lost.result()}; restart it, with `--standby` if another hub has taken over"
+        )
 
 
 async def _stop_when(lost: asyncio.Future[str], stop: asyncio.Event, report: Report) -> None:

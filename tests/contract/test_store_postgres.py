@@ -162,6 +162,29 @@ async def test_a_restored_log_has_a_new_epoch(url: str, server: PostgresServer) 
         assert seqs(await store.log(0, 9, 9)) == [1, 2, 3]
 
 
+async def test_a_hub_does_not_continue_on_an_older_copy_of_its_log(
+    url: str, server: PostgresServer
+) -> None:
+    lost = asyncio.Queue[str]()
+    async with opened(store := open_store(url, lost=lost.put_nowait)):
+        await store.append(direct(1, 2))
+        dump = server.dump()
+        await store.append(direct(3, 3))
+        with psycopg.connect(url) as db:  # as a replica that is promoted before it has all
+            db.execute("DROP SCHEMA hubbub CASCADE")
+            db.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name LIKE 'hubbub %'"
+            )
+        server.restore(dump)
+        with pytest.raises(StoreUnavailable, match="lacks messages that this hub has confirmed"):
+            await store.append(direct(4, 4))
+        assert "lacks messages" in await lost.get()
+    async with opened(store := open_store(url)) as state:
+        assert state.head == 2
+        await store.append(direct(3, 3))
+
+
 async def test_a_damaged_message_is_reported_and_not_returned(url: str) -> None:
     async with opened(store := open_store(url)):
         await store.append(direct(1, 3))
@@ -173,7 +196,9 @@ async def test_a_damaged_message_is_reported_and_not_returned(url: str) -> None:
             await asyncio.to_thread(verify_log, url)
     with psycopg.connect(url) as db:
         db.execute("DELETE FROM hubbub.message WHERE seq = 3")
-    with pytest.raises(LogDamaged, match="written up to m3 and lacks m3"):
+    with pytest.raises(
+        LogDamaged, match="written up to m3 and lacks m3; restore a backup of the d"
+    ):
         await open_store(url).open()
 
 

@@ -79,7 +79,7 @@ _LAST = 10_000
 all."""
 
 
-def check_end(db: Database, name: str) -> None:
+def check_end(db: Database, name: str, remedy: str = REMEDY) -> None:
     """Raises `LogDamaged` if the log of the store `name` does not end at the recorded position, or
     has a gap near its end."""
     (head,) = db.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
@@ -92,4 +92,4 @@ def check_end(db: Database, name: str) -> None:
     there = {seq for (seq,) in db.execute(last.format("seq"), (start, end))}
     seq = next((seq for seq in range(start + 1, end + 1) if seq not in there), end + 1)
     text = f"its log was written up to m{end}" + ("" if seq > end else f" and lacks m{seq}")
-    raise LogDamaged(seq, f"{name} is damaged: {text}; {REMEDY}")
+    raise LogDamaged(seq, f"{name} is damaged: {text}; {remedy}")

@@ -164,11 +164,22 @@ def own(session: PostgresSession, name: str) -> int:
     return int(fence)
 
 
-def own_again(session: PostgresSession, fence: int) -> None:
-    """Regain ownership after the connection was lost. Raises `OwnerSuperseded` if another hub took
-    over meanwhile, and `StoreUnavailable` while the server has not ended the last session."""
-    if session.execute("SELECT fence FROM owner").fetchone() != (fence,):
+def own_again(session: PostgresSession, fence: int, written: int) -> None:
+    """Regain ownership after the connection was lost. `written` is the number of the last batch
+    that was acknowledged.
+
+    Raises `OwnerSuperseded` if another hub took over meanwhile, or if the server has an older copy
+    of the log, which must not continue with a gap; and `StoreUnavailable` while the server has not
+    ended the last session.
+    """
+    owner, batch = session.execute("SELECT fence, batch FROM owner").fetchone()
+    if owner > fence:
         raise OwnerSuperseded
+    if (owner, batch) < (fence, written):
+        raise OwnerSuperseded(
+            "the database lacks messages that this hub has confirmed, as after a restore or the "
+            "promotion of a replica that was behind; this hub writes nothing more"
+        )
     if not _locked(session):
         raise StoreUnavailable("the previous session has not ended yet")
     _hold(session, fence)

@@ -34,10 +34,13 @@ class DatabaseConnectionLost(StoreUnavailable):
 
 
 class OwnerSuperseded(StoreUnavailable):
-    """Another hub owns the store now."""
+    """This hub must never write again: another hub owns the store now, or the log is an older copy
+    of the one that this hub wrote."""
 
-    def __init__(self) -> None:
-        super().__init__("another hub has taken over this store, and this one writes nothing more")
+    def __init__(
+        self, why: str = "another hub has taken over this store, and this one writes nothing more"
+    ):
+        super().__init__(why)
 
 
 class Link:

@@ -80,6 +80,8 @@ class PostgresStore:
         self._waiting, self._lost = waiting, lost
         self._beating: asyncio.Task[None] | None = None
         self._fence: int | None = None
+        self._written = 0
+        """Number of the last batch that was acknowledged."""
         self._problem, self._is_superseded = "", False
         self._late: asyncio.Task[None] | None = None
         """Determines the outcome of a batch that was given up."""
@@ -89,7 +91,8 @@ class PostgresStore:
         self.reading = Link(lambda: connected(url, reading=True, node=node))
 
     async def open(self) -> StoreState:
-        self._fence, self._problem, self._is_superseded = None, "", False
+        self._fence, self._written = None, 0
+        self._problem, self._is_superseded = "", False
         self.writing.start()
         self.reading.start()
         try:
@@ -175,7 +178,7 @@ class PostgresStore:
                 prepare(session, self._name)
                 self._fence = own(session, self._name)
             else:
-                own_again(session, self._fence)
+                own_again(session, self._fence, self._written)
             self._writer.start(None)
         except BaseException:
             session.close()
@@ -199,6 +202,7 @@ class PostgresStore:
         except DatabaseConnectionLost as error:
             if sent and not await self._was_written(batch, sent[0]):
                 raise StoreUnavailable(f"{error}; nothing of it was written") from error
+        self._written = sent[0]
 
     def _write(self, session: PostgresSession, batch: Batch, sent: list[int]) -> None:
         """Adds the transaction's number to `sent` before it begins."""
@@ -282,7 +286,7 @@ class PostgresStore:
 
 
 def _begin_run(session: PostgresSession, name: str) -> None:
-    check_end(session, name)
+    check_end(session, name, "restore a backup of the database, or configure another one")
     (head,) = session.execute("SELECT coalesce(max(seq), 0) FROM message").fetchone()
     session.execute("INSERT INTO run (id, since) VALUES (?, ?)", (new_ulid(), head))
     session.execute("DELETE FROM run WHERE no <= (SELECT max(no) FROM run) - ?", (RUNS,))
