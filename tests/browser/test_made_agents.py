@@ -180,6 +180,11 @@ async def test_text_entered_while_a_draft_is_generated_is_not_overwritten(
             await expect(main.get_by_label("Name")).to_have_value("reviewer")
             await expect(main.get_by_label("Description")).to_have_value("Reads diffs")
             await expect(main.get_by_label("Instruction")).to_have_value("You read diffs in verse.")
+            await desk.visit("agents")
+            await desk.visit("agent")
+            await expect(main.get_by_label("Instruction")).to_have_value("You read diffs in verse.")
+            await main.get_by_role("button", name="Discard").click()
+            await expect(main.get_by_label("What should it do?")).to_have_value("")
             await desks.leave()
 
 
@@ -223,4 +228,9 @@ async def test_a_change_made_elsewhere_does_not_cost_the_text_in_the_form(
             text = (tmp_path / "agents.d" / "reviewer.yaml").read_text()
             assert "instruction: You read diffs in verse.\n" in text
             assert "usd: 0.5" in text
+            await instruction.fill("You read diffs in prose.")
+            await desk.reload()
+            await expect(instruction).to_have_value("You read diffs in prose.")
+            await main.get_by_role("button", name="Discard").click()
+            await expect(instruction).to_have_value("You read diffs in verse.")
             await desks.leave()

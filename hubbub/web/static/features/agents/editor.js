@@ -1,5 +1,5 @@
 // `#/agent` creates an agent, `#/agent/NAME` edits one. The hub validates the form and reports problems
-// beside the fields; nothing is stored before it is saved.
+// beside the fields; until it is saved, the form is only stored in the browser.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../core/ui.js";
 import { DiffView } from "../../parts/diff-view.js";
 import { Empty } from "../../parts/empty.js";
@@ -47,17 +47,28 @@ function Editor({ app, agent }) {
 }
 
 function Form({ app, agent, choices, definition, again }) {
-  const [draft, setDraft] = useState(definition ? draftOf(definition.fields) : { ...NEW, model: choices.models[0] ?? "" });
-  const [name, setName] = useState(agent);
-  const [sentence, setSentence] = useState("");
-  const [opened, setOpened] = useState(Boolean(agent));
+  const isNew = !definition;
+  const initial = isNew ? { ...NEW, model: choices.models[0] ?? "" } : draftOf(definition.fields);
+  const unsaved = app.mine.within("agent");
+  const [before] = useState(() => unsaved.get(agent, { draft: initial, name: agent, sentence: "" }));
+  const [draft, setDraft] = useState(before.draft);
+  const [name, setName] = useState(before.name);
+  const [sentence, setSentence] = useState(before.sentence);
+  const [opened, setOpened] = useState(Boolean(before.name || before.draft.instruction));
   const [{ problems, note, busy }, setState] = useState({ problems: [], note: null, busy: null });
   const put = (more) => setState((state) => ({ ...state, ...more }));
-  const isNew = !definition;
   const first = useRef(null);
   useLayoutEffect(() => first.current?.focus(), []);
   const fields = fieldsOf(draft);
-  const changed = !isNew && JSON.stringify(fields) !== JSON.stringify(fieldsOf(draftOf(definition.fields)));
+  const changed = JSON.stringify(fields) !== JSON.stringify(fieldsOf(initial)) || name !== agent || sentence !== "";
+  useLayoutEffect(() => {
+    if (changed) unsaved.set(agent, { draft, name, sentence });
+    else unsaved.remove(agent);
+  }, [changed, name, sentence, JSON.stringify(draft)]);
+  const afresh = () => {
+    unsaved.remove(agent);
+    return again({ afresh: true });
+  };
   const change = (more) => setDraft((before) => ({ ...before, ...more }));
   const form = useRef(null);
   const refused = useRef(false); // the first field with a problem is shown
@@ -69,7 +80,7 @@ function Form({ app, agent, choices, definition, again }) {
   const latest = useRef(0); // an earlier check can answer after a later one, or after a save
   useEffect(() => {
     const check = ++latest.current;
-    if (!name || !(draft.instruction.trim() || changed)) return put({ problems: [] });
+    if (!name || !(draft.instruction.trim() || (changed && !isNew))) return put({ problems: [] });
     const timer = setTimeout(async () => {
       if (check !== latest.current) return;
       const problems = await app.client.call("check_agent", { agent: name, new: isNew, ...fields })
@@ -105,7 +116,11 @@ function Form({ app, agent, choices, definition, again }) {
   const save = during("save", async () => {
     const now = isNew && sentence.trim() && !draft.instruction.trim() ? await drafted() : { agent: name, fields };
     const args = { agent: now.agent, ...now.fields };
-    if (isNew) return app.talkTo((await app.client.write("add_agent", args)).agent);
+    if (isNew) {
+      const made = await app.client.write("add_agent", args);
+      unsaved.remove(agent);
+      return app.talkTo(made.agent);
+    }
     try {
       const saved = await app.client.write("edit_agent", { ...args, version: definition.version });
       app.say(words.saved(agent, saved.version));
@@ -134,7 +149,8 @@ function Form({ app, agent, choices, definition, again }) {
       <${Text} name="instruction" rows=${8} ...${input} />
       <${Text} name="description" ...${input} />
       <div class="pair">
-        <${Choice} name="model" choices=${choices.models.map((each) => [each, each])} ...${input} />
+        <${Choice} name="model" choices=${[...(initial.model ? [] : [["", words.usualModel]]), ...choices.models.map((each) => [each, each])]}
+          ...${input} />
         <${Choice} name="permission_mode" choices=${Object.entries(words.permissions)} ...${input} />
       </div>
       <${Tools} tools=${choices.tools} ...${input} />
@@ -150,11 +166,13 @@ function Form({ app, agent, choices, definition, again }) {
         <button type="submit" class="primary" disabled=${busy || !(sentence.trim() || draft.instruction.trim())}>
           <${Icon} name="plus" size=${16} />${words.saveNew}</button>
         <button type="button" disabled=${busy || !sentence.trim()} onClick=${during("draft", drafted)}>${words.draft}</button>
+        ${changed && html`<button type="button" disabled=${busy} onClick=${afresh}>${words.discard}</button>`}
         ${busy === "draft" && html`<span class="quiet" role="status">${words.drafting}</span>`}</div>`}
       ${!isNew && html`<${Choice} name="share" choices=${[...new Set([+draft.share, ...SHARES])].sort().map((n) => [`${n}`, words.shares(n)])}
         ...${input} said=${() => said("rollout")} />
       <div class="actions">
         <button type="submit" class="primary" disabled=${busy || !changed}>${words.save}</button>
+        ${changed && html`<button type="button" disabled=${busy} onClick=${afresh}>${words.discard}</button>`}
         <a class="button" href=${app.router.href("turns", [agent])}>${words.recorded}</a>
         ${definition.removable && html`<${Remove} app=${app} agent=${agent} />`}
         <span class="quiet small">${changed ? words.file(definition.file) : words.unchanged}</span></div>
@@ -162,7 +180,7 @@ function Form({ app, agent, choices, definition, again }) {
     </form>
     <aside>
       <${SideTalk} app=${app} model=${draft.model || choices.models[0]} instruction=${draft.instruction || sentence} />
-      ${!isNew && html`<${Versions} app=${app} agent=${agent} versions=${definition.versions} again=${again} />`}
+      ${!isNew && html`<${Versions} app=${app} agent=${agent} versions=${definition.versions} afresh=${afresh} />`}
     </aside>`;
 }
 
@@ -237,11 +255,11 @@ function Remove({ app, agent }) {
     <button type="button" onClick=${() => setAsked(false)}>${words.keep}</button></span>`;
 }
 
-function Versions({ app, agent, versions, again }) {
+function Versions({ app, agent, versions, afresh }) {
   const back = (to) => app.tried(async () => {
     const { version } = await app.client.write("roll_back_agent", { agent, to });
     app.say(words.saved(agent, version));
-    await again({ afresh: true });
+    await afresh();
   });
   return html`<section aria-label=${words.versions}><div class="section"><h2>${words.versions}</h2></div>
     <ol class="agent-versions">${versions.map(({ version, at, by, fields }, n) => html`<li key=${version}>
