@@ -69,3 +69,10 @@ async def test_connections_to_a_door_count_towards_the_limit() -> None:
             writer.close()
             await writer.wait_closed()
         await asyncio.wait(closed)
+
+
+async def test_a_request_in_a_version_that_does_not_exist_gets_400() -> None:
+    async with door() as url, httpx2.AsyncClient() as http:
+        headers = {**HEADERS, "Authorization": "Bearer right", "MCP-Protocol-Version": "2999-01-01"}
+        answer = await http.post(url, json=LIST, headers=headers)
+        assert (answer.status_code, answer.json()["id"]) == (400, 1)

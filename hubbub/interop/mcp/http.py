@@ -265,7 +265,7 @@ class _Request:
 
     @property
     def _modern(self) -> bool:
-        return self.version in MODERN_PROTOCOL_VERSIONS
+        return self.version not in HANDSHAKE_PROTOCOL_VERSIONS
 
     async def send_raw_request(self, method: str, params: object, opts: object = None) -> Any:
         raise NoBackChannelError(method)
