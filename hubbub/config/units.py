@@ -26,6 +26,7 @@ __all__ = [
     "Size",
     "Span",
     "WebAddress",
+    "hidden",
     "parse_address",
     "span",
     "wrong",
@@ -82,13 +83,13 @@ def _secret(value: str) -> str:
     """A key or token without the line break that files and variables often end with."""
     secret = value.strip()
     if not _VISIBLE.fullmatch(secret):
-        raise _hidden("has a space or a letter that no key has: is it a placeholder?")
+        raise hidden("has a space or a letter that no key has: is it a placeholder?")
     return secret
 
 
 def _gateway_token(value: str) -> str:
     if not 16 <= len(value) <= 512:
-        raise _hidden("must have 16 to 512 characters")
+        raise hidden("must have 16 to 512 characters")
     return value
 
 
@@ -96,13 +97,13 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
     """Headers that HTTP can send; values without white space around them."""
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name):
-            raise _hidden(f"'{name}' is not a name of a header")
+            raise hidden(f"'{name}' is not a name of a header")
         if not _HEADER_VALUE.fullmatch(value.strip()):
-            raise _hidden(f"the value of '{name}' has a line break or a letter outside ASCII")
+            raise hidden(f"the value of '{name}' has a line break or a letter outside ASCII")
     return {name: value.strip() for name, value in headers.items()}
 
 
-def _hidden(message: str) -> PydanticCustomError:
+def hidden(message: str) -> PydanticCustomError:
     """The error for a validator of secrets to raise: the value is not shown."""
     return PydanticCustomError("hidden", "{message}", {"message": message})
 

@@ -16,7 +16,7 @@ from jinja2 import TemplateError, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import AfterValidator, Field, JsonValue, SecretStr, field_validator, model_validator
 
-from hubbub.config.units import Id, Section, Size, Span, parse_address, wrong
+from hubbub.config.units import Id, Section, Size, Span, hidden, parse_address, wrong
 from hubbub.mods.api import ModConfig
 from hubbub.mods.fields import named_thread
 from hubbub.wording import shortened
@@ -111,7 +111,15 @@ Listen = Annotated[str, AfterValidator(_listen)]
 Url = Annotated[str, Field(max_length=2000), AfterValidator(_url)]
 Thread = Annotated[str, AfterValidator(named_thread)]
 Template = Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(check_template)]
-Secret = Annotated[SecretStr, Field(min_length=16)]
+
+
+def _long_enough(secret: SecretStr) -> SecretStr:
+    if len(secret.get_secret_value()) < 16:
+        raise hidden("must have at least 16 characters")
+    return secret
+
+
+Secret = Annotated[SecretStr, AfterValidator(_long_enough)]
 
 
 class HookConfig(Section):
