@@ -22,7 +22,7 @@ from collections.abc import (
 )
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -37,6 +37,7 @@ from hubbub.agents.llm_agent import resolve_agent
 from hubbub.agents.models.base import ChatModel, Completion, CompletionRequest, OnDelta
 from hubbub.agents.models.providers import OPENER, open_endpoint
 from hubbub.agents.program import TurnOptions
+from hubbub.agents.prompt_client import DIALECTS
 from hubbub.agents.tools.approval import ApprovalRequest, Approved, Denied, Verdict
 from hubbub.agents.tools.base import CallSite, Tool, ToolFailed
 from hubbub.agents.tools.function import FunctionTool
@@ -148,6 +149,8 @@ class NetworkRun:
         Raises `UserError` for agents that cannot run in tests, `ConfigError` for errors in the
         config, and `TimeoutError`.
         """
+        if self.tape is not None and not self.ignore_tape:
+            self.loaded = _with_dialects(self.loaded, self.tape.dialects)
         async with asyncio.timeout(MOST_S), self.hub(open_store(MEMORY_STORE)) as hub:
             before = [await self._send(hub, message, silent=True) for message in history]
             async with self.agents(hub) as (operator, wait_for_end):
@@ -395,6 +398,17 @@ async def _notices(hub: Hub) -> tuple[str, ...]:
     log = await hub.store.log(0, hub.kernel.log.head, _MAX_MESSAGES)
     messages = (Message.model_validate_json(entry.body) for entry in log)
     return tuple(message.text for message in messages if message.is_notice)
+
+
+def _with_dialects(loaded: LoadedConfig, dialects: Mapping[str, str | None]) -> LoadedConfig:
+    """The network whose models have these dialects, by agent, where the config leaves the choice to
+    the endpoint, which is not asked."""
+    models = dict(loaded.file.models)
+    for name in dialects.keys() & loaded.file.agents.keys():
+        label, dialect = loaded.file.agent(name).model, dialects[name]
+        if dialect in DIALECTS and label in models and models[label].dialect is None:
+            models[label] = models[label].model_copy(update={"dialect": dialect})
+    return replace(loaded, file=loaded.file.model_copy(update={"models": models}))
 
 
 def _mod_name(entry: str | Mapping[str, object]) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
+from hubbub.agents.dialects.text_dialect import results_tag
 from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.turn.chat import result_text
@@ -258,6 +259,8 @@ class Tape:
         self._answered: dict[str, int] = {}
         self.ids: dict[str, str] = {}
         """The ids of messages in this run, by those in the recording."""
+        self.dialects = {t.agent: t.start.dialect for t in reversed(recording.turns)}
+        """How tools were called at first, by agent."""
 
     def begin(self, info: TurnInfo) -> None:
         """Begin a turn, or resume it after its process died."""
@@ -314,7 +317,8 @@ def _alike(call: ToolCallRecord, arguments: Mapping[str, JsonValue]) -> bool:
 
 def _fits(turn: Turn, steps: Sequence[Step], n: int, question: CompletionRequest) -> bool:
     """Whether the request is that of step `n`, from 0, or the one after the last step. Compares the
-    prompts, and with native calls also the last results. A role's prompts are not recorded."""
+    prompts, whether the step before is shown, and with native calls also its results. A role's
+    prompts are not recorded."""
     if n < len(steps) and steps[n].role is not None:
         return True
     asked = [steady(message["content"] or "") for message in question.messages]
@@ -325,9 +329,12 @@ def _fits(turn: Turn, steps: Sequence[Step], n: int, question: CompletionRequest
         return asked[1] == steady(turn.prompt or "")
     if asked[:2] != [steady(turn.system_prompt or ""), steady(turn.prompt or "")]:
         return False
-    if n == 0 or turn.start.dialect != "native":
+    if n == 0:
         return True
-    return all(steady(result_text(call)) in asked[2:] for call in steps[n - 1].calls)
+    before, shown = steps[n - 1], asked[2:]
+    if turn.start.dialect == "native" and before.calls:
+        return all(steady(result_text(call)) in shown for call in before.calls)
+    return any(results_tag(before) in text for text in shown) if before.calls else bool(shown)
 
 
 _ID = re.compile(r"\b([mt])(\d+)\b")

@@ -24,7 +24,7 @@ from hubbub.agents.turn.chat import (
 from hubbub.config.agents import DialectName
 from hubbub.protocol.turns import Compressed, Steering, Step, ToolCallRecord, WaitStrategy
 
-__all__ = ["Parsed", "TextDialect", "arguments_text", "tools_as_json"]
+__all__ = ["Parsed", "TextDialect", "arguments_text", "results_tag", "tools_as_json"]
 
 _RESULT_END = re.compile(r"<(?=/tool_result)", re.IGNORECASE)
 _EMPTY_ANSWER = "(no words)"
@@ -146,8 +146,13 @@ def tools_as_json(tools: Sequence[ToolSpec]) -> str:
     return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
 
 
+def results_tag(step: Step) -> str:
+    """The line that begins the results of a step."""
+    return f'<tool_results step="{step.n}">'
+
+
 def _results(step: Step) -> str:
-    lines = [f'<tool_results step="{step.n}">', *map(_result, step.calls), "</tool_results>"]
+    lines = [results_tag(step), *map(_result, step.calls), "</tool_results>"]
     return "\n".join(lines)
 
 

@@ -54,6 +54,7 @@ SCRIPT: JsonValue = {
         {"when": {"system": "You are kind"}, "answer": sends("ann", "Gladly!")},
         {"when": {"incoming": "refund"}, "answer": sends("billing", "What is order 7?")},
         {"when": {"incoming": "hello"}, "answer": sends("ann", "Good morning.")},
+        {"when": {"incoming": "mumble"}, "answer": {"text": "Hm.", "ignore_tool_choice": True}},
     ]
 }
 CONFIG = """\
@@ -280,6 +281,18 @@ def test_a_replay_with_another_prompt_asks_the_model_for_missing_answers(
     assert hubbub("replay", "refund.json", "--prompt", "clark=kind.txt").err == (
         "hubbub: there is no agent 'clark'; did you mean 'clerk'?\n"
     )
+
+
+def test_a_recording_of_a_model_that_cannot_call_tools_is_replayed(
+    shop: Path, hubbub: Shell, endpoint: str
+) -> None:
+    text = PLAIN.format(url=endpoint)
+    with running(text.replace("retries: 0", "retries: 0, dialect: tool_call"), shop):
+        hubbub("ask", "clerk", "hello", "--as", "ann")
+        hubbub("ask", "clerk", "mumble", "--as", "ann")
+        assert hubbub("record", "m1", "m3", "-o", "both.json").code == 0
+    (shop / "hubbub.yaml").write_text(text)  # as if the endpoint had refused tools before
+    assert hubbub("replay", "both.json").out == "both.json: 2 turns, all as recorded\n"
 
 
 def test_a_turn_that_waits_for_a_persons_answer_is_recorded_with_it_and_replayed(
