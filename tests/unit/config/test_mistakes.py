@@ -141,8 +141,6 @@ mods:
 ---
 mods: [{files: {}}]
 ---
-mods: [{webhooks: {hooks: [{name: a, url: 'https://x/y', secret: short-secret}]}}]
----
 mods: [{moderation: {}, x: {}}]
 ---
 humans: {ann: {}}

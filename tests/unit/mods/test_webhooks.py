@@ -34,7 +34,7 @@ def test_invalid_settings_are_reported_with_their_position() -> None:
         ({"hooks": [{**HOOK, "url": "https://"}]}, "hooks.0.url: expected an address"),
         ({"hooks": [{**HOOK, "url": "https://x:99999"}]}, "hooks.0.url: expected an address"),
         ({"hooks": [{**HOOK, "url": "https://x/\n"}]}, "hooks.0.url: expected an address"),
-        ({"hooks": [{**HOOK, "secret": "short"}]}, "hooks.0.secret: "),
+        ({"hooks": [{**HOOK, "secret": "short"}]}, "hooks.0.secret: must have at least 16"),
         ({"hooks": [{**HOOK, "events": ["massage"]}]}, "hooks.0.events.0: "),
         ({"hooks": [{**HOOK, "threads": ["desk"]}]}, "hooks.0.threads.0: 'desk' is not a thread"),
         ({"hooks": [HOOK, HOOK]}, "mods.webhooks: 'audit' is listed twice"),
