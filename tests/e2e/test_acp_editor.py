@@ -112,7 +112,9 @@ async def test_an_editor_prompts_approves_cancels_and_reloads_its_session(tmp_pa
                     await connection.cancel(session_id=session)
                     assert (await prompting).stop_reason == "cancelled"
             async with editing(network, tmp_path) as (connection, editor):
-                await connection.load_session(cwd="/", session_id=session, mcp_servers=[])
+                unused = (await connection.new_session(cwd="/", mcp_servers=[])).session_id
+                for each in (unused, session):
+                    await connection.load_session(cwd="/", session_id=each, mcp_servers=[])
                 assert editor.text == "[paint the fence]The fence is red.[tell more]"
 
 
