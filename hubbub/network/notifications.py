@@ -210,6 +210,8 @@ class Notifications:
         ahead = signal.type in AHEAD_OF_MESSAGES
         if ahead and self._pipeline.judges:
             return  # no mod has seen the text yet
+        if ahead and self._is_of_an_ended_turn(signal):
+            return  # written before the agent knew; it would seem to be of the next turn
         if signal.thread_id is None:
             if not (ahead and state.stops.standing):
                 self._relay(session, signal, None)
@@ -220,6 +222,12 @@ class Notifications:
             return  # a stopped agent sends nothing of any kind
         if state.may_read(thread, caller.participant):
             self._relay(session, signal, thread)
+
+    def _is_of_an_ended_turn(self, signal: Signal) -> bool:
+        match signal.data:
+            case {"turn": str(turn)}:
+                return self._state.turns.hub_end(turn) is not None
+        return False
 
     def _relay(self, session: Session, signal: Signal, thread: Thread | None) -> None:
         relayed = signal.model_copy(

@@ -58,6 +58,10 @@ async def test_a_stopped_turn_stays_ended_whatever_its_agent_sends(networks: Net
             error = await calc.ask(name, **args)
             assert error["code"] == "turn_over", name
             assert error["details"]["by"] == "ann"
+        for late in (turn, following["wake"]["turn"]):  # as if it had not known yet
+            data = {"turn": late, "step": 1, "text": "2+"}
+            await calc.send(op="signal", type="partial", thread_id="dm.ann.calc", data=data)
+        assert (await ann.signal("partial"))["data"]["turn"] == following["wake"]["turn"]
         for cause in (turn, "m1"):
             error = await calc.ask("send_text_message", to="ann", text="4", cause=cause)
             assert error["code"] == "stopped"
