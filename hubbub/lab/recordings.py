@@ -217,7 +217,7 @@ class Cassettes:
 # Replay -------------------------------------------------------------------------------------------
 
 _CHANGING = re.compile(
-    r'(?:, )?"(?:present|absent|queued)": (?:\[[^\]]*\]|\{[^}]*\})'
+    r'(?:, )?"(?:present|absent|queued)": (?:\[[^\]]*\]|\{[^}]*\}|true|false)'
     r"|\b(?:(?P<id>[mit])\d+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.]*(?:Z|[+-]\d\d:\d\d)?)\b"
 )
 
@@ -228,7 +228,7 @@ _UPLOADED = re.compile(r' <attachment id="[^"]*"[^>]*>[^<]*</attachment>')
 
 def steady(text: str) -> str:
     """Mask the parts of a text that vary between runs: ids of messages, times, uploaded files, and
-    the participants connected when a message was sent."""
+    who is or was connected."""
     text = _UPLOADED.sub("", text)
     return _CHANGING.sub(lambda found: f"{found['id']}*" if found["id"] else "*", text)
 

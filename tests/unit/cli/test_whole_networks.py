@@ -54,6 +54,8 @@ SCRIPT: JsonValue = {
         {"when": {"system": "You are kind"}, "answer": sends("ann", "Gladly!")},
         {"when": {"incoming": "refund"}, "answer": sends("billing", "What is order 7?")},
         {"when": {"incoming": "hello"}, "answer": sends("ann", "Good morning.")},
+        {"when": {"incoming": "who", "step": 1}, "answer": calls("list_participants")},
+        {"when": {"incoming": "who"}, "answer": sends("ann", "You.")},
         {"when": {"incoming": "mumble"}, "answer": {"text": "Hm.", "ignore_tool_choice": True}},
     ]
 }
@@ -286,9 +288,9 @@ def test_a_replay_with_another_prompt_asks_the_model_for_missing_answers(
 def test_a_recording_of_a_model_that_cannot_call_tools_is_replayed(
     shop: Path, hubbub: Shell, endpoint: str
 ) -> None:
-    text = PLAIN.format(url=endpoint)
+    text = PLAIN.format(url=endpoint).replace("[send", "[list_participants, send")
     with running(text.replace("retries: 0", "retries: 0, dialect: tool_call"), shop):
-        hubbub("ask", "clerk", "hello", "--as", "ann")
+        hubbub("ask", "clerk", "who is here?", "--as", "ann")  # she is not in the replay
         hubbub("ask", "clerk", "mumble", "--as", "ann")
         assert hubbub("record", "m1", "m3", "-o", "both.json").code == 0
     (shop / "hubbub.yaml").write_text(text)  # as if the endpoint had refused tools before
