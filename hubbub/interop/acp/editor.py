@@ -29,11 +29,12 @@ from acp.schema import (
 )
 
 from hubbub.client import Client
-from hubbub.errors import HubbubError
+from hubbub.errors import HubbubError, OperationError
 from hubbub.ids import new_ulid
 from hubbub.interop.asking.asker import Asker
 from hubbub.interop.asking.question import Question, QuestionFailed
 from hubbub.interop.asking.request import InboundRequest, RequestFile, UserInput
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.control import Approval, Approvals
 
 __all__ = ["serve_editor"]
@@ -94,7 +95,13 @@ class EditorAgent:
     async def load_session(
         self, cwd: str, session_id: str, *args: Any, **kwargs: Any
     ) -> acp.LoadSessionResponse:
-        for message in await self._asker.history(self._agent, session_id):
+        try:
+            messages = await self._asker.history(self._agent, session_id)
+        except OperationError as error:
+            if error.code != ErrorCode.UNKNOWN_THREAD:
+                raise
+            messages = ()  # nothing was asked in it yet
+        for message in messages:
             mine = message.sender_id != self._agent
             update = acp.update_user_message_text if mine else acp.update_agent_message_text
             await self._editor.session_update(session_id, update(message.text))

@@ -345,18 +345,13 @@ class Asker(RequestClient):
 
     async def history(self, agent: str, user: str) -> Sequence[Message]:
         """The last messages of the conversation named `user`, oldest first. Raises
-        `OperationError`."""
+        `OperationError`: `unknown_thread` if there are none."""
         request = InboundRequest(agent, [UserInput("a conversation")], user=user)
         question = Question(request, Conversation(agent), "")
         await self._open_thread(question)
         question.conversation.is_busy = False
         thread = question.conversation.thread_id
-        try:
-            page = await self.client.call("read_thread", thread=thread, limit=100)
-        except OperationError as error:
-            if error.code == ErrorCode.UNKNOWN_THREAD:
-                return ()  # nothing was asked in it yet
-            raise
+        page = await self.client.call("read_thread", thread=thread, limit=100)
         messages = ThreadPage.model_validate(page).messages
         for message in messages:
             self._conversations.add(message)
