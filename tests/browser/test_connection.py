@@ -18,7 +18,7 @@ from hubbub.client import Client, WebSocketTransport
 from hubbub.protocol.operations import ThreadPage
 from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.room import Room
-from tests.browser.support.wire import open_wire
+from tests.e2e.support.cables import tcp_cable
 from tests.e2e.support.hubs import running_hub
 from tests.e2e.test_up import Up, start
 from tests.unit.configs.people import Person
@@ -172,14 +172,14 @@ async def test_a_hub_with_another_log_replaces_everything_on_the_page(desks: Des
 
 
 async def test_an_unacknowledged_message_survives_a_reload(desks: Desks, room: Room) -> None:
-    async with open_wire(room.port) as wire:
-        desk = await desks.sit(wire.url, "ann", GENERAL)
+    async with tcp_cable(room.address) as cable:
+        desk = await desks.sit(cable.url, "ann", GENERAL)
         desk.expect_losses()
-        wire.silence()
+        cable.silence()
         await desk.submit("said and not heard")
         await expect(desk.message("said and not heard")).to_have_attribute("data-state", "sending")
-        wire.cut()
-        wire.mend()
+        cable.cut()
+        cable.mend()
         await desk.page.reload()
         await desk.is_stored("said and not heard")
         await desks.leave()
@@ -212,18 +212,18 @@ async def test_messages_of_both_sides_arrive_after_an_offline_period(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
-    async with open_wire(room.port) as wire:
-        desk = await desks.sit(wire.url, "ann", GENERAL, new=True)
+    async with tcp_cable(room.address) as cable:
+        desk = await desks.sit(cable.url, "ann", GENERAL, new=True)
         desk.expect_losses()
         await desk.says("before")
         await desk.context.set_offline(True)
-        wire.cut()
+        cable.cut()
         await desk.notices_the_loss()
         await desk.submit("from the tunnel")
         await expect(desk.message("from the tunnel")).to_contain_text("Waiting for the hub")
         for n in range(40):
             await bob.posts("general", f"meanwhile {n}.")
-        wire.mend()
+        cable.mend()
         await desk.context.set_offline(False)
         await desk.sees("meanwhile 39.")
         await desk.is_stored("from the tunnel")
@@ -238,18 +238,18 @@ async def test_messages_of_both_sides_arrive_after_an_offline_period(
 async def test_a_silent_connection_is_detected_when_a_message_is_sent(
     desks: Desks, room: Room
 ) -> None:
-    async with open_wire(room.port) as wire:
+    async with tcp_cable(room.address) as cable:
         desk = await desks.sit("about:blank", new=True)
         desk.expect_losses()
         await desk.page.clock.install()
-        await desk.page.goto(wire.url)
+        await desk.page.goto(cable.url)
         await desk.join_as("ann")
         await desk.open_thread(GENERAL)
-        wire.silence()
+        cable.silence()
         await desk.submit("hello?")
         await desk.page.clock.fast_forward(30_000)
         await desk.notices_the_loss()
-        wire.mend()
+        cable.mend()
         await desk.page.clock.fast_forward(30_000)
         await desk.is_stored("hello?")
         await desks.leave()
@@ -262,13 +262,13 @@ async def test_no_error_is_shown_after_rejoining_when_a_request_was_pending(
     bob = await room.join("bob")
     for n in range(80):
         await bob.posts("general", f"line {n}")
-    async with open_wire(room.port) as wire:
-        desk = await desks.sit(wire.url, "ann")
+    async with tcp_cable(room.address) as cable:
+        desk = await desks.sit(cable.url, "ann")
         desk.expect_losses()
-        wire.silence()
+        cable.silence()
         await desk.open_thread(GENERAL)
         await desk.choose_in_own_menu("Leave")
-        wire.mend()
+        cable.mend()
         await desk.join_as("ann")
         assert await desk.page.locator(".announcer").inner_text() == ""
         await desks.leave()
@@ -277,15 +277,15 @@ async def test_no_error_is_shown_after_rejoining_when_a_request_was_pending(
 @pytest.mark.behaviour("U-9")
 async def test_failed_loads_are_retried(desks: Desks, room: Room) -> None:
     again = "Retrying"
-    async with open_wire(room.port) as wire:
+    async with tcp_cable(room.address) as cable:
         desk = await desks.sit("about:blank", new=True)
         desk.expect_losses()
-        wire.cut_after(20_000)  # bytes: more than the page itself, far less than its files
-        await desk.page.goto(wire.url)
+        cable.cut_after(20_000)  # bytes: more than the page itself, far less than its files
+        await desk.page.goto(cable.url)
         await expect(desk.page.get_by_role("status")).to_contain_text(again)
-        wire.mend()
+        cable.mend()
         await desk.join_as("ann")
-        wire.cut()
+        cable.cut()
         await desk.notices_the_loss()
         for view in ("network", "control"):
             await desk.visit(view)
@@ -294,7 +294,7 @@ async def test_failed_loads_are_retried(desks: Desks, room: Room) -> None:
         late = desk.page.locator(".note", has_text="has not loaded yet").last
         await expect(late).to_be_in_viewport()
         assert await desk.main.evaluate(_REACHES_THE_EDGE)
-        wire.mend()
+        cable.mend()
         await desk.page.get_by_role("dialog", name="channel").press("Escape")
         await expect(desk.main.get_by_role("heading", level=1)).to_be_visible()
         await desks.leave()

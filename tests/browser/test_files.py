@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from tests.browser.support.accessibility import audit
 from tests.browser.support.desk import NARROW, Desk, Desks
 from tests.browser.support.room import Room, call
-from tests.browser.support.wire import open_wire
+from tests.e2e.support.cables import tcp_cable
 
 pytestmark = pytest.mark.behaviour("M-330")
 
@@ -144,20 +144,20 @@ async def test_a_refused_file_shows_the_reason_and_blocks_the_message(
 async def test_an_upload_resumes_after_a_disconnect_and_after_a_reload(
     desks: Desks, room: Room
 ) -> None:
-    async with open_wire(room.port) as wire:
-        desk = await in_thread(desks, wire.url)
+    async with tcp_cable(room.address) as cable:
+        desk = await in_thread(desks, cable.url)
         desk.expect_losses()
-        wire.cut()
+        cable.cut()
         await desk.notices_the_loss()
         await chooses(desk, file("first.bin", LONG))
         await expect(tray(desk, "first.bin")).to_have_attribute("data-state", "sending")
-        wire.mend()
+        cable.mend()
         await is_ready(desk, "first.bin")
-        wire.silence()
+        cable.silence()
         await chooses(desk, file("long.bin", LONG))
         await expect(tray(desk, "long.bin")).to_have_attribute("data-state", "sending")
         await desk.page.evaluate(_KEPT, "long.bin")
-        wire.mend()
+        cable.mend()
         await desk.reload()
         await is_ready(desk, "first.bin", "long.bin")
         await desk.says("after the reload")
@@ -170,19 +170,19 @@ async def test_a_file_is_uploaded_by_one_tab_only_also_if_that_is_closed(
     desks: Desks, room: Room
 ) -> None:
     ann = (await room.join("ann")).client
-    async with open_wire(room.port) as wire:
-        desk = await in_thread(desks, wire.url)
-        other = await desk.another_tab(f"{wire.url}#/thread/{THREAD}")
+    async with tcp_cable(room.address) as cable:
+        desk = await in_thread(desks, cable.url)
+        other = await desk.another_tab(f"{cable.url}#/thread/{THREAD}")
         await expect(clip(other)).to_be_visible()
         await chooses(desk, file("notes.md"))
         for tab in (desk, other):
             await is_ready(tab, "notes.md")
-        wire.silence()
+        cable.silence()
         await chooses(desk, file("long.bin", LONG))
         await expect(tray(other, "long.bin")).to_have_attribute("data-state", "waiting")
         await desk.page.evaluate(_KEPT, "long.bin")
         await desk.page.close()
-        wire.mend()
+        cable.mend()
         await is_ready(other, "long.bin")
         await other.says("from the other tab")
         said = await call(ann, "read_thread", thread=THREAD)

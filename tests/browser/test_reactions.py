@@ -7,7 +7,7 @@ from playwright.async_api import Locator, WebSocket, expect
 
 from tests.browser.support.desk import NARROW, WIDE, Desks
 from tests.browser.support.room import Room, posted
-from tests.browser.support.wire import open_wire
+from tests.e2e.support.cables import tcp_cable
 from tests.unit.configs.people import Person
 
 pytestmark = pytest.mark.behaviour("M-261")
@@ -35,8 +35,8 @@ async def test_reactions_are_loaded_in_one_call_and_updated_live_also_after_a_di
     def watch(socket: WebSocket) -> None:
         socket.on("framesent", lambda frame: asked.append(str(frame)))
 
-    async with open_wire(room.port) as wire:
-        desk = await desks.sit(wire.url, new=True)
+    async with tcp_cable(room.address) as cable:
+        desk = await desks.sit(cable.url, new=True)
         desk.expect_losses()
         desk.page.on("websocket", watch)
         await desk.join_as("ann")
@@ -53,11 +53,11 @@ async def test_reactions_are_loaded_in_one_call_and_updated_live_also_after_a_di
         )
         await reacts(carol, second, "🎉")
         await expect(two.get_by_role("list", name="Reactions")).to_have_count(0)
-        wire.cut()
+        cable.cut()
         await desk.notices_the_loss()
         await reacts(carol, first, "👍")
         await reacts(bob, first, "👀")
-        wire.mend()
+        cable.mend()
         await expect(reaction(one, "seen, 1: bob")).to_be_visible()
         await expect(reaction(one, "agreed, 1: bob")).to_be_visible()
         await desks.leave()

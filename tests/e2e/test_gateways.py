@@ -69,8 +69,6 @@ class Hub(Node):
     def __init__(self, config: Path, server: PostgresServer):
         super().__init__(config)
         self._folder, self._server = config.parent, server
-        self.cabled_address = ""
-        """The address for gateways."""
         self.to_store: Cable
         self.to_gateways: Cable
 
@@ -79,7 +77,7 @@ class Hub(Node):
         near = self._folder / self._server.socket.name
         async with (
             unix_cable(near, self._server.socket) as self.to_store,
-            tcp_cable(self.address) as (self.cabled_address, self.to_gateways),
+            tcp_cable(self.address) as self.to_gateways,
         ):
             yield
 
@@ -95,7 +93,7 @@ class Cluster:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         async with self.owner.cabled(), self.other.cabled():
-            hubs = [self.owner.cabled_address, self.other.cabled_address]
+            hubs = [self.owner.to_gateways.address, self.other.to_gateways.address]
             self.gateways = [GatewayNode(hubs) for _ in range(2)]
             try:
                 await self.start()
@@ -214,7 +212,7 @@ async def postgres_paused(cluster: Cluster) -> AsyncIterator[None]:
 @asynccontextmanager
 async def owner_cut_off_from_postgres(cluster: Cluster) -> AsyncIterator[None]:
     cut_off = cluster.owner
-    cut_off.to_store.cut()
+    cut_off.to_store.silence()
     yield
     await cut_off.exits_with("is out of reach; restart it with")
     cut_off.to_store.mend()
@@ -223,7 +221,7 @@ async def owner_cut_off_from_postgres(cluster: Cluster) -> AsyncIterator[None]:
 @asynccontextmanager
 async def owner_cut_off_from_gateways(cluster: Cluster) -> AsyncIterator[None]:
     cut_off = cluster.owner
-    cut_off.to_gateways.cut()
+    cut_off.to_gateways.silence()
     await asyncio.sleep(LEASES_S)
     cut_off.to_gateways.mend()
     yield

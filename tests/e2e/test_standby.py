@@ -151,7 +151,7 @@ async def test_an_owner_cut_off_from_postgres_exits_and_the_standby_takes_over(
         other = Node(write_config(tmp_path / "network.yaml", server.url()))
         async with _under_load(server, owner, other) as ledger, asyncio.timeout(WITHIN_S):
             await ledger.more_acks(50)
-            cable.cut()
+            cable.silence()
             await other.event("up")
             await owner.exits_with("is out of reach; restart it with")
             await ledger.more_acks(20)

@@ -39,6 +39,7 @@ class Room:
         self.hub, self.url = hub, url
         """`url` is for clients, `page` for browsers."""
         self.page = url.replace("ws://", "http://") + "/"
+        self.address = url.removeprefix("ws://")
         self.port = int(url.rpartition(":")[2])
         self._stack = stack
 

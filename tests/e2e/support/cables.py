@@ -1,4 +1,8 @@
-"""Proxies between processes that can be cut: data stops, but no connection closes."""
+"""Relays between processes, and between a browser and a hub, that tests interrupt.
+
+A browser that is set offline keeps open sockets to this machine, so the connection itself must
+break.
+"""
 
 from __future__ import annotations
 
@@ -13,62 +17,92 @@ Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWrite
 
 
 class Cable:
-    """All connections to one address. Data sent while it is cut arrives once it is mended, unless
-    one side has given up by then."""
+    """All connections to one address. `mend` ends what `silence`, `cut` and `cut_after` began."""
 
     def __init__(self, far: Connect):
+        self.address = ""
+        """Host and port of its near end."""
         self._far = far
-        self._whole = asyncio.Event()
-        self._whole.set()
+        self._whole = True
+        self._left: int | None = None
+        self._flowing = asyncio.Event()
+        self._flowing.set()
         self._lines: set[asyncio.Task[None]] = set()
         self._ends: set[asyncio.StreamWriter] = set()
 
+    @property
+    def url(self) -> str:
+        """The address for a browser."""
+        return f"http://{self.address}/"
+
+    def silence(self) -> None:
+        """Stop all data without closing a connection, like a lost radio link. Data sent meanwhile
+        arrives once it is mended, unless one side has given up by then."""
+        self._flowing.clear()
+
     def cut(self) -> None:
-        self._whole.clear()
+        """Abort all connections, and refuse new ones."""
+        self._whole = False
+        for end in self._ends:
+            end.transport.abort()
+
+    def cut_after(self, size: int) -> None:
+        """Cut when the near end has received `size` more bytes."""
+        self._left = size
 
     def mend(self) -> None:
-        self._whole.set()
+        self._whole, self._left = True, None
+        self._flowing.set()
 
     async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._ends.add(writer)
-        await self._whole.wait()
+        await self._flowing.wait()
         try:
+            if not self._whole:
+                raise ConnectionRefusedError
             there, to_there = await self._far()
         except OSError:
+            self._ends.discard(writer)
             writer.transport.abort()
             return
         self._ends.add(to_there)
-        for source, target in ((reader, to_there), (there, writer)):
-            line = asyncio.create_task(self._pump(source, target))
+        for pump in (self._pump(reader, to_there), self._pump(there, writer, counted=True)):
+            line = asyncio.create_task(pump)
             self._lines.add(line)
             line.add_done_callback(self._lines.discard)
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
+    async def _pump(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, counted: bool = False
+    ) -> None:
+        with suppress(OSError):  # aborted: the other direction fails too
             while data := await reader.read(1 << 16):
-                await self._whole.wait()
+                await self._flowing.wait()
+                if counted and self._left is not None:
+                    self._left -= len(data)
+                    if self._left < 0:
+                        self.cut()
                 writer.write(data)
                 await writer.drain()
-        await self._whole.wait()
+        await self._flowing.wait()
         writer.close()
         self._ends.discard(writer)
 
     async def close(self) -> None:
-        for end in self._ends:
-            end.transport.abort()
+        self.cut()
         for line in list(self._lines):
             line.cancel()
         await asyncio.gather(*self._lines, return_exceptions=True)
 
 
 @asynccontextmanager
-async def tcp_cable(address: str) -> AsyncIterator[tuple[str, Cable]]:
-    """A cable to a local address; yields the address of its near end, too."""
+async def tcp_cable(address: str) -> AsyncIterator[Cable]:
+    """A cable to a local address (host:port)."""
     host, _, port = address.rpartition(":")
     cable = Cable(lambda: asyncio.open_connection(host, int(port)))
     server = await asyncio.start_server(cable.accept, "127.0.0.1", 0)
+    cable.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}", cable
+        yield cable
     finally:
         server.close()
         await cable.close()
