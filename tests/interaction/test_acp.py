@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,11 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub.app.preflight import load_valid
+from hubbub.config.models import NetworkFile
 from hubbub.protocol.turns import Turn
 from tests.doc_pages import example
 from tests.interaction.acp_program import logged
-from tests.interaction.agent_harness import ended, harness, notice, said_to
+from tests.interaction.agent_harness import Harness, ended, harness, notice, said_to
 from tests.interaction.approval_harness import asked, parked, the_call
 from tests.interaction.peers import Networks, Peer, config
 
@@ -38,6 +41,17 @@ def count(folder: Path, method: str) -> int:
     return sum(request["method"] == method for request in logged(folder))
 
 
+@asynccontextmanager
+async def coding(
+    networks: Networks, folder: Path, file: NetworkFile | None = None, **config: JsonValue
+) -> AsyncIterator[tuple[Harness, Peer]]:
+    """Ann, and `bot`, whose program works in the folder."""
+    async with harness(networks, file) as net:
+        ann = await net.person()
+        await net.acp("bot", PROGRAM, folder, **config)
+        yield net, ann
+
+
 # Turns -----------------------------------------------------------------------------------------
 
 
@@ -45,9 +59,7 @@ def count(folder: Path, method: str) -> int:
 async def test_a_turn_records_plan_thoughts_calls_diffs_and_tokens_and_attaches_the_file(
     in_memory: Networks, tmp_path: Path, snapshot: object
 ) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        await net.acp("bot", PROGRAM, tmp_path, instruction="You write Python.")
+    async with coding(in_memory, tmp_path, instruction="You write Python.") as (net, ann):
         id = await net.ask(ann, "work a.py")
         event = await ann.event()
         assert event["message"]["content"] == "a.py is written."
@@ -174,9 +186,7 @@ async def test_all_threads_share_a_session_if_configured(
 async def test_a_person_decides_a_programs_permission_request(
     in_memory: Networks, tmp_path: Path, answer: str
 ) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        await net.acp("bot", PROGRAM, tmp_path)
+    async with coding(in_memory, tmp_path) as (net, ann):
         id = await net.ask(ann, "edit a.py")
         (approval,) = await parked(net, ann, id)
         assert (approval["tool"], approval["arguments"]["path"]) == ("write", "a.py")
@@ -198,9 +208,7 @@ async def test_a_person_decides_a_programs_permission_request(
 async def test_the_permission_mode_decides_without_a_person(
     in_memory: Networks, tmp_path: Path, mode: str, reply: str
 ) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        await net.acp("bot", PROGRAM, tmp_path, permission_mode=mode)
+    async with coding(in_memory, tmp_path, permission_mode=mode) as (net, ann):
         await net.ask(ann, "edit a.py")
         assert await said_to(ann) == reply
         assert (await ann.call("list_approvals", state="all"))["approvals"] == []
@@ -210,9 +218,7 @@ async def test_the_permission_mode_decides_without_a_person(
 async def test_an_approval_given_while_the_agent_was_down_is_used_without_asking_again(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        await net.acp("bot", PROGRAM, tmp_path)
+    async with coding(in_memory, tmp_path) as (net, ann):
         id = await net.ask(ann, "edit a.py")
         (approval,) = await parked(net, ann, id)
         await net.crash("bot")
@@ -230,9 +236,7 @@ async def test_an_approval_given_while_the_agent_was_down_is_used_without_asking
 async def test_one_approval_grants_one_permission_request(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        await net.acp("bot", PROGRAM, tmp_path)
+    async with coding(in_memory, tmp_path) as (net, ann):
         id = await net.ask(ann, "twice a.py")
         (first,) = await parked(net, ann, id)
         await ann.call("approve", id=first["id"])
@@ -247,9 +251,7 @@ async def test_one_approval_grants_one_permission_request(
 async def test_messages_during_a_permission_request_wait_until_its_turn_has_ended(
     in_memory: Networks, tmp_path: Path, decision: str
 ) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        await net.acp("bot", PROGRAM, tmp_path)
+    async with coding(in_memory, tmp_path) as (net, ann):
         id = await net.ask(ann, "edit a.py")
         (approval,) = await parked(net, ann, id)
         later = await net.ask(ann, "say two")
@@ -285,9 +287,7 @@ async def test_other_threads_of_one_session_wait_for_a_permission_request(
 async def test_a_stop_cancels_the_prompt_and_the_session_stays_usable(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        await net.acp("bot", PROGRAM, tmp_path)
+    async with coding(in_memory, tmp_path) as (net, ann):
         id = await net.ask(ann, "hold")
         await ann.until(lambda: any(s["type"] == "activity" for s in ann.signals))
         await net.until(lambda: _prompted(tmp_path, 1))
@@ -304,9 +304,7 @@ async def _prompted(folder: Path, n: int) -> bool:
 
 @pytest.mark.behaviour("I-5")
 async def test_a_person_can_interrupt_a_program(in_memory: Networks, tmp_path: Path) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        await net.acp("bot", PROGRAM, tmp_path, steer="interrupt")
+    async with coding(in_memory, tmp_path, steer="interrupt") as (net, ann):
         id = await net.ask(ann, "hold")
         await ann.until(lambda: any(s["type"] == "activity" for s in ann.signals))
         await ann.say("bot", "say something else")
@@ -319,9 +317,7 @@ async def test_a_turn_ends_when_the_programs_reported_cost_exceeds_the_budget(
     in_memory: Networks, tmp_path: Path
 ) -> None:
     file = config(network={"daily": {"agent": {"usd": 1.0}}})
-    async with harness(in_memory, file) as net:
-        ann = await net.person()
-        await net.acp("bot", PROGRAM, tmp_path)
+    async with coding(in_memory, tmp_path, file) as (net, ann):
         turn = await net.turn(await net.ask(ann, "spend 0.3"))
         assert ended(turn).outcome == "budget_exhausted"
         assert turn.cost_usd is not None

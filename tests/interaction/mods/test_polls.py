@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.mods.api import Mod, ModConfig, Pass, Reject, Verdict
 from hubbub.mods.polls.mod import RETRY_DELAY_S, PollsConfig, PollsMod, result_of, result_text
 from hubbub.network.queries import SettledCall
-from hubbub.protocol.messages import Draft
 from tests.interaction.mods.workspace import (
     DESK,
+    NoNotices,
     advance,
     at_time,
     hub_messages,
@@ -263,25 +262,9 @@ async def test_a_new_poll_is_announced_in_its_thread_and_wakes_no_agent() -> Non
         assert event.get("wake") is None
 
 
-class NoResults(Mod):
-    """Rejects the results of polls."""
-
-    name = "no_results"
-
-    def __init__(self) -> None:
-        super().__init__(ModConfig())
-        self.rejected = asyncio.Queue[Draft]()
-
-    def on_message(self, draft: Draft) -> Verdict:
-        if draft.sender_kind == "system" and "has ended" in (draft.text_representation or ""):
-            self.rejected.put_nowait(draft)
-            return Reject("no results here")
-        return Pass()
-
-
 @pytest.mark.behaviour("M-394")
 async def test_a_rejected_result_is_not_posted_again() -> None:
-    clock, rule = HandClock(), NoResults()
+    clock, rule = HandClock(), NoNotices("has ended")
     async with workspace([*polls(), rule], "ann", clock=clock) as (network, ann):
         id = await create(ann)
         await ann.call("close_poll", poll=id)

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
 from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.mods.tasks.repository import RETRY_DELAY_S
-from hubbub.protocol.messages import Draft
 from tests.interaction.mods.workspace import (
     DESK,
+    NoNotices,
     advance,
     at_time,
     hub_messages,
@@ -342,25 +341,9 @@ async def test_an_overdue_task_is_announced_once_across_restarts(tmp_path: Path)
         assert len(await notices(network, ann, 3)) == 3
 
 
-class NoNews(Mod):
-    """A mod that rejects notices of overdue tasks."""
-
-    name = "no_news"
-
-    def __init__(self) -> None:
-        super().__init__(ModConfig())
-        self.rejected = asyncio.Queue[Draft]()
-
-    def on_message(self, draft: Draft) -> Verdict:
-        if draft.sender_kind == "system" and "is overdue" in (draft.text_representation or ""):
-            self.rejected.put_nowait(draft)
-            return Reject("no such news here")
-        return PASS
-
-
 @pytest.mark.behaviour("M-149")
 async def test_a_rejected_overdue_notice_is_not_posted_again() -> None:
-    clock, rule = HandClock(), NoNews()
+    clock, rule = HandClock(), NoNotices("is overdue")
     async with workspace([*tasks(), rule], "ann", clock=clock) as (network, ann):
         task = await create(ann, due=at_time(clock.wall + 60))
         advance(network, clock, 61)

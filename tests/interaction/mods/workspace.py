@@ -3,6 +3,7 @@ not a member."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -12,14 +13,15 @@ import pytest
 
 from hubbub.clock import Clock
 from hubbub.errors import OperationError
-from hubbub.mods.api import Mod
+from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Verdict
 from hubbub.network.ports import Store
+from hubbub.protocol.messages import Draft
 from tests.interaction.peers import Network, Networks, Peer, config, soon
 from tests.interaction.stop_harness import HandClock
 
 __all__ = [
-    "DESK", "QUICK", "advance", "at_time", "hub_messages", "post", "refusal", "refused",
-    "workspace",
+    "DESK", "QUICK", "NoNotices", "advance", "at_time", "hub_messages", "post", "refusal",
+    "refused", "workspace",
 ]  # fmt: skip
 
 DESK = "channel.desk"
@@ -97,3 +99,20 @@ def advance(network: Network, clock: HandClock, seconds: float) -> None:
     """Let time pass."""
     clock.wall += seconds
     network.hub.look()
+
+
+class NoNotices(Mod):
+    """Rejects the hub's notices with this text."""
+
+    name = "no_notices"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(ModConfig())
+        self.rejected = asyncio.Queue[Draft]()
+        self._text = text
+
+    def on_message(self, draft: Draft) -> Verdict:
+        if draft.sender_kind == "system" and self._text in (draft.text_representation or ""):
+            self.rejected.put_nowait(draft)
+            return Reject("no notices here")
+        return PASS

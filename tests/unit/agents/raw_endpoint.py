@@ -81,7 +81,7 @@ async def endpoint(reply: Reply, requested: list[str] | None = None) -> AsyncIte
         if requested is not None:
             requested.append(lines[0].split()[1])
         sizes = [line for line in lines if line.lower().startswith("content-length:")]
-        await reader.readexactly(int(sizes[0].partition(":")[2]))
+        await reader.readexactly(sum(int(size.partition(":")[2]) for size in sizes))
         kind = "text/event-stream" if reply.stream else reply.content_type
         body = reply.encoded()
         size = len(body) + reply.missing

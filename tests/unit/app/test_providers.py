@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 import yaml
@@ -19,22 +17,7 @@ from hubbub.app.providers import (
 from hubbub.config.models import NetworkFile
 from hubbub.testing.model_script import Script
 from hubbub.testing.model_server import ModelServer
-
-
-@asynccontextmanager
-async def answering(body: bytes, status: str = "200 OK") -> AsyncIterator[str]:
-    """A server with the same response to every request; yields its base URL."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        head = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        writer.write(head.encode() + body)
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+from tests.unit.agents.raw_endpoint import Reply, endpoint
 
 
 def test_api_keys_in_the_environment_are_proposed_by_name_without_their_value() -> None:
@@ -61,24 +44,24 @@ async def test_a_model_server_is_proposed_with_its_first_chat_model(
 
 async def test_a_server_without_a_usable_model_list_is_ignored() -> None:
     for body, status in (
-        (b"<html>hello</html>", "200 OK"),
-        (b"", "200 OK"),
-        (b"[]", "200 OK"),
-        (b"{}", "200 OK"),
-        (b'{"data": 5}', "200 OK"),
-        (b'{"data": []}', "200 OK"),
-        (b'{"data": [5, {}, {"id": 7}]}', "200 OK"),
-        (b'{"data": [{"id": "text-embedding-3"}]}', "200 OK"),
-        (b"\xff\xfe", "200 OK"),
-        (b'{"data": [{"id": "m"}]}', "401 Unauthorized"),
+        (b"<html>hello</html>", 200),
+        (b"", 200),
+        (b"[]", 200),
+        (b"{}", 200),
+        (b'{"data": 5}', 200),
+        (b'{"data": []}', 200),
+        (b'{"data": [5, {}, {"id": 7}]}', 200),
+        (b'{"data": [{"id": "text-embedding-3"}]}', 200),
+        (b"\xff\xfe", 200),
+        (b'{"data": [{"id": "m"}]}', 401),
     ):
-        async with answering(body, status) as url:
+        async with endpoint(Reply(body, status)) as url:
             assert await asyncio.to_thread(on_server, "vLLM", url) is None, body
     assert await asyncio.to_thread(on_server, "vLLM", url) is None, "no server listens"
 
 
 async def test_models_are_proposed_from_keys_servers_and_the_base_url() -> None:
-    async with answering(b'{"data": [{"id": "local"}]}') as url:
+    async with endpoint(Reply(b'{"data": [{"id": "local"}]}')) as url:
         proposals = await find_models(
             {"OPENAI_BASE_URL": url, "MISTRAL_API_KEY": "m"},
             [("Ollama", "http://127.0.0.1:9/v1"), ("vLLM", url)],

@@ -7,10 +7,6 @@ import json
 import os
 import re
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -20,6 +16,7 @@ from hubbub.cli.transcripts import MOST_LINES, _parts
 from hubbub.client import Client
 from hubbub.mods.search.schemas import SearchHits
 from hubbub.protocol.frames import Event
+from tests.e2e.support.http_servers import QuietHandler, http_server
 from tests.unit.cli.conftest import NETWORK, Shell, as_person, running
 
 BIG = bytes(range(256)) * 1500
@@ -268,27 +265,12 @@ def test_a_transcript_is_imported_in_parts_that_fit_a_frame() -> None:
     assert list(_parts(iter([]))) == [(2, [])]
 
 
-@contextmanager
-def gone() -> Iterator[str]:
-    """A receiver that answers every webhook with 410 Gone; yields its URL."""
+class Gone(QuietHandler):
+    """Answers every webhook with 410 Gone."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_response(410)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Log nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/x"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    def do_POST(self) -> None:
+        self.send_response(410)
+        self.end_headers()
 
 
 async def notice_that_it_gave_up(ann: Client) -> None:
@@ -302,9 +284,9 @@ async def notice_that_it_gave_up(ann: Client) -> None:
 def test_webhooks_and_their_failed_deliveries_are_listed_and_retried(
     home: Path, hubbub: Shell, snapshot: SnapshotAssertion
 ) -> None:
-    with gone() as url:
+    with http_server(Gone) as address:
         secret = "correct horse battery"
-        hook = {"name": "audit", "url": url, "secret": secret, "events": ["join"]}
+        hook = {"name": "audit", "url": f"http://{address}/x", "secret": secret, "events": ["join"]}
         mods = json.dumps([{"webhooks": {"hooks": [hook]}}])
         with running(f"{NETWORK}mods: {mods}\n", home) as town:
             hubbub("send", "ann", "hello", "--as", "bob")
@@ -313,7 +295,7 @@ def test_webhooks_and_their_failed_deliveries_are_listed_and_retried(
             page = hubbub(*failed).json()["deliveries"]
             assert "410" in hubbub("webhooks", "deliveries", "audit", "--limit", "1").out
             assert "waiting again" in hubbub("webhooks", "retry", str(page[0]["id"])).out
-            assert url in hubbub("webhooks", "list").out
+            assert address in hubbub("webhooks", "list").out
             assert hubbub("webhooks", "list", "--json").json()["webhooks"][0]["name"] == "audit"
             assert (
                 hubbub.transcript(

@@ -69,12 +69,6 @@ export function titleOf(thread, me = null, named = (id) => id) {
   return kind === "channel" ? `#${name}` : name;
 }
 
-/** The log position of a message id (m42); null for anything else. */
-export function seqOf(message) {
-  const match = /^m([1-9][0-9]{0,17})$/.exec(message);
-  return match ? Number(match[1]) : null;
-}
-
 function byCode(a, b) {
   return a < b ? -1 : a > b ? 1 : 0;
 }
