@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from urllib.request import urlopen
 
-import psycopg
 from prometheus_client.parser import text_string_to_metric_families
 
 from hubbub.app.cluster import ClusterStatus, status
@@ -19,6 +18,7 @@ from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from hubbub.errors import ConnectionLost
 from tests.e2e.support.hubs import NO_LIMIT, UNBOUND
 from tests.e2e.support.traffic import Ledger, Stream, read
+from tests.e2e.test_postgres import check_log
 from tests.e2e.test_up import Up, start
 from tests.postgres_server import PostgresServer
 
@@ -152,16 +152,6 @@ class Cluster:
         seen = await self.status()
         return next(each.networks for each in seen.nodes if each.name == node)
 
-    def check_log(self, network: str, ledger: Ledger, streams: Sequence[Stream]) -> None:
-        """The log has what was acknowledged, once, in order."""
-        with psycopg.connect(self.server.url(network)) as db:
-            rows = db.execute(
-                "SELECT seq, convert_from(body, 'UTF8')::json ->> 'content' FROM hubbub.message "
-                "WHERE sender <> 'hub' ORDER BY seq"
-            ).fetchall()
-            seqs = [seq for (seq,) in db.execute("SELECT seq FROM hubbub.message ORDER BY seq")]
-        ledger.check_rows(rows, seqs, streams)
-
 
 class Talk:
     """Ann and bob in one network, who write down each message that was confirmed or has come."""
@@ -207,7 +197,7 @@ class Talk:
             await self.ledger.all_arrived(self.streams, list(self._clients))
         self.ledger.check_readers(self.streams, list(self._clients))
         assert self.ledger.fresh_starts == 0, "every client resumed where it was"
-        cluster.check_log(self.network, self.ledger, self.streams)
+        check_log(self.ledger, cluster.server.url(self.network), self.streams)
 
 
 @asynccontextmanager

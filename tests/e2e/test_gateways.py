@@ -313,4 +313,4 @@ async def _under_load(cluster: Cluster, write: Write = write_four) -> AsyncItera
         )
         async with exchange(clients, STREAMS, ledger, write), clerk.working():
             yield ledger
-    check_log(ledger, cluster.server)
+    check_log(ledger, cluster.server.url(), STREAMS)

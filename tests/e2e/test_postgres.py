@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -88,15 +88,15 @@ async def _under_load(
         }
         async with exchange(clients, STREAMS, ledger):
             yield hub, ledger
-    check_log(ledger, server)
+    check_log(ledger, server.url(), STREAMS)
 
 
-def check_log(ledger: Ledger, server: PostgresServer) -> None:
+def check_log(ledger: Ledger, url: str, streams: Sequence[Stream]) -> None:
     """The log has every acknowledged message once, at its position."""
-    with psycopg.connect(server.url()) as db:
+    with psycopg.connect(url) as db:
         rows = db.execute(
             "SELECT seq, convert_from(body, 'UTF8')::json ->> 'content' FROM hubbub.message "
             "WHERE sender <> 'hub' ORDER BY seq"
         ).fetchall()
         seqs = [seq for (seq,) in db.execute("SELECT seq FROM hubbub.message ORDER BY seq")]
-    ledger.check_rows(rows, seqs, STREAMS)
+    ledger.check_rows(rows, seqs, streams)

@@ -176,7 +176,7 @@ async def _under_load(server: PostgresServer, owner: Node, other: Node) -> Async
         }
         async with exchange(clients, STREAMS, ledger):
             yield ledger
-    check_log(ledger, server)
+    check_log(ledger, server.url(), STREAMS)
 
 
 async def test_standby_with_a_sqlite_store_is_refused(tmp_path: Path) -> None:

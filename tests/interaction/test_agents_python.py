@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from hubbub import Agent, Message
 from hubbub.errors import OperationError
-from tests.interaction.agent_harness import harness
+from tests.interaction.agent_harness import Gate, harness
 from tests.interaction.peers import Networks, Peer, config, soon
 from tests.interaction.scripted import ending
 
@@ -232,6 +232,21 @@ ERRORS = {
 }
 
 
+class Gated(Agent):
+    """Handles messages once its gate is open, and fails for `wrong`."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.gate = gate
+
+    async def on_direct(self, message: Message) -> str:
+        await self.gate.wait()
+        if message.text == "wrong":
+            raise ValueError("no")
+        return f"did {message.text}"
+
+    on_request = on_direct
+
+
 class TestFailures:
     @pytest.mark.behaviour("W-9")
     async def test_any_exception_of_a_handler_ends_only_its_turn(
@@ -277,24 +292,14 @@ class TestFailures:
     async def test_a_failing_handler_fails_no_other_request_of_the_turn(
         self, in_memory: Networks
     ) -> None:
-        begun, go_on = asyncio.Event(), asyncio.Event()
-
-        class Fragile(Agent):
-            async def on_request(self, message: Message) -> str:
-                begun.set()
-                await go_on.wait()
-                if message.text == "wrong":
-                    raise ValueError("no")
-                return f"did {message.text}"
-
         async with harness(in_memory) as net:
-            ann = await net.person()
-            await net.python("echo", Fragile())
+            ann, gate = await net.person(), Gate()
+            await net.python("echo", Gated(gate))
             await ann.call("delegate", to="echo", task="first")
-            await begun.wait()
+            await gate.until_reached()
             for task in ("wrong", "right"):  # one turn, as they wait in one thread
                 await ann.call("delegate", to="echo", task=task)
-            go_on.set()
+            gate.open.set()
             reports = [(await ann.event())["message"] for _ in range(3)]
             done = [each["content"] for each in reports if each["sender_id"] == "echo"]
             assert done == ["did first", "did right"]
@@ -307,23 +312,13 @@ class TestFailures:
     async def test_a_message_after_a_failing_one_is_handled_or_its_sender_is_told(
         self, in_memory: Networks, later: list[str], told: list[str]
     ) -> None:
-        begun, go_on = asyncio.Event(), asyncio.Event()
-
-        class Fragile(Agent):
-            async def on_direct(self, message: Message) -> str:
-                begun.set()
-                await go_on.wait()
-                if message.text == "wrong":
-                    raise ValueError("no")
-                return f"did {message.text}"
-
         async with harness(in_memory) as net:
-            ann = await net.person()
-            await net.python("echo", Fragile())
+            ann, gate = await net.person(), Gate()
+            await net.python("echo", Gated(gate))
             await ann.say("echo", "first")
-            await begun.wait()
+            await gate.until_reached()
             turn, *_ = [await net.ask(ann, text, "echo") for text in later]
-            go_on.set()
+            gate.open.set()
             assert await heard(ann) == "did first"
             for text in told:
                 content = (await ann.event())["message"]["content"]

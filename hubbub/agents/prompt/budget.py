@@ -354,19 +354,17 @@ class _State:
 
     def _measure(self) -> None:
         """The sizes of all parts, whose sum is an upper bound of the whole."""
-        self._empty = none = self._of_question("", (), ())
+        self._empty = none = self._size((), ())
         self._step_sizes = [self._step_size(step) for step in self._steps]
         self._tool_sizes = [self._tool_size(tool) for tool in self._tools]
         # Together they may be slightly larger than separately: each ends its line, and a dialect
         # adds an introduction as soon as there are tools at all.
-        together = max(self._of_question("", (), self._tools) - none, sum(self._tool_sizes))
+        together = max(self._size((), self._tools) - none, sum(self._tool_sizes))
         self.bound = none + together + len(self._tools) + sum(self._step_sizes)
         self.bound += self._context_budget.prompt_tokens(self._hidden)
 
-    def _of_question(
-        self, prompt: str, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]
-    ) -> int:
-        question = self._build(prompt, steps, tools)
+    def _size(self, steps: Sequence[ShownStep], tools: Sequence[ToolSpec]) -> int:
+        question = self._build("", steps, tools)
         messages = sum(message_tokens(self._counter, m) for m in question.messages)
         specs = sum(spec_tokens(self._counter, tool) for tool in question.tools)
         return PER_ANSWER + messages + specs
@@ -374,10 +372,10 @@ class _State:
     def _step_size(self, step: ShownStep | None) -> int:
         if step is None:
             return 0
-        return self._of_question("", [step], ()) - self._empty
+        return self._size([step], ()) - self._empty
 
     def _tool_size(self, tool: ToolSpec) -> int:
-        return self._of_question("", (), [tool]) - self._empty
+        return self._size((), [tool]) - self._empty
 
     def _hide_history(self, most: int, room: int) -> Iterator[None]:
         """Hide as many messages as needed, up to `most`."""

@@ -72,22 +72,23 @@ class LongCalls:
 
     patience_s = 10.0
 
-    def __init__(self, most: int):
-        self._most = most
+    def __init__(self) -> None:
         self._running: dict[tuple[str, Input], asyncio.Task[Any]] = {}
 
     async def join(self, who: str, args: Input, run: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """The result of this call of `who`; starts `run` unless the call is already running.
 
-        Raises what `run` raises, and `OperationError` if it takes too long, if `who` has `most`
-        calls running, and when the hub stops.
+        Raises what `run` raises, and `OperationError` if it takes too long, if `who` has
+        `MAX_CONCURRENT` calls running, and when the hub stops.
         """
         key = who, args
         task: asyncio.Task[T] | None = self._running.get(key)
         if task is None:
             self._running = {key: each for key, each in self._running.items() if not each.done()}
-            if sum(other == who for other, _ in self._running) >= self._most:
-                raise over_limit(f"{self._most} of these are already running; wait for one of them")
+            if sum(other == who for other, _ in self._running) >= MAX_CONCURRENT:
+                raise over_limit(
+                    f"{MAX_CONCURRENT} of these are already running; wait for one of them"
+                )
             task = self._running[key] = asyncio.create_task(run())
             task.add_done_callback(_seen)
         await asyncio.wait({task}, timeout=self.patience_s)
@@ -118,7 +119,7 @@ class TrialService(Service):
         self._turns = turns
         self._waiting: dict[str, PendingTrial] = {}
         self.program: TrialCommands | None = None
-        self.calls, self.branching = LongCalls(MAX_CONCURRENT), LongCalls(MAX_CONCURRENT)
+        self.calls, self.branching = LongCalls(), LongCalls()
 
     # A read, so that the owner's writes do not queue behind the model.
     @operation(tool=False)
