@@ -45,14 +45,18 @@ class MoodyStore(SqliteStore):
                 self.changed.clear()
                 await self.changed.wait()
 
-    async def hold_second_commit(self) -> None:
-        """Let the commit at the closed gate pass, and wait until another one is there."""
+    async def until_waiting(self) -> None:
+        """Returns once a commit or a read waits at a closed gate."""
         async with soon():
             await self.waiting.wait()
-            self.waiting.clear()
-            self.gate.set()
-            self.gate.clear()
-            await self.waiting.wait()
+
+    async def hold_second_commit(self) -> None:
+        """Let the commit at the closed gate pass, and wait until another one is there."""
+        await self.until_waiting()
+        self.waiting.clear()
+        self.gate.set()
+        self.gate.clear()
+        await self.until_waiting()
 
     async def append(self, batch: Batch) -> None:
         if not self.gate.is_set():

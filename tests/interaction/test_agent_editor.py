@@ -120,7 +120,7 @@ async def test_an_agent_stays_editable_after_both_the_store_and_the_rollback_fai
         store.gate.clear()
         edit = at.ann.ask("edit_agent", agent="rev", instruction="Be other.")
         editing = asyncio.create_task(edit)
-        await store.waiting.wait()
+        await store.until_waiting()
         draft = tmp_path / "agents.d" / ".rev.yaml.tmp"
         draft.mkdir()  # nothing can be written there now
         store.failing = 1
@@ -175,11 +175,11 @@ async def test_an_agent_that_is_still_being_added_cannot_be_changed_by_another_o
         bob = await at.network.join("bob")
         store.gate.clear()
         adding = asyncio.create_task(at.ann.call("add_agent", agent="rev", instruction="Be."))
-        await store.waiting.wait()
+        await store.until_waiting()
         store.waiting.clear()
         store.gate.set()  # commits its record, but not yet its membership
         store.gate.clear()
-        await store.waiting.wait()
+        await store.until_waiting()
         error = await bob.ask("remove_agent", agent="rev")
         assert error["code"] == "conflict"
         store.gate.set()

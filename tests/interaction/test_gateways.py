@@ -36,12 +36,6 @@ async def cut(network: Network) -> None:
     uplink.link.cut()
 
 
-async def commit_waits(store: MoodyStore) -> None:
-    """The hub has accepted a call, whose commit waits at the closed gate."""
-    async with soon():
-        await store.waiting.wait()
-
-
 async def moved(peer: Peer) -> None:
     """The peer was notified that its hub moves, and that it has moved."""
     for state in ("moving", "moved"):
@@ -68,7 +62,7 @@ async def test_an_unanswered_call_is_repeated_at_the_next_owner_and_done_once(
     ann, bob = await gateway.join("ann"), await gateway.join("bob")
     moody.gate.clear()
     ref = await ann.post("send_text_message", cid=cid, to="bob", text="once")
-    await commit_waits(moody)
+    await moody.until_waiting()
     await cut(gateway)
     await ann.signal("moving")
     moody.gate.set()
@@ -82,7 +76,7 @@ async def test_a_call_to_an_owner_that_lost_its_store_goes_to_the_next_owner(
     ann, bob = await gateway.join("ann"), await gateway.join("bob")
     moody.gate.clear()
     ref = await ann.post("send_text_message", to="bob", text="once")
-    await commit_waits(moody)
+    await moody.until_waiting()
     gateway.hub.gateway.leaving()
     moody.failing = 1
     moody.gate.set()
@@ -133,7 +127,7 @@ async def test_a_call_that_refuses_a_cid_closes_its_connection_instead_of_repeat
     moody.gate.clear()
     args = {"to": "bob", "text": "perhaps"}
     await ann.send(op="call", ref="r", name="send_text_message", args=args, cid=None)
-    await commit_waits(moody)
+    await moody.until_waiting()
     await cut(gateway)
     assert await ann.closed() == 4004
     moody.gate.set()

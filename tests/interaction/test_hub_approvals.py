@@ -14,7 +14,7 @@ from hubbub.config.models import NetworkFile
 from hubbub.network.log import Change
 from hubbub.network.records import TurnEnded
 from hubbub.protocol.turns import TurnEnd
-from tests.interaction.peers import Frame, Network, Networks, Peer, config, soon
+from tests.interaction.peers import Frame, Network, Networks, Peer, config
 from tests.interaction.stop_harness import HandClock, at_work, begin, let_in
 from tests.interaction.stores import MoodyStore
 
@@ -279,8 +279,7 @@ async def test_two_simultaneous_decisions_count_once(network: Network, moody: Mo
     id = (await ask(calc, turn))["id"]
     moody.gate.clear()
     first = await ann.post("approve", cid="c1", id=id)
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     second = await bob.post("deny", id=id, reason="no")
     third = await calc.post("start_approved", cid="c2", id=id)
     await bob.call("list_channels")  # the hub has read what came before it
@@ -385,8 +384,7 @@ async def test_a_turn_that_ends_during_a_decision_about_its_approval_cancels_it_
     id = (await ask(calc, turn))["id"]
     moody.gate.clear()
     ended = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     approved = await ann.post("approve", id=id)
     await ann.call("list_channels")  # the hub has read what came before it
     moody.gate.set()

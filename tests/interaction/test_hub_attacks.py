@@ -145,8 +145,7 @@ async def test_an_end_that_overtakes_its_beginning_is_refused(in_memory: Network
         await calc.call("reserve_budget", turn=start["id"], key="1", tokens=1)
         store.gate.clear()
         ended = await calc.post("end_turn", end=end)
-        async with soon():
-            await store.waiting.wait()
+        await store.until_waiting()
         store.turns_gate.clear()
         begun = await calc.post("begin_turn", start=start)
         async with soon():
@@ -172,8 +171,7 @@ async def test_an_approved_call_cannot_start_while_its_turn_is_being_stopped(
     moody.gate.clear()
     target = turn if scope == "turn" else "calc"
     stopping = await ann.post("stop", scope=scope, target=target)
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     starting = await calc.post("start_approved", id=approval["id"])
     await calc.call("list_stops")  # the hub has read the call before it
     moody.gate.set()

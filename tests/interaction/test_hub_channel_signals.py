@@ -108,7 +108,7 @@ async def test_a_post_to_a_channel_that_is_being_created_gets_a_temporary_error(
     ann = await network.join("ann")
     moody.gate.clear()
     created = await ann.post("create_channel", name="plans")
-    await moody.waiting.wait()
+    await moody.until_waiting()
     early = await ann.ask("post_to_channel", **post)
     assert (early["code"], early["temporary"]) == ("unknown_channel", True)
     moody.gate.set()

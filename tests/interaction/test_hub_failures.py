@@ -117,8 +117,7 @@ async def test_two_simultaneous_sockets_of_a_newcomer_register_one_participant(
     moody.gate.clear()
     for tab in tabs:
         await tab.send(op="identify", version="hubbub.v1", participant="ann", kind="human")
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     moody.failing = failing
     moody.gate.set()
     answers = [await tab.receive() for tab in tabs]
@@ -165,8 +164,7 @@ async def test_nothing_is_sent_before_its_commit_and_queued_messages_commit_toge
     ann, bob = await network.join("ann"), await network.join("bob")
     moody.gate.clear()
     refs = [await ann.post("send_text_message", to="bob", text="0")]
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     assert await bob.sync() == await ann.sync() == []
     assert refs[0] not in ann._answers
     before = len(moody.batches)
@@ -199,8 +197,7 @@ async def test_a_message_that_the_store_chokes_on_fails_alone_of_its_batch(
             store.gate.clear()
             store.waiting.clear()
             await ann.post("send_text_message", to="bob", text="being written")
-            async with soon():
-                await store.waiting.wait()
+            await store.until_waiting()
             refs = [(peer, await peer.post(name, **args)) for peer, name, args in calls]
             for peer in (ann, bob, calc):
                 await peer.sync()  # the hub has read them
@@ -350,8 +347,7 @@ async def test_a_draining_hub_finishes_accepted_calls_and_refuses_new_ones(
     ann, _ = await network.join("ann"), await network.join("bob")
     moody.gate.clear()
     accepted = await ann.post("send_text_message", to="bob", text="accepted")
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     async with asyncio.TaskGroup() as group:
         group.create_task(network.hub.drain())
         await ann.until(lambda: any(s["op"] == "reconnect" for s in ann.strays))
@@ -386,7 +382,7 @@ async def test_a_hub_can_stop_while_a_participant_is_joining(where: str) -> None
             await wire.send(
                 b'{"op":"identify","version":"hubbub.v1","participant":"ann","kind":"human"}'
             )
-            await store.waiting.wait()
+            await store.until_waiting()
             group.create_task(open_when_stopping())
     assert local.hub.draining
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interaction.peers import Network, Networks, soon
+from tests.interaction.peers import Network, Networks
 from tests.interaction.stores import MoodyStore
 
 pytestmark = pytest.mark.behaviour("P-22")
@@ -48,8 +48,7 @@ async def test_repetitions_and_conflicts_wait_for_the_pending_first_write(
     moody.gate.clear()
     refs = [await ann.post("send_text_message", cid="c1", **SEND) for _ in range(3)]
     other = await ann.post("send_text_message", cid="c1", to="bob", text="else")
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     refs.append(await ann.post("send_text_message", cid="c1", **SEND))
     moody.gate.set()
     answers = [await ann.answer(ref) for ref in refs]
@@ -70,8 +69,7 @@ async def test_repetitions_in_a_batch_with_new_writes_are_answered_and_the_rest_
     moody.gate.clear()
     moody.waiting.clear()
     await ann.post("send_text_message", to="bob", text="being written")
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     refs = [
         await ann.post("send_text_message", to="bob", text="before"),
         await ann.post("send_text_message", cid="c1", **SEND),
@@ -110,8 +108,7 @@ async def test_a_repetition_on_a_new_socket_is_one_message(
     ann, bob = await network.join("ann"), await network.join("bob")
     moody.gate.clear()
     await ann.post("send_text_message", cid="c1", **SEND)
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     await ann.close()
     moody.gate.set()
     back = await network.join("ann")

@@ -16,7 +16,7 @@ from hubbub.network.services.memory import MAX_KEYS
 from hubbub.network.store import open_store
 from hubbub.protocol.memory import MemoryEntry, Recalled
 from hubbub.testing.store_rows import opened, write
-from tests.interaction.peers import Network, Networks, Peer, soon
+from tests.interaction.peers import Network, Networks, Peer
 from tests.interaction.stores import MoodyStore
 
 
@@ -68,8 +68,7 @@ async def test_memory_survives_a_restart_and_uncommitted_keys_count_in_its_limit
         assert (await bot.call("recall", key="k7"))["value"] == 7
         store.gate.clear()
         last = await bot.post("remember", key="last", value=1)
-        async with soon():
-            await store.waiting.wait()
+        await store.until_waiting()
         again = await bot.post("remember", key="k1", value="again")
         assert (await refused(bot, "remember", key="over", value=1)).code == "limit"
         store.gate.set()

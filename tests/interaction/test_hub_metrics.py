@@ -40,7 +40,7 @@ async def test_messages_deliveries_wakes_and_queued_commits_are_counted(
     assert 0 < counted["hubbub_commit_seconds_sum"] < 100, "not times of day"
     moody.gate.clear()
     await ann.post("send_text_message", to="bob", text="is being committed")
-    await moody.waiting.wait()
+    await moody.until_waiting()
     await ann.post("send_text_message", to="bob", text="is queued")
     await ann.call("list_channels")  # the hub has read the message before it
     assert metrics(network)["hubbub_commit_queue"] == 1

@@ -11,7 +11,7 @@ from hubbub.mods.api import PASS, Mod, ModConfig, Replace, Verdict
 from hubbub.network.log import Change
 from hubbub.network.records import Record
 from hubbub.protocol.messages import Draft
-from tests.interaction.peers import Network, Networks, eventually, soon
+from tests.interaction.peers import Network, Networks, eventually
 from tests.interaction.stores import MoodyStore
 
 pytestmark = pytest.mark.behaviour("B-8")
@@ -74,8 +74,7 @@ async def test_an_unwritable_message_fails_alone_in_its_batch(
         ann, bob, eve = [await network.join(name) for name in ("ann", "bob", "eve")]
         moody.gate.clear()
         first = await eve.post("send_text_message", to="bob", text="holds up the commit")
-        async with soon():
-            await moody.waiting.wait()
+        await moody.until_waiting()
         refs = [await ann.post("send_text_message", to="bob", text=f"{n}") for n in range(5)]
         bad = await eve.post("send_text_message", to="bob", text=odd)
         refs += [await ann.post("send_text_message", to="bob", text=f"{n}") for n in range(5, 9)]
@@ -102,8 +101,7 @@ async def test_a_change_that_raises_does_not_fail_its_batch(
     moody.gate.clear()
     async with asyncio.TaskGroup() as group:
         group.create_task(log.write())
-        async with soon():
-            await moody.waiting.wait()
+        await moody.until_waiting()
         good = group.create_task(log.write())
         log.change(Change(broken, answer.set_result))
         await eventually(lambda: log.waiting == 2)

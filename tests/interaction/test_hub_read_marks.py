@@ -190,8 +190,7 @@ async def test_an_uncommitted_message_can_be_neither_read_nor_marked(
     moody.gate.clear()
     sent = await ann.post("send_text_message", to="bob", text="2")
     more = await ann.post("broadcast_text_message", text="meanwhile")
-    async with soon():
-        await moody.waiting.wait()
+    await moody.until_waiting()
     assert (await bob.ask("mark_read", thread="direct_ann", upto=2))["code"] == "bad_request"
     carol = asyncio.create_task(network.join("carol"))
     await eventually(lambda: network.hub.kernel.state.knows("carol"))

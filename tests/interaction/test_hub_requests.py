@@ -11,7 +11,7 @@ import pytest
 from hubbub.network.log import Change
 from hubbub.network.records import TurnEnded
 from hubbub.protocol.turns import TurnEnd
-from tests.interaction.peers import Frame, Network, Networks, Peer, config, soon
+from tests.interaction.peers import Frame, Network, Networks, Peer, config
 from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
 
@@ -186,8 +186,7 @@ async def test_a_simultaneous_report_and_deadline_wake_only_once(in_memory: Netw
         boss, worker, request, _turn = await delegate_work(network)
         store.gate.clear()
         report = await worker.post("report", request=request, status="result", text="42")
-        async with soon():
-            await store.waiting.wait()
+        await store.until_waiting()
         clock.set(-1_000_000)  # setting the clock does not extend the deadline
         clock.wall += 700
         network.hub.look()

@@ -218,7 +218,7 @@ async def test_a_step_replaced_before_its_write_fails_counts_once(in_memory: Net
         store.gate.clear()
         store.waiting.clear()
         first = await post_step(worker, 70)
-        await store.waiting.wait()
+        await store.until_waiting()
         second = await post_step(worker, 30)
         await eventually(lambda: network.hub.kernel.log.waiting > 0)
         store.failing = 1

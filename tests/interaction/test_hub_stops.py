@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.interaction.peers import Frame, Network, Networks, config, eventually, soon
+from tests.interaction.peers import Frame, Network, Networks, config, eventually
 from tests.interaction.stop_harness import (
     DESK,
     at_work,
@@ -327,8 +327,7 @@ async def test_people_are_signalled_the_current_stops(in_memory: Networks) -> No
 
 async def await_stop(network: Network, store: MoodyStore) -> None:
     """Wait until a commit is held at the closed gate and the hub has received the stop of calc."""
-    async with soon():
-        await store.waiting.wait()
+    await store.until_waiting()
     await eventually(lambda: network.hub.kernel.state.stops.get("agent", "calc") is not None)
 
 
@@ -396,8 +395,7 @@ async def test_a_stop_ends_a_turn_whose_start_is_being_written(in_memory: Networ
         event = await woken(calc)
         store.gate.clear()
         begun = await calc.post("begin_turn", start=beginning(event))
-        async with soon():
-            await store.waiting.wait()
+        await store.until_waiting()
         stop = await ann.post("stop", scope="agent", target="calc")
         await await_stop(network, store)
         late = await calc.post("record_step", turn=event["wake"]["turn"], step={"n": 1})
@@ -418,8 +416,7 @@ async def test_an_answer_being_written_when_a_stop_arrives_counts(in_memory: Net
         store.gate.clear()
         answer = await calc.post("send_text_message", to="ann", text="4", cause=turn)
         end = await calc.post("end_turn", end={"id": turn, "outcome": "finished"})
-        async with soon():
-            await store.waiting.wait()
+        await store.until_waiting()
         stop = await ann.post("stop", scope="turn", target=turn)
         store.gate.set()
         assert (await calc.answer(answer))["op"] == "result"

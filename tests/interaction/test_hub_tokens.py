@@ -13,7 +13,7 @@ from hubbub.network.queries import TokenHashes
 from hubbub.network.store import add_token_offline
 from hubbub.protocol.frames import VERSION
 from hubbub.protocol.wire import SessionState
-from tests.interaction.peers import Network, Networks, Peer, config, eventually, soon
+from tests.interaction.peers import Network, Networks, Peer, config, eventually
 from tests.interaction.stores import MoodyStore
 
 NETWORK = TOKENS = config(
@@ -137,8 +137,7 @@ async def test_revoking_a_token_closes_a_connection_that_is_just_joining(
         await late.send(
             op="identify", version=VERSION, participant="bob", kind="human", token=token
         )
-        async with soon():
-            await store.waiting.wait()
+        await store.until_waiting()
         await ann.call("revoke_tokens", participant="bob")
         revoked.set()
         assert (await late.expect("error"))["code"] == "auth_failed"
