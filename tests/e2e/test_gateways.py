@@ -20,11 +20,12 @@ from hubbub.client import Backoff, Client, ClientOptions, WebSocketTransport
 from hubbub.protocol.messages import Kind
 from tests.e2e.support.cables import Cable, tcp_cable, unix_cable
 from tests.e2e.support.clerk import BUDGET, Clerk
-from tests.e2e.support.peers import Peer, peer
+from tests.e2e.support.peers import peer
 from tests.e2e.support.traffic import Ledger, Write, exchange, write, write_one_by_one
 from tests.e2e.test_postgres import KINDS, STREAMS, check_log
 from tests.e2e.test_standby import FAULTS, LEASES_S, Node, write_config
 from tests.e2e.test_up import WITHIN_S, Up, start
+from tests.interaction.peers import Peer
 from tests.postgres_server import PostgresServer
 
 TOKEN = "a token for gateways"
@@ -277,7 +278,7 @@ async def test_clients_of_a_gateway_that_died_with_the_owner_go_offline(
 
 async def _presence_of_bob(ann: Peer) -> None:
     """Waits for a presence signal about bob, past those about ann herself."""
-    while "bob" not in str((await ann.expect(op="signal", type="presence"))["data"]):
+    while "bob" not in str((await ann.signal("presence"))["data"]):
         pass
 
 

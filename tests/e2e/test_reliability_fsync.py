@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support.hubs import DEADLINE_S, running_hub
-from tests.e2e.support.peers import Frame, peer
+from tests.e2e.support.peers import peer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -69,11 +69,9 @@ async def test_no_message_is_acknowledged_before_its_commit_is_synced(tmp_path: 
             await bob.identify("bob", "agent")
             await ann.identify("ann")
             for n in range(MESSAGES):
-                args: Frame = {"to": "bob", "text": f"number {n}"}
-                ref = f"say-{n}"
-                call: Frame = {"op": "call", "ref": ref, "name": "send_text_message", "args": args}
-                await ann.send(call)
-                await ann.expect(op="result", ref=ref)
+                args, ref = {"to": "bob", "text": f"number {n}"}, f"say-{n}"
+                await ann.send(op="call", ref=ref, name="send_text_message", args=args)
+                assert (await ann.answer(ref))["op"] == "result"
         await hub.terminate()
     events = _events(trace.read_text(errors="replace"))
     for n in range(MESSAGES):

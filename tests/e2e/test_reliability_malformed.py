@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import pytest
 from pydantic import JsonValue
-from websockets.exceptions import ConnectionClosed
 
 from hubbub.client import Client, Disconnected, WebSocketTransport
+from hubbub.errors import ConnectionLost
 from hubbub.protocol.codes import CloseCode, ErrorCode
 from hubbub.protocol.frames import STRANGER_BYTES, STRANGER_FRAMES, ErrorFrame, Event, Ready
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess, running_hub
-from tests.e2e.support.peers import Frame, Peer, peer
+from tests.e2e.support.peers import peer
+from tests.interaction.peers import Frame, Peer
 
 FRAME_BYTES = 256 * 1024
 
@@ -193,11 +194,11 @@ async def _answers(mallory: Peer, chunk: Sequence[Broken], fence: str) -> None:
     frame, which can come after the result if the store is involved.
     """
     for frame in chunk:
-        await mallory.socket.send(frame.data, text=True)
-    await mallory.send({"op": "call", "ref": fence, "name": "list_channels"})
+        await mallory.send_raw(frame.data)
+    await mallory.send(op="call", ref=fence, name="list_channels")
     wrong, fenced = sum(frame.certain for frame in chunk), False
     while wrong > 0 or not fenced:
-        answer = await mallory.recv()
+        answer = await mallory.receive()
         fenced |= answer["op"] == "result" and answer["ref"] == fence
         if answer["op"] == "error":
             _check_error(answer)
@@ -206,6 +207,7 @@ async def _answers(mallory: Peer, chunk: Sequence[Broken], fence: str) -> None:
 
 async def _one_connection(hub: HubProcess, frames: list[Broken]) -> None:
     """Sends chunks, from the end of `frames`, until the hub closes the socket or none is left."""
+    code = None
     async with peer(hub.url) as mallory:
         await mallory.identify("mallory", "agent")
         try:
@@ -213,9 +215,9 @@ async def _one_connection(hub: HubProcess, frames: list[Broken]) -> None:
                 chunk = [frames.pop() for _ in range(min(CHUNK, len(frames)))]
                 async with asyncio.timeout(DEADLINE_S):  # fails if a frame went unanswered
                     await _answers(mallory, chunk, f"fence-{len(frames)}")
-        except ConnectionClosed:
-            pass
-    assert mallory.socket.close_code == CloseCode.BAD_FRAME or not frames
+        except ConnectionLost as lost:
+            code = lost.code
+    assert code == CloseCode.BAD_FRAME or not frames
 
 
 class _Neighbours:
@@ -313,8 +315,8 @@ async def test_a_socket_can_still_identify_after_malformed_frames(
                 if frame.certain and len(frame.data) <= STRANGER_BYTES
             ]
             for frame in frames:
-                await mallory.socket.send(frame.data, text=True)
+                await mallory.send_raw(frame.data)
             for _ in frames:
-                _check_error(await mallory.recv())
+                _check_error(await mallory.receive())
             ready = await mallory.identify("mallory", "agent")
             assert ready["participant"] == "mallory"

@@ -9,14 +9,16 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 from pydantic import JsonValue
-from websockets.exceptions import ConnectionClosed, InvalidMessage
 
 from hubbub.client import Client, Disconnected
+from hubbub.errors import ConnectionLost
 from hubbub.protocol.frames import Event, Ready
 from tests.e2e.support.hubs import DEADLINE_S, HubProcess
-from tests.e2e.support.peers import Frame, Peer, inside, integer, peer
+from tests.e2e.support.peers import peer
+from tests.interaction.peers import Frame, Peer
 
 __all__ = [
     "HandMade",
@@ -183,9 +185,8 @@ async def write_one_by_one(
         await ledger.acknowledge(stream, n, _seq(result))
 
 
-def _seq(result: JsonValue) -> int:
-    assert isinstance(result, dict)
-    return integer(result, "seq")
+def _seq(result: Any) -> int:  # plain JSON
+    return int(result["seq"])
 
 
 async def read(client: Client, ledger: Ledger) -> None:
@@ -252,11 +253,11 @@ class HandMade:
             try:
                 async with peer(hub.url) as socket:
                     await self._serve(socket, stop)
-            except (ConnectionClosed, InvalidMessage, OSError):
+            except (ConnectionLost, OSError):
                 await asyncio.sleep(0)  # the process is gone; the test clears `listening`
 
     async def _serve(self, socket: Peer, stop: asyncio.Event) -> None:
-        ready = await socket.identify(self._name, "agent", self._cursor)
+        ready = await socket.identify(self._name, "agent", cursor=self._cursor)
         if self._cursor is not None:
             self._ledger.fresh_starts += not ready["resumed"]
         last = ready["cursor"]
@@ -268,7 +269,7 @@ class HandMade:
                 await self._send(socket, self._sent)
             if not self._waiting:
                 self.settled.set()
-            frame = await socket.recv()
+            frame = await socket.receive()
             if frame["op"] == "result":
                 await self._on_result(frame)
             elif frame["op"] == "event":
@@ -276,7 +277,7 @@ class HandMade:
                 last = frame["seq"]
                 await self._on_event(frame)
                 self._cursor = {"epoch": socket.hello["epoch"], "seq": last}
-                await socket.send({"op": "ack", "seq": last})
+                await socket.ack(last)
             else:
                 assert frame["op"] == "signal", frame
 
@@ -284,13 +285,11 @@ class HandMade:
         name, args = self._stream.call(n)
         ref = str(n)
         self._waiting[ref] = n
-        call: Mapping[str, JsonValue] = {"op": "call", "ref": ref, "name": name, "args": {**args}}
-        await socket.send({**call, "cid": self._stream.cid(n)})
+        await socket.send(op="call", ref=ref, name=name, args=args, cid=self._stream.cid(n))
 
     async def _on_result(self, frame: Frame) -> None:
-        seq = integer(inside(frame, "value"), "seq")
-        await self._ledger.acknowledge(self._stream, self._waiting.pop(str(frame["ref"])), seq)
+        n = self._waiting.pop(frame["ref"])
+        await self._ledger.acknowledge(self._stream, n, _seq(frame["value"]))
 
     async def _on_event(self, frame: Frame) -> None:
-        text = str(inside(frame, "message")["content"])
-        await self._ledger.arrive(self._name, integer(frame, "seq"), text)
+        await self._ledger.arrive(self._name, frame["seq"], frame["message"]["content"])
