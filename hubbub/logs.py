@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger, Processor
 
-__all__ = ["STDERR", "Unfailing", "get_logger", "processors"]
+__all__ = ["STDERR", "Unfailing", "get_logger", "log_failure", "processors"]
 
 
 def processors() -> list[Processor]:
@@ -85,3 +86,12 @@ def _ours() -> FilteringBoundLogger:
             wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         ),
     )
+
+
+async def log_failure(work: Coroutine[Any, Any, None]) -> None:
+    """Run the work of a task, and log its failure, so that it does not end other tasks."""
+    log = get_logger(__name__)
+    try:
+        await work
+    except Exception:
+        log.exception("task failed")

@@ -19,7 +19,7 @@ from typing import Any, Self
 from hubbub.clock import Clock, SteadyClock, SystemClock
 from hubbub.config.models import Limits, NetworkConfig, NetworkFile
 from hubbub.errors import StoreUnavailable
-from hubbub.logs import get_logger
+from hubbub.logs import log_failure
 from hubbub.mods.api import Mod
 from hubbub.mods.completions import Completions
 from hubbub.mods.pipeline import Pipeline
@@ -60,8 +60,6 @@ from hubbub.network.stored import StoreState
 from hubbub.network.writes import Writes
 
 __all__ = ["Hub", "Services"]
-
-log = get_logger(__name__)
 
 
 class Hub:
@@ -254,7 +252,7 @@ class Hub:
         self.kernel.queues.restore(agent, await self.store.read(OpenWakes(agent, head)))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.create_task(_guarded(work))
+        self._tasks.create_task(log_failure(work))
 
 
 class Services:
@@ -305,11 +303,3 @@ class Services:
             for each in self
             if any(getattr(type(each), name) is not getattr(Service, name) for name in hooks)
         ]
-
-
-async def _guarded(work: Coroutine[Any, Any, None]) -> None:
-    """Log a task's failure, so that it does not take the hub down."""
-    try:
-        await work
-    except Exception:
-        log.exception("task failed")

@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from hubbub.config.models import Limits
 from hubbub.errors import HubbubError, LogDamaged, StoreUnavailable
-from hubbub.logs import get_logger
+from hubbub.logs import log_failure
 from hubbub.network.cluster.held import HeldSession
 from hubbub.network.cluster.link import MessageLink
 from hubbub.network.cluster.messages import (
@@ -49,8 +49,6 @@ from hubbub.protocol.operations import Input
 from hubbub.protocol.wire import Outlet, SessionState
 
 __all__ = ["OwnerLink", "SessionHolder"]
-
-log = get_logger(__name__)
 
 
 class _LinkLost(HubbubError):
@@ -215,7 +213,7 @@ class SessionHolder:
         monotonic: Callable[[], float],
         spawn: Callable[[Coroutine[object, object, None]], None],
     ):
-        self.spawn, self._monotonic = _guard(spawn), monotonic
+        self.spawn, self._monotonic = lambda work: spawn(log_failure(work)), monotonic
         self._adopt(Limits())
         self.metrics = HubMetrics()
         self.sessions: dict[int, HeldSession] = {}
@@ -400,17 +398,3 @@ class SessionHolder:
                 session.offer(event, b"")
         for session in audience.observers:
             session.offer(event, b"")
-
-
-def _guard(
-    spawn: Callable[[Coroutine[object, object, None]], None],
-) -> Callable[[Coroutine[object, object, None]], None]:
-    """Log a task's failure, so that it does not take the gateway down."""
-
-    async def guarded(work: Coroutine[object, object, None]) -> None:
-        try:
-            await work
-        except Exception:
-            log.exception("task failed")
-
-    return lambda work: spawn(guarded(work))
