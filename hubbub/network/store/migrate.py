@@ -9,7 +9,7 @@ import sqlite3
 import zlib
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 
 import msgspec
@@ -97,8 +97,8 @@ def _empty() -> bytes:
 def _run(db: sqlite3.Connection, steps: Mapping[int, str], version: int) -> None:
     db.create_function("entry_sum", 8, _first_sum, deterministic=True)
     db.create_function("renewed_sum", 9, _renewed_sum, deterministic=True)
-    db.create_function("sum_for_reason", 13, _sum_for_reason, deterministic=True)
-    db.create_function("sum_for_body", 13, _sum_for_body, deterministic=True)
+    db.create_function("sum_for_reason", 13, partial(_sum_with, 8), deterministic=True)
+    db.create_function("sum_for_body", 13, partial(_sum_with, 10), deterministic=True)
     db.create_function("renamed_fields", 1, _renamed_fields, deterministic=True)
     db.create_function("part_digest", 1, _part_digest, deterministic=True)
     for number in range(version + 1, len(steps) + 1):
@@ -128,21 +128,12 @@ def _renewed_sum(*columns: object) -> int:
     return entry_sum((*row, None, None, None, body, files)) if whole else -1
 
 
-def _sum_for_reason(*columns: object) -> int:
-    """The checksum of a message with another reason for its wake; -1 if it was damaged."""
-    *entry, reason = columns
+def _sum_with(at: int, *columns: object) -> int:
+    """The checksum of a message with another value in one column; -1 if it was damaged."""
+    *entry, value = columns
     if entry_sum(entry) != entry[-1]:
         return -1
-    entry[8] = reason
-    return entry_sum(entry)
-
-
-def _sum_for_body(*columns: object) -> int:
-    """The checksum of a message with another body; -1 if it was damaged."""
-    *entry, body = columns
-    if entry_sum(entry) != entry[-1]:
-        return -1
-    entry[10] = body
+    entry[at] = value
     return entry_sum(entry)
 
 
