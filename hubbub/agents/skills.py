@@ -17,7 +17,7 @@ from hubbub.agents.tools.registry import ToolRegistry
 from hubbub.agents.tools.schema import ToolArguments
 from hubbub.config.problems import closest, shown_path
 from hubbub.errors import ConfigError
-from hubbub.protocol.thread_ids import is_id
+from hubbub.protocol.thread_ids import ID_RULE, is_id
 from hubbub.wording import near
 
 __all__ = ["LOAD_SKILL", "LoadSkill", "Skill", "load_skills", "read_skill", "skills_of"]
@@ -78,8 +78,7 @@ def read_skill(path: Path) -> Skill:
     keys = _front_matter("\n".join(lines[1:end]), path)
     name, at = keys.one("name")
     if not is_id(name):
-        rule = "1 to 64 letters, digits, '-' or '_'"
-        raise _wrong(f"'{name}' cannot be the name of a skill: expected {rule}", path, at)
+        raise _wrong(f"'{name}' cannot be the name of a skill: expected {ID_RULE}", path, at)
     description = " ".join(keys.one("description")[0].split())
     body = "\n".join(lines[end + 1 :]).strip()
     if not body:

@@ -23,7 +23,7 @@ from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
 from hubbub.loading import load_module
-from hubbub.protocol.thread_ids import is_participant_id
+from hubbub.protocol.thread_ids import ID_RULE, is_participant_id
 from hubbub.wording import dashed
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def from_file(
     chosen = class_ or _only_class(file)
     name = names[0] if names else dashed(chosen)
     if not is_participant_id(name):
-        raise UserError(f"'{name}' is not a valid name: use 1 to 64 letters, digits, '-' or '_'")
+        raise UserError(f"'{name}' is not a valid name: use {ID_RULE}")
     place = find_network(address)
     config = AgentConfig(kind="python", class_=f"{file}:{chosen}")
     job = AgentJob(name, config, token or place.tokens.get(name))

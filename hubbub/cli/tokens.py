@@ -12,7 +12,7 @@ from hubbub.cli.connection import AddressOption, NetworkTarget, ask, run_async
 from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
 from hubbub.protocol.admin import NewToken, TokenCounts
-from hubbub.protocol.thread_ids import is_participant_id
+from hubbub.protocol.thread_ids import ID_RULE, is_participant_id
 from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -122,10 +122,7 @@ def _print(participant: str, token: str, about: str, as_json: bool) -> None:
 
 def _check_name(participant: str) -> None:
     if not is_participant_id(participant):
-        raise UserError(
-            f"'{participant}' is not a valid name: use 1 to 64 letters, digits, '-' or '_', and no "
-            "reserved word"
-        )
+        raise UserError(f"'{participant}' is not a valid name: use {ID_RULE}, and no reserved word")
 
 
 def _of_this_run(participant: str, address: str | None) -> str:

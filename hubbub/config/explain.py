@@ -16,12 +16,12 @@ from pydantic_core import ErrorDetails
 from hubbub.config.problems import ConfigProblems, closest, nearest
 from hubbub.config.source import Loc, SourceLocation, YamlDocument
 from hubbub.errors import ConfigError
+from hubbub.protocol.thread_ids import ID_RULE
 
 __all__ = ["as_document", "dotted", "explain", "valid"]
 
 M = TypeVar("M", bound=BaseModel)
 
-_ID_RULE = "1 to 64 letters, digits, '-' or '_'"
 _EXPECTED = {
     "string_type": "text",
     "bool_type": "true or false",
@@ -37,7 +37,7 @@ _EXPECTED = {
     "dict_type": "keys with values",
     "model_type": "keys with values",
     "model_attributes_type": "keys with values",
-    "string_pattern_mismatch": _ID_RULE,
+    "string_pattern_mismatch": ID_RULE,
 }
 _AROUND_RULE = re.compile(r"^(Input should be|\w+ should have) | after validation, .*$")
 """What pydantic writes before and after what it expects."""

@@ -21,6 +21,7 @@ from typing import Literal
 __all__ = [
     "BROADCAST",
     "ID_PATTERN",
+    "ID_RULE",
     "MAX_GROUP",
     "MAX_LENGTH",
     "RESERVED_IDS",
@@ -45,6 +46,8 @@ __all__ = [
 ThreadKind = Literal["direct", "channel", "broadcast", "mod"]
 
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
+ID_RULE = "1 to 64 letters, digits, '-' or '_'"
+"""`ID_PATTERN` in words."""
 BROADCAST = "broadcast"
 MAX_GROUP = 8
 MAX_LENGTH = 1024

@@ -49,7 +49,7 @@ from hubbub.protocol.agents import (
     ToolChoice,
 )
 from hubbub.protocol.codes import ErrorCode
-from hubbub.protocol.thread_ids import is_id, is_participant_id
+from hubbub.protocol.thread_ids import ID_RULE, is_id, is_participant_id
 from hubbub.wording import shortened
 
 __all__ = ["AgentEditorService", "AgentFiles", "CheckedConfig"]
@@ -344,7 +344,7 @@ class AgentEditorService(Service):
         """Problems that show without the network's files. `before` is None for a new agent."""
         existing, new = self.state.get(agent), before is None
         if not is_participant_id(agent):
-            rule = "it is reserved" if is_id(agent) else "1 to 64 letters, digits, '-' or '_'"
+            rule = "it is reserved" if is_id(agent) else ID_RULE
             text = f"{agent[:64]!r} cannot be a name: {rule}"
             yield AgentProblem(field="agent", message=text)
         elif new and agent in self.kernel.file.agents:
