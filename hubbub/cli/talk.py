@@ -245,7 +245,7 @@ async def wait_for_answers(
             typer.echo(f"{who} may still send more; {_where(client, sent)}", err=True)
             return answers
         typer.echo(
-            f"no answer within {wait_s:g} s; {who} is still working; {_where(client, sent)}",
+            f"no answer within {wait_s:g} s; {who} may still answer; {_where(client, sent)}",
             err=True,
         )
         raise typer.Exit(1) from None

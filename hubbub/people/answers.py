@@ -58,6 +58,8 @@ class Answers:
         self.receipts: dict[str, Receipt] = {}
         """The latest receipt of each agent."""
         self._why = ""
+        self._down: set[str] = set()
+        """The agents that were found not to run since."""
         self._approval = ""
         self._is_done = not self.agents
         self._has_other_turns = False
@@ -158,8 +160,11 @@ class Answers:
     async def _notice(self, message: Message) -> None:
         """Note the hub's notice of why there is no answer, or of an approval."""
         match message.content:
-            case {"messages": list(about)} if self._sent.id in about:
+            case {"messages": list(about), **more} if self._sent.id in about:
                 self._why = one_line(message.text)
+                if more.get("code") == "agent_down":
+                    self._down.add(str(more["agent"]))
+                    await self._check()
             case {"code": "approval", "approval": str(id), "agent": str(agent)}:
                 if agent in self.agents and self._here(message.thread_id):
                     self._approval = await self._approval_text(id) or one_line(message.text)
@@ -187,11 +192,13 @@ class Answers:
         # An agent that records no turns is done when it has answered.
         answered = {message.sender_id for message in self.messages}
         ended = [
-            r.state == "ended" or (r.state == "pending" and r.participant in answered)
+            r.state == "ended"
+            or (r.state == "pending" and r.participant in answered)
+            or r.participant in self._down
             for r in self.receipts.values()
         ]
         # The hub's notice about the only agent says that no other will answer in its place.
-        concluded = bool(self._why) and len(self.agents) == 1
+        concluded = (bool(self._why) and len(self.agents) == 1) or self.agents <= self._down
         self._has_other_turns = all(ended) and not concluded and await self._is_open()
         if self._has_other_turns or not all(ended):
             return

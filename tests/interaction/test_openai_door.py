@@ -15,6 +15,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessageParam
 
 from hubbub import Agent, Client, LlmAgent, Message, Network, tool
+from hubbub.client import MemoryTransport
 from hubbub.network.auth import AT_ONCE
 from hubbub.protocol.control import Approvals
 from hubbub.protocol.frames import Signal
@@ -590,6 +591,23 @@ async def test_failures_and_exhausted_budgets_are_reported_with_the_reason() -> 
         await (await there.net.join("olga")).call("stop", scope="agent", target="echo")
         with pytest.raises(openai.APIStatusError, match="stopped"):
             await create(model="echo", messages=chat("still there?"))
+
+
+@pytest.mark.behaviour("I-22")
+async def test_a_question_to_an_agent_that_turns_out_not_to_run_fails_with_the_reason() -> None:
+    async with door(Echo()) as there, there.client(max_retries=0) as ann:
+        async with Client(MemoryTransport(there.net.hub.gateway.attach), "late", "agent"):
+            pass
+        question = asyncio.ensure_future(
+            ann.chat.completions.create(model="late", messages=chat("hello"))
+        )
+        person = await there.net.join("ann")
+        async with soon():
+            while not ThreadList.model_validate(await person.call("list_threads")).threads:
+                await asyncio.sleep(0)
+        there.net.hub.services.launcher.given_up(["late"], "is not running: it crashed")
+        with pytest.raises(openai.InternalServerError, match="late is not running: it crashed"):
+            await question
 
 
 @pytest.mark.behaviour("I-20")

@@ -172,9 +172,11 @@ class Question:
         """Handle a notice about a missing answer, or about what the agent waits for."""
         id = self.message.id if self.message is not None else ""
         match message.content:
-            case {"messages": list(about)} if id in about:
+            case {"messages": list(about), **more} if id in about:
                 self._reason = message.text
                 self._notice.set()
+                if more.get("code") == "agent_down":
+                    self.fail(QuestionFailed(503, "down", message.text))
             case {"code": "approval", "agent": self.request.model, "approval": str(approval)}:
                 self.state, self.approval = message.text, approval
                 self.notify()

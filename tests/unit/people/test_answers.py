@@ -263,3 +263,17 @@ async def test_stopping_answers_cancels_the_turn(begun: bool) -> None:
         await answers.stop()
         await room.waits(answers)
         assert answers.receipts["bot"].outcome == "cancelled"
+
+
+async def test_a_question_to_an_agent_that_turns_out_not_to_run_ends_with_the_reason() -> None:
+    async with open_room() as room:
+        async with Client(MemoryTransport(room.network.hub.gateway.attach), "bot", "agent"):
+            pass
+        answers = await room.asks()
+        launcher = room.network.hub.services.launcher
+
+        async def gives_up() -> None:
+            launcher.given_up(["bot"], "is not running: it crashed")
+
+        await room.waits(answers, gives_up())
+        assert answers.reason.startswith("bot is not running: it crashed. Your message stays")
