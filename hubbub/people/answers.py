@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from hubbub.client import Client, Disconnected
@@ -203,10 +203,19 @@ class Answers:
         if self._has_other_turns or not all(ended):
             return
         self._is_done = True
-        page = await self._client.call("read_thread", thread=self._sent.thread_id)
-        for message in ThreadPage.model_validate(page).messages:
+        thread = self._sent.thread_id
+        replies = thread_ids.reply_thread(thread, self._sent.seq)
+        messages = [*await self._latest(thread), *await self._latest(replies)]
+        for message in sorted(messages, key=lambda message: message.seq):
             if self._answers(message):
                 self._note(message)
+
+    async def _latest(self, thread: str) -> Sequence[Message]:
+        """The latest messages of a thread; none if it does not exist."""
+        with suppress(OperationError):
+            page = await self._client.call("read_thread", thread=thread)
+            return ThreadPage.model_validate(page).messages
+        return ()
 
     async def _is_open(self) -> bool:
         """Whether the interaction has open turns."""

@@ -115,6 +115,24 @@ async def test_every_message_of_the_turn_is_an_answer_until_the_turn_ends() -> N
         assert [t.read for t in threads if t.id == "dm.ann.bot"] == [3], "it is marked as read"
 
 
+async def test_quick_replies_below_the_question_are_all_answers_in_order() -> None:
+    async with open_room() as room:
+        bot = await room.bot()
+        answers = await room.asks()
+
+        async def work() -> None:
+            await bot.begin()
+            for text in ("first", "second"):
+                message = {"message_id": answers.question, "text": text, "cause": bot.turn}
+                await bot.client.call("reply", **message)
+            await bot.sends("last")
+            await bot.ends()
+
+        await work()  # all of it, before she reads
+        await room.waits(answers)
+        assert room.received == ["first", "second", "last"]
+
+
 async def test_a_message_of_a_later_turn_after_a_delegation_is_an_answer() -> None:
     async with open_room() as room:
         bot, calc = await room.bot(), await room.bot("calc")
