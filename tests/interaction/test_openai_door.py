@@ -18,7 +18,7 @@ from hubbub import Agent, Client, LlmAgent, Message, Network, tool
 from hubbub.client import MemoryTransport
 from hubbub.network.auth import AT_ONCE
 from hubbub.protocol.control import Approvals
-from hubbub.protocol.frames import Signal
+from hubbub.protocol.frames import Event, Signal
 from hubbub.protocol.operations import ThreadList, ThreadPage
 from hubbub.testing.model_script import AnyAnswer, Refusal, ScriptedUsage
 from hubbub.testing.model_server import ModelServer
@@ -598,13 +598,13 @@ async def test_a_question_to_an_agent_that_turns_out_not_to_run_fails_with_the_r
     async with door(Echo()) as there, there.client(max_retries=0) as ann:
         async with Client(MemoryTransport(there.net.hub.gateway.attach), "late", "agent"):
             pass
+        events = (await there.net.join("ann")).events()
         question = asyncio.ensure_future(
             ann.chat.completions.create(model="late", messages=chat("hello"))
         )
-        person = await there.net.join("ann")
         async with soon():
-            while not ThreadList.model_validate(await person.call("list_threads")).threads:
-                await asyncio.sleep(0)
+            while not isinstance(await anext(events), Event):
+                pass
         there.net.hub.services.launcher.given_up(["late"], "is not running: it crashed")
         with pytest.raises(openai.InternalServerError, match="late is not running: it crashed"):
             await question
