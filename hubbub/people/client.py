@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hubbub.people.figures import CommandSyntax
     from hubbub.people.state import ClientState
     from hubbub.protocol.control import Approval
+    from hubbub.protocol.messages import Kind
 
 __all__ = ["PersonClient", "Progress"]
 
@@ -69,14 +70,14 @@ class PersonClient:
     # Names ------------------------------------------------------------------------------------
 
     def is_agent(self, name: str) -> bool:
-        return name.lstrip("@") in self._agents()
+        return name.lstrip("@") in self._of_kinds("agent")
 
-    def _agents(self) -> list[str]:
-        return [p.id for p in self.state.participants.values() if p.kind == "agent"]
+    def _of_kinds(self, *kinds: Kind) -> list[str]:
+        return [p.id for p in self.state.participants.values() if p.kind in kinds]
 
-    def agent(self, name: str) -> str:
-        """The id of an agent."""
-        agents = self._agents()
+    def agent(self, name: str, *, or_service: bool = False) -> str:
+        """The id of an agent, or with `or_service` of a service, such as a bridge."""
+        agents = self._of_kinds("agent", "service") if or_service else self._of_kinds("agent")
         if (agent := name.lstrip("@")) in agents:
             return agent
         raise UserError(f"there is no agent {one_line(name)!r}{did_you_mean(agent, agents)}")

@@ -260,10 +260,14 @@ def shown(command: Command, value: JsonValue, person: PersonClient) -> list[Note
     return command.show(shape.model_validate(value), person)
 
 
+_PROCESS_OPERATIONS = ("start_agent", "stop_agent", "restart_agent", "read_agent_log")
+"""Operations for every program that the network starts, which includes bridges."""
+
+
 def _resolved(person: PersonClient, command: Command, name: str, value: JsonValue) -> JsonValue:
     """The hub's id for a name that a person typed."""
     if name == "agent" and command.do is None:
-        return person.agent(str(value))
+        return person.agent(str(value), or_service=command.operation in _PROCESS_OPERATIONS)
     if name not in THREADS or value is None:
         return value
     if isinstance(value, list):

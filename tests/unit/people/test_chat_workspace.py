@@ -83,6 +83,15 @@ async def test_edits_count_neither_as_answers_nor_as_history() -> None:
             await chat.ann.sees("human")
 
 
+async def test_commands_for_processes_take_the_name_of_a_bridge() -> None:
+    async with town() as network:
+        await network.join("irc", "service")
+        async with chatting(network, patient=True) as chat:
+            await chat.ann.enters("/agents logs irc", "/agents logs ircc")
+            await chat.ann.sees("this network does not start 'irc'")
+            await chat.ann.sees("there is no agent 'ircc'; did you mean irc?")
+
+
 @pytest.mark.behaviour("M-312", "M-319")
 async def test_reactions_appear_below_messages_and_threads_can_be_titled_and_muted(
     snapshot: SnapshotAssertion,
