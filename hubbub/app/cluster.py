@@ -125,10 +125,15 @@ def move(url: str, network: str, node: str | None, *, wait: bool) -> None:
 def _is_there(state: Cluster, network: str, node: str | None) -> bool:
     placed, owner = state.placed(network), state.owner_of(network)
     if node is not None and placed != node:
-        why = "it is not live"
+        why = "it is not live; it moves as soon as it can"
         if state.nodes[node].live:
-            why = state.nodes[node].networks[network].problem or "it is drained"
-        raise UserError(f"{node} cannot take {network} yet: {why}; it moves as soon as it can")
+            problem = state.nodes[node].networks[network].problem
+            why = (
+                f"{problem}; then restart {node}"
+                if problem
+                else "it is drained; it moves as soon as it can"
+            )
+        raise UserError(f"{node} cannot take {network} yet: {why}")
     return owner is not None and owner.node == placed and state.serves(network)
 
 

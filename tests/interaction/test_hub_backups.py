@@ -191,9 +191,26 @@ async def test_a_backup_leaves_out_attachments_that_the_hub_deletes_while_they_a
 
 
 @pytest.mark.behaviour("S-16")
+async def test_a_damaged_store_is_not_backed_up_and_the_reason_is_one_line(tmp_path: Path) -> None:
+    await run_hub(tmp_path, 1, 2)
+    database, copy = tmp_path / "hub.db", tmp_path / "copy.db"
+    with closing(sqlite3.connect(database)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'message'").fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(bytes(size))
+    with pytest.raises(StoreUnavailable, match=r"^\S+/hub\.db is damaged \([^\n]+\): use an older"):
+        back_up(URL.format(tmp_path), copy)
+    assert not copy.exists()
+
+
+@pytest.mark.behaviour("S-16")
 async def test_a_backup_that_fails_leaves_nothing_and_can_be_repeated(tmp_path: Path) -> None:
     await run_hub(tmp_path, 1, 2)
     url, backups = URL.format(tmp_path), tmp_path / "backups"
+    with pytest.raises(UserError, match=r"the folder .*backups does not exist: create it first"):
+        back_up(url, backups / "copy.db")
     backups.mkdir()
     special = tmp_path / "hub.files" / "pipe"
     special.parent.mkdir()

@@ -45,6 +45,8 @@ def back_up(url: str, target: Path) -> int:
         if path.exists():
             raise UserError(f"{path} already exists: name a new file for the backup")
     part, parts = _beside(target, ".part"), _beside(files, ".part")
+    if not target.parent.is_dir():
+        raise UserError(f"the folder {target.parent} does not exist: create it first")
     with writing(target), explained(SqliteLocation(database)):
         try:
             _copy(database, part)
@@ -119,7 +121,8 @@ def _copy(source: Path, target: Path) -> None:
         copy.execute("PRAGMA journal_mode = DELETE").fetchone()
         (result,) = copy.execute("PRAGMA quick_check(1)").fetchone()
         if result != "ok":
-            raise StoreUnavailable(f"{source} is damaged ({result}): use an older backup of it")
+            what = result.splitlines()[-1]  # after a heading
+            raise StoreUnavailable(f"{source} is damaged ({what}): use an older backup of it")
     _sync(target)
 
 

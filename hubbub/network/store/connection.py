@@ -179,6 +179,8 @@ def explained(place: SqliteLocation) -> Iterator[None]:
         raise StoreUnavailable(f"{place} is damaged: {REMEDY}") from error
     except (sqlite3.DatabaseError, StoreUnavailable) as error:
         cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
+        if cause is None:
+            raise
         code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
             text = f"{place} is not a database: configure another file as the store"

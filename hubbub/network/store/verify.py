@@ -72,7 +72,8 @@ def verify_log(url: str) -> int:
         end = verify_entries(db)
         ((problem, *_),) = db.execute("PRAGMA quick_check(1)")
         if problem != "ok":
-            raise LogDamaged(0, f"all messages are intact, but the file is not: {problem}")
+            what = problem.splitlines()[-1]  # after a heading
+            raise LogDamaged(0, f"all messages are intact, but the file is not: {what}")
     return end
 
 
