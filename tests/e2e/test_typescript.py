@@ -305,7 +305,7 @@ async def test_a_node_agent_awaits_answers_and_approvals_across_kills(
 
 
 @pytest.mark.behaviour("I-26")
-async def test_node_programs_get_an_error_for_a_wrong_token(tmp_path: Path) -> None:
+async def test_node_programs_get_an_error_for_a_wrong_token_or_an_old_node(tmp_path: Path) -> None:
     await add_token_offline(f"sqlite:{tmp_path / 'hub.db'}", token_hash("right"), "lead")
     async with running_hub(tmp_path) as hub:
         for start in ("serve('lead', () => null, { url, token })", "join(url, 'lead', { token })"):
@@ -317,6 +317,9 @@ await {start}.catch(({{ name, code, message }}) => console.log(code, message));
             async with running_program(tmp_path, text, hub.url) as program:
                 assert (await program.line()).startswith("4500 ")
                 assert await program.ended() == 0
+        text = text.replace("await join", "delete globalThis.WebSocket;\nawait join")
+        async with running_program(tmp_path, text, hub.url) as program:
+            assert "use Node 22 or newer" in await program.line()
 
 
 @pytest.mark.behaviour("I-26")

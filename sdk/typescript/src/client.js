@@ -81,6 +81,7 @@ export class Client {
   constructor(url, listener = {}, { Socket = globalThis.WebSocket, random = Math.random, ...about } = {}) {
     this.url = url;
     this.listener = listener;
+    if (!Socket) throw new Error("there is no WebSocket here: use Node 22 or newer, or pass one as the option Socket");
     this.Socket = Socket;
     this.random = random;
     /** @type {ClientOptions} */
