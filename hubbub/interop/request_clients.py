@@ -214,7 +214,10 @@ class RequestClients(Generic[C]):
         except OperationError as error:
             if error.temporary:
                 raise
-            reason = "not the token of a person in this network (`hubbub tokens add NAME`)"
+            reason = (
+                "not the token of a person in this network (`hubbub tokens add NAME`); with "
+                "`auth: open` it is any name that no agent has"
+            )
             raise OperationError(ErrorCode.AUTH_FAILED, reason) from None
 
     async def _remove_idle(self) -> None:

@@ -338,6 +338,9 @@ async def test_a_key_is_the_token_of_a_person() -> None:
         async with there.client("hub_agent", max_retries=0) as agent:
             with pytest.raises(openai.PermissionDeniedError, match="only people"):
                 await agent.models.list()
+    async with door(Echo()) as there, there.client("echo", max_retries=0) as nameless:
+        with pytest.raises(openai.AuthenticationError, match="any name that no agent has"):
+            await nameless.models.list()
 
 
 @pytest.mark.behaviour("I-21")
