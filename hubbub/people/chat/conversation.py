@@ -33,7 +33,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.admin import ModStates
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event, Ready, Signal
-from hubbub.protocol.operations import OperationSchemas, SendResult, ThreadPage
+from hubbub.protocol.operations import OperationSchemas, SendResult, ThreadList, ThreadPage
 from hubbub.waiting import done_within
 
 __all__ = ["run_chat"]
@@ -42,6 +42,8 @@ FINISH_S = 5.0
 """Seconds that leaving waits for the hub to confirm messages."""
 BEGINNING = 80
 """Columns shown of a message that was not sent."""
+MOST_THREADS = 1000
+"""Threads that a chat begins with, those with the latest messages."""
 CAUGHT_UP_S = 0.3
 """Seconds without events after which the missed messages have arrived."""
 Mode = Literal["queue", "steer", "interrupt"]
@@ -140,6 +142,8 @@ class LineChat:
             self.do(lambda: self._open(self.session.current, first=True))
             if self.session.offers - known_operations().keys():
                 self.do(self._describe)
+        if ready.threads and not ready.resumed:
+            self.do(lambda: self._read_threads(ready.threads[-1].last_seq))
 
     def _begin_in(self, name: str | None) -> None:
         try:
@@ -147,6 +151,18 @@ class LineChat:
                 self.session.switch(self.session.find(name))
         except UserError as exc:
             self._refuse(str(exc))
+
+    async def _read_threads(self, before: int) -> None:
+        """Read the threads that `ready` left out: those whose last message is before a position."""
+        more = True
+        while more and len(self.session.threads) < MOST_THREADS:
+            page = await self._person.ask(ThreadList, "list_threads", before=before, limit=200)
+            for summary in page.threads:
+                self.session.summarised(summary)
+                self._marked[summary.id] = summary.read
+                before = summary.last_seq
+            more = page.more
+        self._console.refresh()
 
     async def _describe(self) -> None:
         """Load the commands of third-party mods."""

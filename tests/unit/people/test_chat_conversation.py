@@ -49,6 +49,22 @@ async def test_a_message_reaches_its_thread_and_is_shown_once(
     assert not any("hello all" in line for line in chat.ann.shown)
 
 
+async def test_a_chat_begins_with_all_threads_not_only_the_latest(
+    network: LocalNetwork, bob: Client
+) -> None:
+    await bob.call("send_text_message", to="ann", text="psst")
+    for n in range(51):
+        await bob.call("post_to_channel", channel="general", text=f"topic {n}")
+        await bob.call("reply", message_id=f"m{2 * n + 2}", text="an answer")
+    async with chatting(network) as chat:
+        await chat.ann.sees("topic 50")  # and receives the others, which the next chat does not
+    async with chatting(network) as chat:
+        await chat.ann.sees("── #general")
+        await chat.ann.status_shows("@bob 1")
+        chat.ann.types("/threads")
+        await chat.ann.sees("bob: psst")
+
+
 async def test_opening_a_thread_shows_its_history_and_more_on_request(
     network: LocalNetwork, bob: Client
 ) -> None:
