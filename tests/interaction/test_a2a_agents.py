@@ -256,6 +256,7 @@ def flooding(method: str, params: Mapping[str, Any]) -> Any:
         (lambda *_: {"message": data(10**400)}, {}, "too large"),
         (failing, {"redirect": "http://127.0.0.1:1/"}, "which is not followed"),
         (failing, {"interface": "http://localhost:1/"}, "a2a.hosts"),
+        (failing, {"refusal": "401 Unauthorized"}, "401 Unauthorized"),
     ],
     ids=[
         "fails",
@@ -267,6 +268,7 @@ def flooding(method: str, params: Mapping[str, Any]) -> Any:
         "a large number",
         "redirects",
         "another host",
+        "refuses the token",
     ],
 )
 async def test_a_failing_remote_agent_ends_the_turn_with_model_error(
@@ -277,6 +279,7 @@ async def test_a_failing_remote_agent_ends_the_turn_with_model_error(
         await net.answer()  # the hub's notice
         turn = (await net.turns())[0]
         assert (turn.outcome, reason in turn.reason) == ("model_error", True), turn
+        assert "For more information" not in turn.reason
 
 
 def task(state: str, **more: Any) -> dict[str, Any]:
@@ -284,7 +287,9 @@ def task(state: str, **more: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def peer(answers: Answers, *, redirect: str = "", interface: str = "") -> AsyncIterator[str]:
+async def peer(
+    answers: Answers, *, redirect: str = "", interface: str = "", refusal: str = ""
+) -> AsyncIterator[str]:
     """A remote agent that answers with the result of `answers`; bytes are the whole body."""
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -293,7 +298,7 @@ async def peer(answers: Answers, *, redirect: str = "", interface: str = "") -> 
                 head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
                 lines = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
                 body = await reader.readexactly(int(lines.get("content-length", "0")))
-                first = "200 OK"
+                first = refusal or "200 OK"
                 if head[0].startswith("GET"):
                     content = json.dumps(card).encode()
                 elif redirect:

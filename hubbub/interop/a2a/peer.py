@@ -157,7 +157,8 @@ def _failures() -> Iterator[None]:
         OverflowError,
         RecursionError,
     ) as error:
-        raise PeerFailed(str(error)[:500] or type(error).__name__) from error
+        what, _, _ = str(error).partition("\nFor more information check: ")  # httpx, of a status
+        raise PeerFailed(what[:500] or type(error).__name__) from error
 
 
 class _Bounded(httpx.AsyncHTTPTransport):
