@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Generic, Self, TypeAlias, TypeVar
 
-from hubbub.client import Client, ClientOptions
+from hubbub.client import Client, ClientOptions, Incoming
 from hubbub.client.transport import MemoryTransport
-from hubbub.errors import HubbubError, OperationError
+from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.protocol.codes import ErrorCode
+from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Kind
 from hubbub.protocol.thread_ids import is_participant_id
 from hubbub.protocol.wire import Inlet, Outlet
@@ -59,25 +59,48 @@ class _InFlight(AbstractContextManager[None]):  # a generator costs three times 
         self._client.count(-1)
 
 
-class RequestClient(ABC):
+class RequestClient:
     """The client of one participant. It runs in its own task until `leave`."""
 
     def __init__(self, client: Client):
         self.client = client
+        self._lost = False
         self._requests = self._unacknowledged = self._last_seq = 0
         self._delayed_ack: asyncio.Task[None] | None = None
         self._last_active = asyncio.get_running_loop().time()
         self._leaving, self._joined = asyncio.Event(), asyncio.Event()
         self._task = asyncio.create_task(self._run())
 
-    @abstractmethod
-    def serving(self) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[None]:
         """A context in which requests can be answered. The client has joined."""
+        listening = asyncio.create_task(self._listen())
+        try:
+            yield
+        finally:
+            listening.cancel()
+            await asyncio.wait({listening})
+
+    async def _listen(self) -> None:
+        try:
+            async for item in self.client.events():
+                self._handle(item)
+                if isinstance(item, Event):
+                    await self.acknowledge(item.seq)
+        except ConnectionLost as error:
+            self._lost = True
+            self._on_lost(error)
+
+    def _handle(self, item: Incoming) -> None:
+        """Called with everything that the hub sends besides results."""
+
+    def _on_lost(self, error: ConnectionLost) -> None:
+        """Called when the hub has closed the connection for good."""
 
     @property
-    @abstractmethod
     def is_lost(self) -> bool:
         """Whether the hub closed the connection for good."""
+        return self._lost
 
     @property
     def is_gone(self) -> bool:

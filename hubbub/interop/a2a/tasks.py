@@ -15,8 +15,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence, Set
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -43,7 +43,7 @@ from a2a.types import (
 from a2a.types import Message as A2aMessage
 from a2a.utils.errors import A2AError
 
-from hubbub.client import Client
+from hubbub.client import Client, Incoming
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.interop.a2a.parts import files_of, links, names, text_of
 from hubbub.interop.request_clients import RequestClient
@@ -104,21 +104,7 @@ class TaskClient(RequestClient):
     def __init__(self, client: Client):
         self._me = client.participant
         self._followers: set[_Follower] = set()
-        self._lost = False
         super().__init__(client)
-
-    @property
-    def is_lost(self) -> bool:
-        return self._lost
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
-        listening = asyncio.create_task(self._listen())
-        try:
-            yield
-        finally:
-            listening.cancel()
-            await asyncio.wait({listening})
 
     # Methods of A2A -----------------------------------------------------------------------------
 
@@ -361,17 +347,10 @@ class TaskClient(RequestClient):
         finally:
             self._followers.discard(follower)
 
-    async def _listen(self) -> None:
-        try:
-            async for item in self.client.events():
-                self._handle(item)
-                if isinstance(item, Event):
-                    await self.acknowledge(item.seq)
-        except ConnectionLost:
-            self._lost = True
-            self._wake(self._followers, needs_reload=True)
+    def _on_lost(self, error: ConnectionLost) -> None:
+        self._wake(self._followers, needs_reload=True)
 
-    def _handle(self, item: object) -> None:
+    def _handle(self, item: Incoming) -> None:
         match item:
             case Event(message=message) if message.request is not None:
                 mark = message.request

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import JsonValue
 
-from hubbub.client import Client, Disconnected
+from hubbub.client import Client, Incoming
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.interop.asking.conversations import (
     Conversation,
@@ -64,19 +64,14 @@ class Asker(RequestClient):
         self._read_marks: dict[str, int] = {}
         """By thread: the last delivered `tseq`, until the hub has it."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lost = False
         super().__init__(client)
-
-    @property
-    def is_lost(self) -> bool:
-        return self._lost
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         self._conversations.load(self.client.ready.threads)
-        self._spawn(self._listen())
         try:
-            yield
+            async with super().serving():
+                yield
         finally:
             for task in self._tasks:
                 task.cancel()
@@ -370,20 +365,14 @@ class Asker(RequestClient):
 
     # Incoming -----------------------------------------------------------------------------------
 
-    async def _listen(self) -> None:
-        try:
-            async for item in self.client.events():
-                await self._handle(item)
-        except ConnectionLost as error:
-            self._lost = True
-            for question in list(self._running.values()):
-                question.fail(QuestionFailed.from_error(error))
+    def _on_lost(self, error: ConnectionLost) -> None:
+        for question in list(self._running.values()):
+            question.fail(QuestionFailed.from_error(error))
 
-    async def _handle(self, item: Ready | Event | Signal | Disconnected) -> None:
+    def _handle(self, item: Incoming) -> None:
         match item:
-            case Event(seq=seq, message=message):
+            case Event(message=message):
                 self._handle_message(message)
-                await self.acknowledge(seq)
             case Signal(type="turn_ended", thread_id=str(thread)):
                 if (question := self._running.get(thread)) is not None:
                     self._spawn(self._check_done(question))
