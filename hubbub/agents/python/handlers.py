@@ -58,19 +58,14 @@ class HandlerBackend(AgentBackend):
         self._agent, self._link, self._timeout = agent, link, timeout
         self._activities = TurnActivities(link.activity)
         self._thread_lock = asyncio.Lock()
-        self._is_first_connection = True
 
     async def start(self) -> None:
         """Call `on_start`; its exceptions propagate."""
         await self._call(self._agent.on_start)
 
     async def ready(self, ready: Ready) -> None:
-        self._link.offered(ready.operations)
+        self._link.connected(ready)
         await self._activities.repeat()
-        # On later connections, the started turns are this process's own.
-        if self._is_first_connection or not ready.resumed:
-            self._is_first_connection = False
-            self._link.hold_answers_for({p.started for p in ready.pending if p.started is not None})
 
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
         return self._link.claim(message)

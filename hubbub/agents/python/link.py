@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -18,6 +18,7 @@ from hubbub.agents.turn.outbox import Outbox
 from hubbub.agents.turn.steps import TurnClock
 from hubbub.errors import OperationError, RequestFailed
 from hubbub.ids import message_id, turn_id, write_id
+from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Message, OperationInfo
 from hubbub.protocol.operations import SendResult
 from hubbub.protocol.turns import ToolCallRecord
@@ -267,6 +268,7 @@ class AgentLink:
         self._outbox, self._inbox = outbox, inbox
         self._asks = PendingQuestions()
         self._delegations = Delegations()
+        self._is_first_connection = True
         self._held: dict[str, dict[int, asyncio.Future[bool]]] = {}
         self._operations: Mapping[str, OperationInfo] = {}
 
@@ -274,9 +276,15 @@ class AgentLink:
     def me(self) -> str:
         return self._inbox.me
 
-    def offered(self, operations: Iterable[OperationInfo]) -> None:
-        """Set the operations of the hub and its mods."""
-        self._operations = {operation.name: operation for operation in operations}
+    def connected(self, ready: Ready) -> None:
+        """Note the operations of the hub and its mods, and the turns that an earlier process
+        started: answers to their messages are held until they ask again or end.
+        """
+        self._operations = {operation.name: operation for operation in ready.operations}
+        # On later connections, the started turns are this process's own.
+        if self._is_first_connection or not ready.resumed:
+            self._is_first_connection = False
+            self._held = {p.started: {} for p in ready.pending if p.started is not None}
 
     async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
         """Call any operation, a write at most once. Raises `OperationError`."""
@@ -394,12 +402,6 @@ class AgentLink:
             verdict = asyncio.get_running_loop().create_future()
             self._held[turn][message.seq] = verdict
         return verdict
-
-    def hold_answers_for(self, turns: Iterable[str]) -> None:
-        """Hold answers to messages of these turns, which an earlier process started, until they ask
-        again or end.
-        """
-        self._held = {turn: {} for turn in turns}
 
     def release_answers_for(self, turn: str) -> None:
         """Release the held answers of a turn that has ended without asking again."""

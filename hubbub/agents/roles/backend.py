@@ -55,15 +55,11 @@ class RoleBackend(AgentBackend):
         self._prompt_builder, self._ready = prompt_builder, parts.client.ready
         self._make_tools, self._tools, self._hooks = tools, tools(self._ready), parts.hooks
         self._activities = TurnActivities(partial(parts.client.signal, "activity"))
-        self._is_first_connection = True
 
     async def ready(self, ready: Ready) -> None:
         self._ready, self._tools = ready, self._make_tools(ready)
+        self._link.connected(ready)
         await self._activities.repeat()
-        # On later connections, the started turns are this process's own.
-        if self._is_first_connection or not ready.resumed:
-            self._is_first_connection = False
-            self._link.hold_answers_for({p.started for p in ready.pending if p.started is not None})
 
     def claims(self, message: Message) -> asyncio.Future[bool] | None:
         return self._link.claim(message)
