@@ -1,4 +1,4 @@
-"""Waiting with a deadline that works even during a cancellation."""
+"""Waiting for the end of tasks, also during a cancellation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-__all__ = ["done_within"]
+__all__ = ["cancel", "done_within"]
 
 
 async def done_within(work: Coroutine[Any, Any, object], seconds: float) -> bool:
@@ -25,3 +25,11 @@ async def done_within(work: Coroutine[Any, Any, object], seconds: float) -> bool
         return False
     task.result()
     return True
+
+
+async def cancel(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel the tasks, and wait until each has ended, in whatever way."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)

@@ -11,6 +11,7 @@ from hubbub.agents.inbox import StillOpenWakes, TurnPlan
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Model
+from hubbub.waiting import cancel
 
 __all__ = ["Cancellation", "ParkedTurns", "StopTurns", "TurnTasks"]
 
@@ -195,11 +196,7 @@ class TurnTasks:
 
     async def stop(self) -> None:
         """Cancel all turns without recording an end: the hub will offer them again."""
-        tasks = self._tasks
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await cancel(*self._tasks)
 
     @property
     def _tasks(self) -> list[asyncio.Task[None]]:

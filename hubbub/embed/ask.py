@@ -25,6 +25,7 @@ from hubbub.protocol.frames import Event, Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import InteractionPage, SendResult
 from hubbub.protocol.turns import Turn
+from hubbub.waiting import cancel
 
 __all__ = [
     "Answer",
@@ -123,8 +124,7 @@ class Ask(Generic[T]):
             await running
         finally:
             if not running.done():
-                running.cancel()
-                await asyncio.wait({running})
+                await cancel(running)
 
     async def _value(self, on_event: OnEvent) -> T:
         value, self._answer = await self._run(on_event)

@@ -57,6 +57,7 @@ from hubbub.network.path_switch import Doors
 from hubbub.network.server import serve_hub
 from hubbub.network.store import open_store
 from hubbub.protocol.messages import Kind
+from hubbub.waiting import cancel
 from hubbub.wording import dashed
 
 __all__ = ["Network"]
@@ -380,7 +381,7 @@ class Network:
 
     def _follow(self, client: Client) -> Client:
         task = asyncio.create_task(self._questions.follow(client))
-        self._stack.push_async_callback(_cancel, task)
+        self._stack.push_async_callback(cancel, task)
         return client
 
     def _token(self, name: str) -> str | None:
@@ -444,11 +445,6 @@ class _ProgramApprover:
         if isinstance(verdict, bool):
             return Approved(call.arguments, by="program") if verdict else Denied("it may not run")
         return verdict
-
-
-async def _cancel(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait({task})
 
 
 @asynccontextmanager

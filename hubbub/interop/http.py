@@ -17,6 +17,7 @@ import httptools
 
 from hubbub.network.http import foreign
 from hubbub.strict_json import outside_texts
+from hubbub.waiting import cancel
 
 __all__ = ["BadRequest", "Exchange", "HttpServer"]
 
@@ -377,10 +378,7 @@ class HttpServer:
 
     async def close(self) -> None:
         """Cancel all requests and close their connections."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await cancel(*self._tasks)
         for exchange in self._open:
             exchange.close()
 

@@ -20,6 +20,7 @@ from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Kind
 from hubbub.protocol.thread_ids import is_participant_id
 from hubbub.protocol.wire import Inlet, Outlet
+from hubbub.waiting import cancel
 
 __all__ = ["Attach", "Owner", "RequestClient", "RequestClients", "bearer", "refusal_status"]
 
@@ -78,8 +79,7 @@ class RequestClient:
         try:
             yield
         finally:
-            listening.cancel()
-            await asyncio.wait({listening})
+            await cancel(listening)
 
     async def _listen(self) -> None:
         try:

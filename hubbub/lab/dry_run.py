@@ -63,6 +63,7 @@ from hubbub.protocol.operations import (
 from hubbub.protocol.spending import Reservation, ReserveBudget
 from hubbub.protocol.turns import Step, TurnEnd
 from hubbub.protocol.wire import Outlet
+from hubbub.waiting import cancel
 
 __all__ = ["DryRunFixture", "dry_run"]
 
@@ -320,9 +321,7 @@ async def dry_run(
             if work.done():
                 work.result()  # raises: without cancellation it ends only on an error
         finally:
-            ended.cancel()
-            work.cancel()
-            await asyncio.wait({work, ended})
+            await cancel(ended, work)
     end = hub.end
     return CaseRun(
         steps=tuple(step for _, step in sorted(hub.steps.items())),

@@ -64,6 +64,7 @@ from hubbub.network.store import open_store
 from hubbub.protocol.frames import Event
 from hubbub.protocol.messages import Kind, Message
 from hubbub.protocol.operations import SendResult
+from hubbub.waiting import cancel
 
 __all__ = ["FaultInjector", "NetworkRun", "replay", "replayed"]
 
@@ -193,8 +194,7 @@ class NetworkRun:
             try:
                 yield operator, partial(self._wait_for_end, operator, agents)
             finally:
-                watching.cancel()
-                await asyncio.wait({watching})
+                await cancel(watching)
 
     # Messages -----------------------------------------------------------------------------------
 
@@ -245,8 +245,7 @@ class NetworkRun:
             try:
                 await asyncio.wait({life})
             finally:
-                life.cancel()
-                await asyncio.wait({life})
+                await cancel(life)
             if name not in self._killed:
                 return life.result()
             self._killed.discard(name)
@@ -388,10 +387,7 @@ async def _running(
     try:
         yield tasks
     finally:
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await cancel(*tasks)
 
 
 async def _notices(hub: Hub) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from hubbub.agents.tools.policy import Allow, PermissionMode, PermissionSubject,
 from hubbub.agents.turn.activity import SendActivity
 from hubbub.agents.turn.hooks import Hooks, overrides
 from hubbub.protocol import thread_ids
+from hubbub.waiting import cancel
 
 __all__ = ["Partials", "SignalRate", "partial_object", "unrefusable_tools"]
 
@@ -200,8 +201,7 @@ class _Answer:
     async def stop(self) -> None:
         if self._task is not None:
             self._partials.pace.writing -= 1
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await cancel(self._task)
 
     async def _send_paced(self) -> None:
         while True:

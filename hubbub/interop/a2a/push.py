@@ -34,6 +34,7 @@ from hubbub.ids import new_ulid
 from hubbub.interop.a2a.tasks import TaskClient
 from hubbub.logs import get_logger
 from hubbub.protocol.memory import Recalled
+from hubbub.waiting import cancel
 
 __all__ = ["KEY", "Push"]
 
@@ -96,10 +97,7 @@ class Push:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await cancel(*self._tasks)
         if self._http is not None:
             await self._http.aclose()
 

@@ -35,6 +35,7 @@ from pydantic import JsonValue, ValidationError
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.turn.loop import CallResult
 from hubbub.interop.acp.progress import SERVER
+from hubbub.waiting import cancel
 
 __all__ = ["NetworkCaller", "NetworkTools", "OfferedTool"]
 
@@ -77,10 +78,7 @@ class NetworkTools:
 
     async def __aexit__(self, *exc: object) -> None:
         self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await cancel(*self._tasks)
         self._folder.cleanup()
 
     def server(self) -> tuple[str, McpServerStdio]:

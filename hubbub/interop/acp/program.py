@@ -40,7 +40,7 @@ from hubbub.config.agents import AcpConfig
 from hubbub.errors import HubbubError
 from hubbub.interop.acp.permission import CANCELLED
 from hubbub.logs import get_logger
-from hubbub.waiting import done_within
+from hubbub.waiting import cancel, done_within
 
 __all__ = ["AcpProcess", "AcpProgram", "AcpSession", "Listener", "ProgramFailed", "Server", "probe"]
 
@@ -443,10 +443,7 @@ class AcpProcess:
             await done_within(self.process.wait(), _END_S)
         self.kill()
         await self.process.wait()
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await cancel(*self._tasks)
 
 
 async def probe(config: AcpConfig) -> str:

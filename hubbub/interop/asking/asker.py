@@ -32,6 +32,7 @@ from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message, Participant
 from hubbub.protocol.operations import Participants, Receipt, Receipts, SendResult, ThreadPage
+from hubbub.waiting import cancel
 from hubbub.wording import near, shortened
 
 __all__ = ["Asker", "unknown_model"]
@@ -73,10 +74,7 @@ class Asker(RequestClient):
             async with super().serving():
                 yield
         finally:
-            for task in self._tasks:
-                task.cancel()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+            await cancel(*self._tasks)
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

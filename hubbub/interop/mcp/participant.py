@@ -22,6 +22,7 @@ from hubbub.client import Client
 from hubbub.errors import ConnectionLost
 from hubbub.protocol import thread_ids
 from hubbub.protocol.frames import Event, Ready
+from hubbub.waiting import cancel
 
 __all__ = ["McpParticipant", "WaitResult"]
 
@@ -82,8 +83,7 @@ class McpParticipant:
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait({task})
+            await cancel(task)
 
     async def _listen(self) -> None:
         try:

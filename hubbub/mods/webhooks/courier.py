@@ -25,6 +25,7 @@ from hubbub.mods.webhooks.settings import HookConfig, WebhooksConfig, sign
 from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Message
 from hubbub.protocol.turns import Turn
+from hubbub.waiting import cancel
 
 __all__ = ["Courier", "DeliveryRepository", "covers_thread", "matches_message", "turn_data"]
 
@@ -334,10 +335,7 @@ class Courier:
 
     async def stop(self) -> None:
         tasks = [task for task in self.running.values() if task is not None]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await cancel(*tasks)
         for sender in self._senders.values():
             await sender.close()
 
