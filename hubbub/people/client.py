@@ -10,6 +10,7 @@ from pydantic import BaseModel, JsonValue
 from hubbub.errors import UserError
 from hubbub.people.names import find_thread
 from hubbub.people.text import one_line
+from hubbub.protocol.operations import ThreadList
 from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
     from hubbub.people.figures import CommandSyntax
     from hubbub.people.state import ClientState
     from hubbub.protocol.control import Approval
-    from hubbub.protocol.messages import Kind
+    from hubbub.protocol.messages import Kind, ThreadSummary
 
 __all__ = ["PersonClient", "Progress"]
 
+MOST_THREADS = 1000
+"""More are not fetched at once."""
 M = TypeVar("M", bound=BaseModel)
 Progress = Callable[[str], None]
 """Called with the progress of a transfer: `photo.png 40 %`; with an empty text at its end."""
@@ -62,6 +65,17 @@ class PersonClient:
     async def ask(self, shape: type[M], operation: str, /, **args: JsonValue) -> M:
         """Call an operation and validate its result as a model."""
         return shape.model_validate(await self.call(operation, **args))
+
+    async def threads_before(self, position: int) -> list[ThreadSummary]:
+        """The threads whose last message is before this position, most recently active first."""
+        threads: list[ThreadSummary] = []
+        more = True
+        while more and len(threads) < MOST_THREADS:
+            page = await self.ask(ThreadList, "list_threads", before=position, limit=200)
+            threads += page.threads
+            if more := page.more and bool(page.threads):
+                position = threads[-1].last_seq
+        return threads
 
     def shown(self, thread_id: str) -> str:
         """A thread's name for this person."""

@@ -33,7 +33,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.admin import ModStates
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Event, Ready, Signal
-from hubbub.protocol.operations import OperationSchemas, SendResult, ThreadList, ThreadPage
+from hubbub.protocol.operations import OperationSchemas, SendResult, ThreadPage
 from hubbub.waiting import done_within
 
 __all__ = ["run_chat"]
@@ -42,8 +42,6 @@ FINISH_S = 5.0
 """Seconds that leaving waits for the hub to confirm messages."""
 BEGINNING = 80
 """Columns shown of a message that was not sent."""
-MOST_THREADS = 1000
-"""Threads that a chat begins with, those with the latest messages."""
 CAUGHT_UP_S = 0.3
 """Seconds without events after which the missed messages have arrived."""
 Mode = Literal["queue", "steer", "interrupt"]
@@ -154,14 +152,9 @@ class LineChat:
 
     async def _read_threads(self, before: int) -> None:
         """Read the threads that `ready` left out: those whose last message is before a position."""
-        more = True
-        while more and len(self.session.threads) < MOST_THREADS:
-            page = await self._person.ask(ThreadList, "list_threads", before=before, limit=200)
-            for summary in page.threads:
-                self.session.summarised(summary)
-                self._marked[summary.id] = summary.read
-                before = summary.last_seq
-            more = page.more
+        for summary in await self._person.threads_before(before):
+            self.session.summarised(summary)
+            self._marked[summary.id] = summary.read
         self._console.refresh()
 
     async def _describe(self) -> None:
