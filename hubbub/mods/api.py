@@ -170,10 +170,15 @@ class Mod:
     def operations(self) -> Sequence[Operation]:
         """The operations that the mod adds to the network, which are also tools for agents: the
         methods declared with `@operation`."""
+        return [self._bound(operation) for operation in self.declared()]
+
+    @classmethod
+    def declared(cls) -> Sequence[Operation]:
+        """The operations as declared, bound to no mod and its settings."""
         operations: dict[str, Operation] = {}
-        for kind in reversed(type(self).__mro__):
+        for kind in reversed(cls.__mro__):
             operations.update((k, v) for k, v in vars(kind).items() if isinstance(v, Operation))
-        return [self._bound(operation) for operation in operations.values()]
+        return list(operations.values())
 
     def _bound(self, operation: Operation) -> Operation:
         """The operation bound to this mod, with the permission from its settings."""

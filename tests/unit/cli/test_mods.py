@@ -17,13 +17,25 @@ from syrupy.assertion import SnapshotAssertion
 from hubbub.mods.webhooks.settings import sign
 from tests.unit.cli.conftest import NETWORK, Shell, running
 
-LATER = '''from hubbub.mods.api import Mod
+LATER = '''from hubbub.mods.api import Mod, ModConfig
+from hubbub.mods.operation import Calling, operation
+from hubbub.protocol.operations import Done, Input
 
 
 class Later(Mod):
     """Comes later."""
 
     name = "later"
+
+
+class StillLater(Later):
+    class Config(ModConfig):
+        when: str
+
+    @operation()
+    def wait(self, call: Calling, args: Input) -> Done:
+        """Wait for it."""
+        return Done()
 '''
 
 
@@ -65,6 +77,9 @@ def test_a_mod_is_shown_with_its_settings_and_operations(
     assert documents["name"] == "documents"
     assert documents["operations"]
     assert "Comes later." in hubbub("mods", "show", "own/later.py:Later").out
+    still_later = hubbub("mods", "show", "own/later.py:StillLater").out
+    assert "required" in still_later
+    assert "Wait for it." in still_later
     write(home, "[moderatoin]")
     assert (
         hubbub.transcript(
