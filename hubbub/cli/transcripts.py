@@ -76,11 +76,18 @@ def list_(
     token: TokenOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List the latest messages. With --follow, keep printing new ones as they arrive."""
+    """List the latest messages. With --follow, keep printing new ones as they arrive.
+
+    With a token you read as its person; then only owners can leave out --thread.
+    """
     target = NetworkTarget(address, token)
-    reader = default_person(target, as_) if thread is not None else OPERATOR
+    reader = default_person(target, as_) if token or thread is not None else OPERATOR
     try:
         run_async(_list(target, limit, follow, (thread, reader), as_json))
+    except OperationError as error:
+        if thread is not None or error.code != ErrorCode.FORBIDDEN:
+            raise
+        raise UserError("only owners can list everything; name a thread with --thread") from None
     except KeyboardInterrupt:
         if not follow:
             raise
@@ -98,9 +105,12 @@ async def _list(
         else:
             screen.print(message_line(message))
 
-    async with joined(target, observe=True) as client:
+    thread, reader = chosen
+    # A person's token does not prove the operator, who reads everything.
+    person = reader if target.token else None
+    watches = person is None or thread is None
+    async with joined(target, person, observe=watches, cursor="latest") as client:
         head, epoch = client.ready.head, client.hello.epoch
-        thread, reader = chosen
         if thread is not None:
             only = _canonical(client, thread, reader)
             for message in await _latest(client, only, limit):
@@ -109,7 +119,7 @@ async def _list(
                 await _follow(client, only, show)
             return
     start = Cursor(epoch=epoch, seq=max(0, head - limit))
-    async with joined(target, observe=True, cursor=start) as client:
+    async with joined(target, person, observe=True, cursor=start) as client:
         past = list[Message]()
         await _follow(client, None, past.append, upto=head)
         for message in _as_amended(past):

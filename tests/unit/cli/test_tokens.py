@@ -127,6 +127,15 @@ def test_the_token_of_a_run_admits_one_person_and_is_shown_only_to_the_same_user
         assert result.err == (
             "hubbub: the token does not prove 'zoe'; it is ann's: join as ann (`--as ann`)\n"
         )
+        of_bob = hubbub("tokens", "add", "bob").out.strip()
+        hubbub("send", "--as", "bob", "--token", of_bob, "ann", "hello ann")
+        with monkeypatch.context() as another_machine:
+            another_machine.setenv("HUBBUB_STATE_DIR", str(home / "elsewhere"))
+            another_machine.setenv("HUBBUB_ADDRESS", url)
+            mine = ("messages", "list", "--as", "bob", "--token", of_bob)
+            assert "hello ann" in hubbub(*mine, "--thread", "ann").out
+            assert "name a thread with --thread" in hubbub(*mine).err
+            assert "hello ann" in hubbub("messages", "list", "--as", "ann", "--token", token).out
         mistakes = hubbub.transcript("tokens show zoe", "tokens show amn", "tokens show 'a b'")
         assert hubbub("tokens", "revoke", "ann").out == "revoked the tokens of ann\n"
         mistakes += hubbub.transcript("tokens show ann", "tokens revoke ann")
