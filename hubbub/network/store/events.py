@@ -111,10 +111,11 @@ def events(
 def log(db: Database, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
     with snapshot(db):
         last = min(upto, log_end(db), after + limit)
+        # In this form it reads no message beside these, which may be on a damaged page.
         rows = db.execute(
             f"SELECT m.seq, {ENTRY}, NULL, NULL FROM message AS m "
-            "WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq",
-            (after, last),
+            "WHERE m.seq >= ? AND m.seq <= ? ORDER BY m.seq LIMIT ?",
+            (after + 1, last, max(0, last - after)),
         ).fetchall()
         for expected, row in zip_longest(range(after + 1, last + 1), rows):
             if row is None or row[0] != expected:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import astuple
 
-from hubbub.errors import StoreUnavailable
+from hubbub.errors import LogDamaged, StoreUnavailable
 from hubbub.ids import new_ulid
 from hubbub.network import queries
 from hubbub.network.queries import Query
@@ -79,6 +79,9 @@ _READING = ("query_only = ON", "cache_size = -4096", "temp_store = MEMORY")
 
 RUNS = 10_000
 """Runs that are remembered: a client that comes back from an older one starts afresh."""
+
+MOST_LOCATED = 100_000
+"""Messages among which an unreadable one is searched: about a second."""
 
 
 class SqliteStore:
@@ -157,10 +160,17 @@ class SqliteStore:
     async def events(
         self, participant: str, after: int, upto: int, limit: int, own: bool
     ) -> Sequence[StoredEvent]:
-        return await self.reading.run(events.events, participant, after, upto, limit, own)
+        return await self.reading.run(
+            _locating,
+            after,
+            upto,
+            lambda db: events.events(db, participant, after, upto, limit, own),
+        )
 
     async def log(self, after: int, upto: int, limit: int) -> Sequence[StoredEvent]:
-        return await self.reading.run(events.log, after, upto, limit)
+        return await self.reading.run(
+            _locating, after, upto, lambda db: events.log(db, after, upto, limit)
+        )
 
     async def tails(
         self, threads: Sequence[int], upto: int, limit: int
@@ -171,13 +181,33 @@ class SqliteStore:
         return await self.reading.run(reads.thread_page, thread, before, limit)
 
     async def message(self, seq: int) -> bytes | None:
-        return await self.reading.run(reads.message, seq)
+        return await self.reading.run(_locating, seq - 1, seq, lambda db: reads.message(db, seq))
 
     async def read(self, query: Query[T]) -> T:
         return await self.reading.run(answer, query)
 
     async def admit_mod(self, mod: str, scripts: Mapping[int, str]) -> None:
         await self.writing.run(mods.bring_up, mod, scripts)
+
+
+def _locating(
+    db: sqlite3.Connection, after: int, upto: int, read: Callable[[sqlite3.Connection], T]
+) -> T:
+    """The result of a read of messages between these positions. If the database is damaged there,
+    raises `LogDamaged` with the first unreadable position, so that readers can continue after it.
+    """
+    try:
+        return read(db)
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise
+        for seq in range(after + 1, min(upto, after + MOST_LOCATED) + 1):
+            try:
+                reads.message(db, seq)
+            except sqlite3.DatabaseError as damage:
+                text = f"message m{seq} cannot be read, as the database is damaged there"
+                raise LogDamaged(seq, text) from damage
+        raise  # in an index, or far away
 
 
 def _prepare(db: sqlite3.Connection, name: str) -> int:

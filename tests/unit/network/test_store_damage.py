@@ -23,6 +23,7 @@ from hubbub.testing.store_rows import delivery, message, wake, write
 
 T = TypeVar("T")
 
+PAGE = 4096
 COUNT = 120
 TEXTS = {
     seq: f'{{"seq":{seq},"text":"grüße {seq:x} {"abc" * 150}"}}' for seq in range(1, COUNT + 1)
@@ -118,6 +119,36 @@ async def test_no_flipped_bit_is_ever_served(tmp_path: Path) -> None:
             await store.close()
     assert not corrupted
     assert opened > 50
+
+
+@pytest.mark.behaviour("S-17")
+async def test_messages_before_and_after_a_destroyed_page_of_the_file_are_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.db"
+    url = await filled(path)
+    intact = path.read_bytes()
+    page = intact.index(SENT[60]) // PAGE * PAGE
+    store, read, lost = open_store(url), set[int](), set[int]()
+    await store.open()  # before, as a start counts the last messages
+    with path.open("r+b") as file:
+        file.seek(page)
+        file.write(bytes(PAGE))
+    while (after := max((0, *read, *lost))) < COUNT:
+        try:
+            read |= {event.seq for event in await store.log(after, COUNT, 1)}
+        except LogDamaged as damage:
+            lost.add(damage.seq)
+    assert 60 in lost
+    assert len(lost) < 20
+    assert read | lost == set(SENT)
+    before = await store.events("bob", 0, min(lost) - 1, COUNT, True)
+    later = await store.events("bob", max(lost), COUNT, COUNT, True)
+    assert {event.seq for event in (*before, *later)} == read
+    for reading in (store.events("bob", 0, COUNT, COUNT, True), store.message(min(lost))):
+        with pytest.raises(LogDamaged, match=f"m{min(lost)} cannot be read"):
+            await reading
+    await store.close()
 
 
 @pytest.mark.behaviour("S-17")
