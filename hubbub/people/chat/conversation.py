@@ -367,8 +367,7 @@ class LineChat:
         self._answered.clear()
         options = {} if mode is None else {"mode": mode}
         try:
-            value = await self._client.call(operation, text=text, **args, **options)
-            result = SendResult.model_validate(value)
+            result = await self._person.ask(SendResult, operation, text=text, **args, **options)
             self.show(self.session.sent(result))
             self._mark_read(result.thread_id)
         except OperationError as exc:
@@ -422,25 +421,24 @@ class LineChat:
     async def _read(self, thread_id: str, before: int | None) -> None:
         """Read a page of a thread. An empty thread does not exist yet."""
         try:
-            page = await self._client.call(
-                "read_thread", thread=thread_id, before=before, limit=HISTORY
+            page = await self._person.ask(
+                ThreadPage, "read_thread", thread=thread_id, before=before, limit=HISTORY
             )
         except OperationError as exc:
             if exc.code != ErrorCode.UNKNOWN_THREAD:
                 raise
         else:
-            thread_page = ThreadPage.model_validate(page)
-            self.session.learn(thread_page)
-            await self._read_reactions(thread_page)
+            self.session.learn(page)
+            await self._read_reactions(page)
 
     async def _read_reactions(self, page: ThreadPage) -> None:
         """Read the reactions to the messages of a page, if the network has them."""
         if page.messages and "list_reactions" in self.session.offers:
             first, last = page.messages[0].tseq, page.messages[-1].tseq
-            answer = await self._client.call(
-                "list_reactions", thread=page.thread_id, first=first, last=last
+            answer = await self._person.ask(
+                Reactions, "list_reactions", thread=page.thread_id, first=first, last=last
             )
-            for under in Reactions.model_validate(answer).messages:
+            for under in answer.messages:
                 counts = [(each.emoji, each.count) for each in under.reactions]
                 self.session.known_ids.react(under.message_id, counts)
 
@@ -490,8 +488,6 @@ def _beginning(text: str) -> str:
 
 def _why(error: OperationError | UserError) -> str:
     """The error message, with the chat's commands in place of the hub's operations."""
-    return (
-        in_commands(error.message, CHAT, chat=True)
-        if isinstance(error, OperationError)
-        else str(error)
-    )
+    if isinstance(error, OperationError):
+        return in_commands(error.message, CHAT, chat=True)
+    return str(error)
