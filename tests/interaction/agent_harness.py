@@ -37,6 +37,7 @@ __all__ = [
     "heard",
     "held",
     "incoming_message",
+    "model_config",
     "notice",
     "playing",
     "said_to",
@@ -97,10 +98,9 @@ class Harness:
 
     async def llm(self, name: str, server: ModelServer, **config: JsonValue) -> None:
         """Start an agent with a model."""
-        model: dict[str, JsonValue] = {"model": "m", "base_url": server.base_url, "retries": 0}
         override = config.pop("endpoint", {})
         assert isinstance(override, dict)
-        models = {"default": ModelConfig.model_validate({**model, **override})}
+        models = {"default": model_config(server, **override)}
         await self.configured(name, AgentConfig.model_validate(config), Path(), models)
 
     async def configured(
@@ -303,6 +303,13 @@ def wakes_of(turn: Turn) -> list[str]:
 
 
 # Scripted models -------------------------------------------------------------------------------
+
+
+def model_config(server: ModelServer, **more: JsonValue) -> ModelConfig:
+    """A section of `models` for this server."""
+    return ModelConfig.model_validate(
+        {"model": "m", "base_url": server.base_url, "retries": 0, **more}
+    )
 
 
 def playing(*answers: AnyAnswer) -> ModelServer:

@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
+from hubbub.config.models import AgentConfig, NetworkFile
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer, ScriptRule, When
-from tests.interaction.agent_harness import Harness, finish, harness, says, send
+from tests.interaction.agent_harness import Harness, finish, harness, model_config, says, send
 from tests.interaction.peers import Networks, Peer, soon
 
 __all__ = ["Shop", "asked", "at_shop", "noted", "parked", "replies", "script", "the_call"]
@@ -103,8 +103,7 @@ class Shop:
         own: list[JsonValue] = [f"tools.py:{name}" for name in NAMES]
         tools = [*own, "send_text_message", *hub_tools]
         agent = AgentConfig.model_validate({"tools": tools, **config})
-        endpoint = {"model": "m", "base_url": self.model.base_url, "retries": 0}
-        models = {"default": ModelConfig.model_validate({**endpoint, "dialect": self.dialect})}
+        models = {"default": model_config(self.model, dialect=self.dialect)}
         await self.net.configured(self.name, agent, self.folder, models)
 
     async def until_done(self, count: int) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import JsonValue
 
 from hubbub.agents.tools.approval import Approver
-from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig, NetworkFile
+from hubbub.config.models import AgentConfig, McpServerConfig, NetworkFile
 from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer, Script, ScriptedAnswer
-from tests.interaction.agent_harness import Harness, arrived, ended, harness, held
+from tests.interaction.agent_harness import Harness, arrived, ended, harness, held, model_config
 from tests.interaction.peers import Networks, Peer
 
 __all__ = ["TALK", "Config", "Scene", "ending", "one_turn", "scene"]
@@ -42,11 +42,9 @@ class Scene:
         config = {**self.config, **config}
         override = config.pop("endpoint", None) or {}
         assert isinstance(override, dict)
-        endpoint: dict[str, JsonValue] = {"model": "m", "base_url": self.model.base_url}
-        endpoint |= {"retries": 0, **override}
-        models = {"default": ModelConfig.model_validate(endpoint)}
+        models = {"default": model_config(self.model, **override)}
         for name in ("small", "large"):
-            models[name] = ModelConfig.model_validate({**endpoint, "model": name})
+            models[name] = model_config(self.model, **{**override, "model": name})
         agent = AgentConfig.model_validate(config)
         await self.net.configured(
             "bot", agent, self.base, models, approver=self.approver, mcp_servers=self.servers

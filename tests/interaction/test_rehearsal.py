@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from hubbub.app.prompts import operations
 from hubbub.config.cases import Case
-from hubbub.config.models import AgentConfig, ModelConfig, NetworkFile
+from hubbub.config.models import AgentConfig, NetworkFile
 from hubbub.errors import ConfigError
 from hubbub.lab.cases import case_fixture
 from hubbub.lab.dry_run import dry_run
@@ -17,7 +17,7 @@ from hubbub.lab.expectations import CaseRun
 from hubbub.protocol.frames import Ready
 from hubbub.protocol.messages import Participant
 from hubbub.testing.model_server import ModelServer, Refusal, Script, ScriptedAnswer, ScriptedCall
-from tests.interaction.agent_harness import call, finish, says, send
+from tests.interaction.agent_harness import call, finish, model_config, says, send
 
 pytestmark = pytest.mark.behaviour("Q-11")
 
@@ -72,8 +72,7 @@ async def play(
     config = AgentConfig.model_validate({"instruction": "Help.", "tools": tools, **(agent or {})})
     validated = Case.model_validate({**CASE, **case})
     async with ModelServer(Script(answers=list(answers))) as server:
-        model = {"model": "m", "base_url": server.base_url, "retries": 0, **(endpoint or {})}
-        models = {"default": ModelConfig.model_validate(model)}
+        models = {"default": model_config(server, **(endpoint or {}))}
         stage = case_fixture(validated, "clerk", NETWORK, READY)
         run = await dry_run(config, "clerk", stage, folder, models, validated.results)
     return run, server

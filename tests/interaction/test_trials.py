@@ -21,6 +21,7 @@ from tests.interaction.agent_harness import (
     finish,
     harness,
     held,
+    model_config,
     playing,
     says,
     send,
@@ -33,18 +34,13 @@ pytestmark = pytest.mark.behaviour("U-8")
 FILE = config(humans={"ann": {"roles": ["owner"]}})
 
 
-def model_config(server: ModelServer, name: str, **more: JsonValue) -> ModelConfig:
-    given = {"model": name, "base_url": server.base_url, "retries": 0, **more}
-    return ModelConfig.model_validate(given)
-
-
 async def run_turn(
     net: Harness, server: ModelServer, *, prompt: JsonValue = None, **more: ModelConfig
 ) -> tuple[Peer, Turn]:
     """Ann, and a turn of the bot, which has the models `default` (small), `big` and `more`."""
     models = {
-        "default": model_config(server, "small"),
-        "big": model_config(server, "large", price={"input": 1.0, "output": 10.0}),
+        "default": model_config(server, model="small"),
+        "big": model_config(server, model="large", price={"input": 1.0, "output": 10.0}),
         **more,
     }
     ann = await net.person()
@@ -112,7 +108,7 @@ async def test_a_trial_in_a_text_dialect_repeats_the_recorded_request(in_memory:
         harness(in_memory, FILE) as net,
     ):
         ann = await net.person()
-        models = {"default": model_config(model, "small", dialect="tool_call")}
+        models = {"default": model_config(model, model="small", dialect="tool_call")}
         await net.configured("bot", AgentConfig(), Path(), models)
         await ann.say("bot", "go")
         await net.turn("bot-m1")
@@ -267,7 +263,7 @@ async def test_agents_with_roles_or_without_a_model_cannot_run_trials(in_memory:
         await bench.close()
         await net.network.gone("bot")
         router = AgentConfig.model_validate({"kind": "router"})
-        await net.configured("bot", router, Path(), {"default": model_config(model, "small")})
+        await net.configured("bot", router, Path(), {"default": model_config(model, model="small")})
         assert "of this kind" in (await trial_error(ann, turn=turn)).message
 
 
