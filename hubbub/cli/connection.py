@@ -126,11 +126,13 @@ async def joined(
     place = find_network(target.address)
     name, kind = _identity(person)
     kind = "agent" if agent else kind
+    given, own = target.token, place.tokens.get(name)
     client = Client(
         WebSocketTransport(*place.urls),
         name,
         kind,
-        token=target.token or place.tokens.get(name),
+        # A token in the environment is usually a person's.
+        token=(own or given) if name == OPERATOR else (given or own),
         cursor=cursor,
         options=ClientOptions(observe=observe, schemas=agent),
     )

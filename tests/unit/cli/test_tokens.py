@@ -136,6 +136,9 @@ def test_the_token_of_a_run_admits_one_person_and_is_shown_only_to_the_same_user
             assert "hello ann" in hubbub(*mine, "--thread", "ann").out
             assert "name a thread with --thread" in hubbub(*mine).err
             assert "hello ann" in hubbub("messages", "list", "--as", "ann", "--token", token).out
+        with monkeypatch.context() as persons_shell:
+            persons_shell.setenv("HUBBUB_TOKEN", token)
+            assert hubbub("mods", "reload", "--config", "town.yaml").code == 0
         mistakes = hubbub.transcript("tokens show zoe", "tokens show amn", "tokens show 'a b'")
         assert hubbub("tokens", "revoke", "ann").out == "revoked the tokens of ann\n"
         mistakes += hubbub.transcript("tokens show ann", "tokens revoke ann")
