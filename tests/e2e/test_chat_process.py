@@ -115,8 +115,9 @@ class Terminal:
         self._master, slave = os.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         self._process = subprocess.Popen(
-            [*HUBBUB, "chat", *options], env=environment, stdin=slave, stdout=slave, stderr=slave
-        )
+            [*HUBBUB, "chat", *options], env=environment, stdin=slave, stdout=slave, stderr=slave,
+            process_group=0,  # Ctrl-Z stops the whole group
+        )  # fmt: skip
         os.close(slave)
 
     def types(self, text: str) -> None:
@@ -130,6 +131,12 @@ class Terminal:
             ready, _, _ = select.select([self._master], [], [], 0.5)
             if ready:
                 self._read()
+
+    def pauses(self) -> None:
+        """Presses Ctrl-Z, waits until the process is stopped, and continues it."""
+        self.types("\x1a")
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+        os.kill(self._process.pid, signal.SIGCONT)
 
     def _read(self) -> None:
         data = os.read(self._master, 65536)
@@ -178,7 +185,9 @@ def test_a_terminal_chat_asks_an_agent_adds_a_task_and_completes_commands(
         ann.shows("── @calculator ──")
         ann.shows("✓")
         ann.shows("51")
-        ann.types("/tasks add Write it\r")
+        ann.types("/tasks add Write")
+        ann.pauses()
+        ann.types(" it\r")
         ann.shows("open: Write it")
         ann.types("/cla")
         ann.shows("Claim a task")  # in the menu

@@ -48,6 +48,7 @@ class TerminalConsole:
             completer=ChatCompleter(status),
             complete_while_typing=True,
             erase_when_done=True,
+            enable_suspend=True,
             key_bindings=_keys(),
             style=self._style,
             color_depth=self._depth,
