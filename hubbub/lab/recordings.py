@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from hubbub.agents.dialects.text_dialect import results_tag
 from hubbub.agents.models.base import CallRequest, Completion, CompletionRequest
+from hubbub.agents.prompt.escape import unreveal
 from hubbub.agents.tools.base import CallSite
 from hubbub.agents.turn.chat import result_text
 from hubbub.agents.turn.continuation import QUESTION_PROMPT
@@ -338,6 +339,8 @@ def _fits(turn: Turn, steps: Sequence[Step], n: int, question: CompletionRequest
 
 
 _ID = re.compile(r"\b([mt])(\d+)\b")
+_REVEALED = re.compile(r"⟦U\+([0-9A-F]{4})⟧")
+"""A character that `reveal` replaced, in JSON."""
 
 
 def _answer(step: Step, ids: Mapping[str, str]) -> Completion:
@@ -345,12 +348,15 @@ def _answer(step: Step, ids: Mapping[str, str]) -> Completion:
     messages and reply threads of this run."""
 
     def translated(call: ToolCallRecord) -> str:
-        text = call.arguments if isinstance(call.arguments, str) else _json(call)
+        if isinstance(call.arguments, str):
+            text = unreveal(call.arguments)
+        else:
+            text = _REVEALED.sub(r"\\u\1", _json(call))
         return _ID.sub(lambda found: found[1] + ids.get(f"m{found[2]}", found[0])[1:], text)
 
-    calls = (CallRequest(call.id, call.name, translated(call)) for call in step.calls)
+    calls = (CallRequest(call.id, unreveal(call.name), translated(call)) for call in step.calls)
     return Completion(
-        text=step.text,
+        text=step.text and unreveal(step.text),
         calls=tuple(calls),
         tokens_in=step.tokens_in,
         tokens_out=step.tokens_out,

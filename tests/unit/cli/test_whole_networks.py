@@ -56,7 +56,7 @@ SCRIPT: JsonValue = {
         {"when": {"incoming": "hello"}, "answer": sends("ann", "Good morning.")},
         {"when": {"incoming": "who", "step": 1}, "answer": calls("list_participants")},
         {"when": {"incoming": "who"}, "answer": sends("ann", "You.")},
-        {"when": {"incoming": "mumble"}, "answer": {"text": "Hm.", "ignore_tool_choice": True}},
+        {"when": {"incoming": "mumble"}, "answer": {"text": "Hm ⟦.", "ignore_tool_choice": True}},
     ]
 }
 CONFIG = """\
