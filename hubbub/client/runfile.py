@@ -124,8 +124,10 @@ def find_network(address: str | None) -> Address:
     """
     running = find_run_files()
     if address is not None:
-        first, *others = (_named(each.strip(), running) for each in address.split(","))
-        return replace(first, others=tuple(other.url for other in others))
+        places = [_named(each.strip(), running) for each in address.split(",")]
+        here = next((place for place in places if place.tokens), places[0])
+        first, *others = (place.url for place in places)
+        return replace(here, url=first, others=tuple(others))
     chosen = running if len(running) == 1 else [r for r in running if _is_default(r)]
     if len(chosen) == 1:
         return _address(chosen[0])

@@ -119,6 +119,9 @@ def test_an_address_can_list_standby_hubs() -> None:
     address = find_network("localhost:5001, hub-b:4820,wss://hub-c")
     assert address.urls == ("ws://127.0.0.1:5001", "ws://hub-b:4820", "wss://hub-c:443")
     assert address.tokens == {"ann": "hub_secret"}
+    address = find_network("hub-b:4820,127.0.0.1:5001")  # the second one has taken over, here
+    assert address.urls == ("ws://hub-b:4820", "ws://127.0.0.1:5001")
+    assert (address.tokens, address.network) == ({"ann": "hub_secret"}, "one")
     with pytest.raises(UserError, match="'' is neither host:port nor the name"):
         find_network("localhost:5001,")
 
