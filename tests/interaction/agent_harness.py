@@ -39,6 +39,7 @@ __all__ = [
     "incoming_message",
     "model_config",
     "notice",
+    "one_person",
     "playing",
     "said_to",
     "says",
@@ -250,6 +251,15 @@ async def harness(
             yield net
         finally:
             await net.stop()
+
+
+@asynccontextmanager
+async def one_person(
+    networks: Networks, file: NetworkFile | None = None
+) -> AsyncIterator[tuple[Harness, Peer]]:
+    """A network with agents, and Ann, who talks to them."""
+    async with harness(networks, file) as net:
+        yield net, await net.person()
 
 
 async def notice(who: Peer, code: str) -> Frame:

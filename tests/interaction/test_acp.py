@@ -16,7 +16,7 @@ from hubbub.config.models import NetworkFile
 from hubbub.protocol.turns import Turn
 from tests.doc_pages import example
 from tests.interaction.acp_program import logged
-from tests.interaction.agent_harness import Harness, ended, harness, notice, said_to
+from tests.interaction.agent_harness import Harness, ended, harness, notice, one_person, said_to
 from tests.interaction.approval_harness import asked, parked, the_call
 from tests.interaction.peers import Networks, Peer, config
 
@@ -46,8 +46,7 @@ async def coding(
     networks: Networks, folder: Path, file: NetworkFile | None = None, **config: JsonValue
 ) -> AsyncIterator[tuple[Harness, Peer]]:
     """Ann, and `bot`, whose program works in the folder."""
-    async with harness(networks, file) as net:
-        ann = await net.person()
+    async with one_person(networks, file) as (net, ann):
         await net.acp("bot", PROGRAM, folder, **config)
         yield net, ann
 
@@ -369,8 +368,7 @@ async def test_a_misbehaving_program_ends_its_turn_with_a_reason_and_affects_no_
 async def test_a_login_error_explains_how_to_log_in_and_the_configured_login_works(
     in_memory: Networks, tmp_path: Path
 ) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
+    async with one_person(in_memory) as (net, ann):
         await net.acp("bot", [*PROGRAM, "shy"], tmp_path)
         turn = await net.turn(await net.ask(ann, "say hello"))
         assert ended(turn).outcome == "model_error"
@@ -394,8 +392,7 @@ async def test_a_program_that_fails_to_start_is_reported_with_a_reason(
         "no-such-program": "cannot be started: No such file",
         "/bin/false": "false exited (exit code 1)",
     }
-    async with harness(in_memory) as net:
-        ann = await net.person()
+    async with one_person(in_memory) as (net, ann):
         for command, reason in reasons.items():
             await net.acp("bot", [command], tmp_path)
             turn = await net.turn(await net.ask(ann, "say hello"))

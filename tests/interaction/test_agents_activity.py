@@ -9,7 +9,7 @@ import pytest
 from hubbub import Agent, Message
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import Breakdown, Refusal
-from tests.interaction.agent_harness import Gate, finish, harness, says, send
+from tests.interaction.agent_harness import Gate, finish, harness, one_person, says, send
 from tests.interaction.peers import Networks, Peer
 from tests.interaction.scripted import scene
 
@@ -96,8 +96,7 @@ class TestModels:
 class TestHandlers:
     async def test_each_message_of_a_turn_is_a_step(self, in_memory: Networks) -> None:
         gate = Gate()
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             await net.python("bot", Slow(gate))
             for text in ("one", "two", "three"):
                 await ann.say("bot", text)
@@ -138,8 +137,7 @@ async def test_only_a_handler_that_takes_long_signals(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = Gate()
-    async with harness(in_memory) as net:
-        ann = await net.person()
+    async with one_person(in_memory) as (net, ann):
         await net.python("bot", Slow(gate))
         signal_after(monkeypatch, 0.01)
         await ann.say("bot", "go")

@@ -21,6 +21,7 @@ from tests.interaction.agent_harness import (
     ended,
     finish,
     harness,
+    one_person,
     said_to,
     says,
     send,
@@ -67,8 +68,7 @@ class TestKilledInTheMiddle:
                 await gate.wait()
                 return "three"
 
-        async with harness(in_memory, DESK) as net:
-            ann = await net.person()
+        async with one_person(in_memory, DESK) as (net, ann):
             await net.python("steps", Steps())
             await ann.say("steps", "go")
             await crash_at(net, gate, "steps", Steps())
@@ -125,8 +125,7 @@ class TestKilledInTheMiddle:
                     return None
                 return f"it is {(await self.ask('slow', 'the answer?')).text}"
 
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             await net.python("slow", Slow())
             await net.python("asker", Asker())
             await ann.say("asker", "go")
@@ -155,8 +154,7 @@ class TestKilledInTheMiddle:
                 await gate.wait()
                 return "noted"
 
-        async with harness(in_memory, DESK) as net:
-            ann = await net.person()
+        async with one_person(in_memory, DESK) as (net, ann):
             await net.python("watcher", Watcher())
             await ann.call("post_to_channel", channel="desk", text="look")
             await crash_at(net, gate, "watcher", Watcher())
@@ -199,8 +197,7 @@ class TestAway:
                 assert thread is not None
                 return " | ".join(m.text for m in thread.messages)
 
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             await net.python("bot", Historian())
             await ann.say("bot", "one")
             await net.turn("bot-m1")
@@ -215,8 +212,7 @@ class TestAway:
     async def test_a_greeting_is_shortened_if_the_full_one_is_recent(
         self, in_memory: Networks
     ) -> None:
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             for text in ("good morning", "bot is here again.", "bot is here again."):
                 await net.python("bot", Echo(), greet="good morning")
                 assert await said_to(ann) == text
@@ -243,8 +239,7 @@ class TestAway:
             section = {"kind": "python", "class": f"agents.py:{name}", "greet": "good morning"}
             return AgentConfig.model_validate(section)
 
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             await net.configured("bot", config_of("Unlucky"), tmp_path, {})
             error = await net.death("bot")
             assert isinstance(error, ConfigError)
@@ -370,8 +365,7 @@ class TestStopping:
         self, in_memory: Networks
     ) -> None:
         gate = Gate()
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             runner = await self.running(net, gate)
             await net.clients["bot"].call("list_channels")  # starts all tasks of the client
             before = asyncio.all_tasks()
@@ -389,8 +383,7 @@ class TestStopping:
 
     async def test_a_turn_can_end_within_the_grace_period(self, in_memory: Networks) -> None:
         gate = Gate()
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             running = asyncio.create_task((await self.running(net, gate, grace_s=10)).run())
             await ann.say("bot", "go")
             await gate.until_reached()

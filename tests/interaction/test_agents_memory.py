@@ -13,7 +13,7 @@ from hubbub.errors import OperationError
 from hubbub.loading import load_attribute
 from hubbub.protocol.turns import Turn
 from tests.doc_pages import example
-from tests.interaction.agent_harness import Harness, call, finish, harness, says, send
+from tests.interaction.agent_harness import Harness, call, finish, harness, one_person, says, send
 from tests.interaction.approval_harness import asked
 from tests.interaction.peers import Networks, Peer
 from tests.interaction.scripted import Config, scene
@@ -136,8 +136,7 @@ async def test_the_counter_of_the_docs_page_counts(in_memory: Networks, tmp_path
     counter = load_attribute("counter.py:Counter", tmp_path)
     assert isinstance(counter, type)
     assert issubclass(counter, Agent)
-    async with harness(in_memory) as net:
-        ann = await net.person()
+    async with one_person(in_memory) as (net, ann):
         for n in (1, 2):
             await net.python("bot", counter())
             assert await answers(net, ann, "hi") == [f"You have written to me {n} times."]

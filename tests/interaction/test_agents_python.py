@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from hubbub import Agent, Message
 from hubbub.errors import OperationError
-from tests.interaction.agent_harness import Gate, harness
+from tests.interaction.agent_harness import Gate, harness, one_person
 from tests.interaction.peers import Networks, Peer, config, soon
 from tests.interaction.scripted import ending
 
@@ -69,8 +69,7 @@ class TestHandlers:
     @pytest.mark.behaviour("A-10")
     async def test_each_kind_of_message_runs_its_own_handler(self, in_memory: Networks) -> None:
         clerk = Clerk()
-        async with harness(in_memory, DESK) as net:
-            ann = await net.person()
+        async with one_person(in_memory, DESK) as (net, ann):
             await net.python("clerk", clerk)
             await ann.say("clerk", "one")
             assert await heard(ann) == "direct"
@@ -99,8 +98,7 @@ class TestHandlers:
             async def on_mention(self, message: Message) -> str:
                 return f"mention: {message.text}"
 
-        async with harness(in_memory, DESK) as net:
-            ann = await net.person()
+        async with one_person(in_memory, DESK) as (net, ann):
             await net.python("clerk", Mentioned())
             first = await ann.call("post_to_channel", channel="desk", text="topic")
             await ann.call("reply", message_id=first["id"], text="@clerk begin")
@@ -115,8 +113,7 @@ class TestHandlers:
             async def on_direct(self, message: Message) -> None:
                 await self.broadcast("hear ye")
 
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             await net.python("clerk", Clerk())
             await net.python("crier", Crier())
             await ann.say("crier", "go")
@@ -155,8 +152,7 @@ class TestHandlers:
             async def on_direct(self, message: Message) -> JsonValue:
                 return contents[int(message.text)]
 
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             await net.python("give", Give())
             for n, content in enumerate(contents):
                 await ann.say("give", str(n))
@@ -177,8 +173,7 @@ class TestHandlers:
             async def on_start(self) -> None:
                 raise LookupError("no data")
 
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             await net.python("greeter", Greeter(), settings={"greeting": "moin"})
             assert await heard(ann) == "greeter is here"
             await ann.say("greeter", "hello")
@@ -202,8 +197,7 @@ async def test_an_agent_posts_replies_answers_and_reads(in_memory: Networks) -> 
                 await self.send("nobody", "hello")
             return refused.value.code
 
-    async with harness(in_memory, DESK) as net:
-        ann = await net.person()
+    async with one_person(in_memory, DESK) as (net, ann):
         await net.python("busy", Busy())
         await ann.say("busy", "go")
         messages = [(await ann.event())["message"] for _ in range(5)]
@@ -267,8 +261,7 @@ class TestFailures:
         quick = config(
             network={"breaker": {"enabled": False}}, channels={"desk": {"members": "all"}}
         )
-        async with harness(in_memory, quick) as net:
-            ann = await net.person()
+        async with one_person(in_memory, quick) as (net, ann):
             await net.python("echo", Fragile())
             for text, error in ERRORS.items():
                 turn_id = await net.ask(ann, text, "echo")
@@ -333,8 +326,7 @@ class TestFailures:
             async def on_direct(self, message: Message) -> None:
                 await asyncio.Event().wait()
 
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             await net.python("hangs", Hangs(), turn_timeout=0.02)
             await ann.say("hangs", "go")
             assert (await ann.event())["message"]["sender_kind"] == "system"
@@ -343,8 +335,7 @@ class TestFailures:
 
 class TestAsking:
     async def test_an_agent_asks_another_within_its_handler(self, in_memory: Networks) -> None:
-        async with harness(in_memory) as net:
-            ann = await net.person()
+        async with one_person(in_memory) as (net, ann):
             await net.python("calculator", Calculator())
             await net.python("concierge", Concierge())
             await ann.say("concierge", "2+3")
@@ -395,8 +386,7 @@ class TestHops:
 
         clerk = Clerk()
         one_hop = config(network={"budgets": {"hops": 1}}, channels={"desk": {"members": "all"}})
-        async with harness(in_memory, one_hop) as net:
-            ann = await net.person()
+        async with one_person(in_memory, one_hop) as (net, ann):
             await net.python("clerk", clerk)
             await net.python("relay", Relay())
             await ann.say("relay", "go")

@@ -13,7 +13,7 @@ from hubbub import Agent, Message
 from hubbub.protocol.operations import Turns
 from hubbub.protocol.turns import Step, ToolCallRecord
 from hubbub.testing.model_server import ScriptedUsage
-from tests.interaction.agent_harness import finish, harness, says, send
+from tests.interaction.agent_harness import finish, one_person, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.scripted import scene
 
@@ -83,8 +83,7 @@ async def test_the_calls_of_a_handler_lie_within_its_step_and_steps_do_not_overl
             await self.send("ann", f"hm, {message.text}")
             return "done"
 
-    async with harness(in_memory) as net:
-        ann = await net.person()
+    async with one_person(in_memory) as (net, ann):
         await net.python("bot", Talker())
         for text in ("one", "two", "three"):
             await ann.say("bot", text)

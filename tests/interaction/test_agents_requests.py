@@ -16,6 +16,7 @@ from tests.interaction.agent_harness import (
     finish,
     harness,
     incoming_message,
+    one_person,
     playing,
     said_to,
     says,
@@ -89,8 +90,7 @@ async def test_the_result_of_on_direct_is_the_report_of_a_task(in_memory: Networ
             assert message.request is not None
             return {"kind": message.request.kind}
 
-    async with harness(in_memory) as net:
-        ann = await net.person()
+    async with one_person(in_memory) as (net, ann):
         await net.python("boss", Boss())
         await net.python("worker", Plain())
         await ann.say("boss", "shout")
@@ -236,8 +236,7 @@ async def test_a_model_delegates_a_task_and_sees_its_outcome(
 
     delegates = says(call("delegate", to="worker", task="count", deadline_s=60), finish())
     answers = says(call("finish", message="so"))
-    async with playing(delegates, answers) as model, harness(in_memory) as net:
-        ann = await net.person()
+    async with playing(delegates, answers) as model, one_person(in_memory) as (net, ann):
         await net.llm("boss", model)
         await net.python("worker", Worker() if works else Broken())
         await ann.say("boss", "how many?")
@@ -268,8 +267,7 @@ async def test_a_model_sees_a_task_delegates_it_and_reports(in_memory: Networks)
 
     delegates = says(call("delegate", to="worker", task="count"), finish())
     reports = says(call("report", request="m2", status="result", text="3!"), finish())
-    async with playing(delegates, reports) as model, harness(in_memory) as net:
-        ann = await net.person()
+    async with playing(delegates, reports) as model, one_person(in_memory) as (net, ann):
         await net.python("boss", Foreman())
         await net.llm("clerk", model)
         await net.python("worker", Slow())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hubbub.client import Client
-from tests.interaction.agent_harness import Harness, harness, said_to
+from tests.interaction.agent_harness import Harness, harness, one_person, said_to
 from tests.interaction.peers import Networks, config
 
 mcp = pytest.importorskip("mcp", reason="needs the extra `mcp`")
@@ -44,8 +44,7 @@ async def run_tool(client: Any, tool: str, **arguments: Any) -> Any:
 
 @pytest.mark.behaviour("I-11")
 async def test_a_host_receives_answers_and_acknowledges_messages(in_memory: Networks) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
+    async with one_person(in_memory) as (net, ann):
         async with host(net) as client:
             assert "You are `claude`" in client.instructions
             await ann.say("claude", "what is new?")
@@ -94,8 +93,7 @@ async def test_answers_name_their_causes_in_the_most_recent_threads(
 
 @pytest.mark.behaviour("I-11")
 async def test_an_unacknowledged_message_is_delivered_again(in_memory: Networks) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
+    async with one_person(in_memory) as (net, ann):
         async with host(net) as client:
             await ann.say("claude", "one")
             first = await wait(client)
@@ -144,39 +142,39 @@ async def test_a_waiting_host_receives_progress_notifications(
     in_memory: Networks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hubbub.interop.mcp.participant.PROGRESS_S", 0.01)
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        async with host(net) as client:
-            reports = list[float]()
+    async with one_person(in_memory) as (net, ann), host(net) as client:
+        reports = list[float]()
 
-            async def report(progress: float, total: float | None, message: str | None) -> None:
-                reports.append(progress)
-                if len(reports) == 2:
-                    await ann.say("claude", "at last")
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            reports.append(progress)
+            if len(reports) == 2:
+                await ann.say("claude", "at last")
 
-            result = await client.call_tool("wait_for_messages", {}, progress_callback=report)
-            assert result.structured_content["messages"][0]["content"] == "at last"
-            assert len(reports) >= 2
+        result = await client.call_tool("wait_for_messages", {}, progress_callback=report)
+        assert result.structured_content["messages"][0]["content"] == "at last"
+        assert len(reports) >= 2
 
 
 @pytest.mark.behaviour("I-11")
 async def test_two_hosts_talk_and_their_answers_name_their_causes(in_memory: Networks) -> None:
-    async with harness(in_memory) as net:
-        ann = await net.person()
-        async with host(net) as claude, host(net, "codex") as codex:
-            asked = await ann.say("claude", "ask codex")
-            await wait(claude)
-            await run_tool(claude, "send_text_message", to="codex", text="what is 6 * 7?")
-            (question,) = (await wait(codex))["messages"]
-            assert (question["sender"], question["reply"]) == ("claude", "optional")
-            await run_tool(codex, "send_text_message", text="42")
-            (_, answer) = (await wait(claude))["messages"]
-            assert answer["content"] == "42"
-            await run_tool(claude, "send_text_message", to="ann", text="42")
-            assert await said_to(ann) == "42"
-            operator = await net.network.join("operator", "service")
-            message = await operator.call("read_message", id=question["id"])
-            assert message["cause_id"] == asked["id"]
+    async with (
+        one_person(in_memory) as (net, ann),
+        host(net) as claude,
+        host(net, "codex") as codex,
+    ):
+        asked = await ann.say("claude", "ask codex")
+        await wait(claude)
+        await run_tool(claude, "send_text_message", to="codex", text="what is 6 * 7?")
+        (question,) = (await wait(codex))["messages"]
+        assert (question["sender"], question["reply"]) == ("claude", "optional")
+        await run_tool(codex, "send_text_message", text="42")
+        (_, answer) = (await wait(claude))["messages"]
+        assert answer["content"] == "42"
+        await run_tool(claude, "send_text_message", to="ann", text="42")
+        assert await said_to(ann) == "42"
+        operator = await net.network.join("operator", "service")
+        message = await operator.call("read_message", id=question["id"])
+        assert message["cause_id"] == asked["id"]
 
 
 @pytest.mark.behaviour("I-11")

@@ -16,7 +16,7 @@ from hubbub.protocol.turns import Turn
 from hubbub.testing.model_script import AnyAnswer
 from hubbub.testing.model_server import ModelServer
 from tests.interaction import trade
-from tests.interaction.agent_harness import call, finish, harness, playing, says, send
+from tests.interaction.agent_harness import call, finish, one_person, playing, says, send
 from tests.interaction.peers import Networks
 from tests.interaction.peers import config as network
 from tests.interaction.role_harness import BOTH, judge, plan, route
@@ -48,8 +48,7 @@ async def run_turn(
     **agent: JsonValue,
 ) -> tuple[LoadedConfig, Turn, ModelServer]:
     """Run a turn of such an agent: its config, its record and its model server."""
-    async with playing(*answers) as model, harness(networks) as net:
-        ann = await net.person()
+    async with playing(*answers) as model, one_person(networks) as (net, ann):
         loaded = load_bot(folder, model.base_url, dialect, **agent)
         await net.configured("bot", loaded.file.agent("bot"), folder, loaded.file.models)
         await ann.say("bot", "what do a lamp and a clock cost?")

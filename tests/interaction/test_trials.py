@@ -22,6 +22,7 @@ from tests.interaction.agent_harness import (
     harness,
     held,
     model_config,
+    one_person,
     playing,
     says,
     send,
@@ -247,8 +248,7 @@ START = {"id": "bot-m1", "thread_id": "dm.ann.bot", "messages": ["m1"], "model":
 
 
 async def test_agents_with_roles_or_without_a_model_cannot_run_trials(in_memory: Networks) -> None:
-    async with playing(LAST) as model, harness(in_memory, FILE) as net:
-        ann = await net.person()
+    async with playing(LAST) as model, one_person(in_memory, FILE) as (net, ann):
         await net.python("bot", Agent())
         await ann.say("bot", "go")
         await net.turn("bot-m1")
@@ -268,8 +268,7 @@ async def test_agents_with_roles_or_without_a_model_cannot_run_trials(in_memory:
 
 
 async def test_only_the_agent_of_the_turn_can_answer_a_trial(in_memory: Networks) -> None:
-    async with harness(in_memory, FILE) as net:
-        ann = await net.person()
+    async with one_person(in_memory, FILE) as (net, ann):
         bot = await net.network.join("bot", "agent", turns=True)
         other = await net.network.join("eve", "agent", turns=True)
         await ann.say("bot", "go")
