@@ -428,7 +428,7 @@ def _load(path: Path) -> LoadedConfig:
 def model_server(
     script: Annotated[Path, typer.Argument(help="The model's script (YAML).")],
     host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="0 picks a free port.")] = 0,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 picks a free port.")] = 0,
 ) -> None:
     """Serve a scripted model over the OpenAI API, until Ctrl-C."""
     from hubbub.testing.model_server import main

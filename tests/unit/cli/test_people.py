@@ -102,6 +102,7 @@ def test_a_failed_command_prints_one_line_and_has_its_exit_code(
         "agents run empty.py",
         "agents run --config gone.yaml",
         "prompts model-server gone.yaml",
+        "prompts model-server gone.yaml --port 99999",
     )
     output = hubbub.transcript(*lines)
     assert output == snapshot
