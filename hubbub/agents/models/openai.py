@@ -36,7 +36,7 @@ from hubbub.config.models import ModelConfig
 from hubbub.errors import FormRefused, ModelError, ToolsRefused
 
 if TYPE_CHECKING:
-    from openai import APIStatusError
+    from openai import APIError, APIStatusError
 
 
 __all__ = [
@@ -256,6 +256,9 @@ class OpenAIModel:
             except self._retried:
                 if attempt > self._config.retries:
                     raise
+            except self._openai.APIError as exc:  # within the stream
+                if attempt > self._config.retries or not _is_temporary(exc):
+                    raise
             finally:
                 await response.http_response.aclose()
             least_s = _retry_after_s(response.headers.get("retry-after"))
@@ -393,6 +396,18 @@ page of a server that is not the endpoint."""
 
 class _IncompleteAnswer(Exception):
     """The endpoint's answer is incomplete."""
+
+
+def _is_temporary(error: APIError) -> bool:
+    """Whether an error within a stream has the code or type of a failure that is retried."""
+    code = str(error.code or "")
+    if code.isdecimal():
+        return int(code) >= 500 or int(code) in (408, 429)
+    return bool({code, error.type} & _TEMPORARY)
+
+
+_TEMPORARY = {"overloaded_error", "rate_limit_error", "rate_limit_exceeded", "server_error"}
+"""As of Anthropic and OpenAI."""
 
 
 def _retry_after_s(header: str | None) -> float:

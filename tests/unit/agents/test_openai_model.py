@@ -242,6 +242,29 @@ async def test_an_answer_without_end_is_refused(stream: bool) -> None:
         assert error == f"the model endpoint {base_url} sent more than 4,000 bytes for one answer"
 
 
+@pytest.mark.parametrize(
+    ("error", "requests"),
+    [
+        ({"code": 502}, 2),
+        ({"code": "429"}, 2),
+        ({"type": "overloaded_error"}, 2),
+        ({"code": 400}, 1),
+    ],
+)
+async def test_a_temporary_error_within_a_stream_is_retried_like_a_status(
+    error: dict[str, JsonValue], requests: int
+) -> None:
+    requested: list[str] = []
+    pieces: JsonValue = [chunk({"content": "x"}), {"error": {"message": "no luck", **error}}]
+    async with endpoint(Reply(pieces), requested) as base_url:
+        config = ModelConfig(model="m", base_url=base_url, retries=1, stream=True)
+        model = OpenAIModel(config, backoff=AT_ONCE)
+        with pytest.raises(ModelError, match="no luck"):
+            await model.answer(QUESTION)
+        await model.close()
+    assert len(requested) == requests
+
+
 async def test_a_query_in_base_url_is_sent_with_each_request() -> None:
     embedding: JsonValue = [{"index": 0, "embedding": [0.5]}]
     requested: list[str] = []
