@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PersonClient", "Progress"]
 
-MOST_THREADS = 1000
-"""More are not fetched at once."""
+MOST_REPLIES = 1000
+"""Threads to fetch with reply threads among them."""
 M = TypeVar("M", bound=BaseModel)
 Progress = Callable[[str], None]
 """Called with the progress of a transfer: `photo.png 40 %`; with an empty text at its end."""
@@ -67,11 +67,14 @@ class PersonClient:
         return shape.model_validate(await self.call(operation, **args))
 
     async def threads_before(self, position: int) -> list[ThreadSummary]:
-        """The threads whose last message is before this position, most recently active first."""
+        """The threads whose last message is before this position, most recently active first;
+        beyond `MOST_REPLIES` threads without reply threads."""
         threads: list[ThreadSummary] = []
         more = True
-        while more and len(threads) < MOST_THREADS:
-            page = await self.ask(ThreadList, "list_threads", before=position, limit=200)
+        while more:
+            few = len(threads) >= MOST_REPLIES
+            args = {"before": position, "limit": 200, "without_replies": few}
+            page = await self.ask(ThreadList, "list_threads", **args)
             threads += page.threads
             if more := page.more and bool(page.threads):
                 position = threads[-1].last_seq

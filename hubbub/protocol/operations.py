@@ -215,6 +215,8 @@ class ListThreads(Input):
     before: Position | None = None
     """Only threads whose last message (`last_seq`) is before this position of the log."""
     limit: Annotated[int, Field(ge=1, le=200)] = 50
+    without_replies: bool = False
+    """Leave out reply threads."""
 
 
 class ThreadList(Model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from playwright.async_api import Locator, expect
+from pydantic import JsonValue
 
 from hubbub.client import Client, WebSocketTransport
 from tests.browser.support.desk import Desk, Desks
@@ -71,6 +72,20 @@ async def test_threads_are_ordered_and_count_unread_messages(
         await desk.reload()
         await expect(desk.thread("dm.ann.bob")).to_be_visible()
         await expect(desk.page.locator("nav .badge")).to_have_count(0)
+        await desks.leave()
+
+
+async def test_a_conversation_older_than_a_thousand_reply_threads_is_listed(desks: Desks) -> None:
+    limits: JsonValue = {"calls_per_second": 1e9, "burst": 10**9}
+    async with Room.open({"limits": limits}) as room:
+        await room.join("ann")
+        bob, cyd = await room.join("bob"), (await room.join("cyd")).client
+        await bob.tells("ann", "psst")
+        for n in range(1060):
+            await cyd.call("send_text_message", to="ann", text=f"topic {n}")
+            await cyd.call("reply", message_id=f"m{2 * n + 2}", text="an answer")
+        desk = await desks.sit(room, "ann")
+        await expect(badge(desk.thread("dm.ann.bob"), "1 unread")).to_be_visible()
         await desks.leave()
 
 

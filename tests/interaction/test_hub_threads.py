@@ -119,6 +119,9 @@ async def test_threads_are_listed_latest_first_with_their_last_message(network: 
     assert paged == [thread["id"] for thread in threads]
     assert len(paged) == 7
     assert await ann.call("list_threads", before=1) == {"threads": [], "more": False}
+    await ann.call("reply", message_id="m1", text="below it")
+    assert (await ann.call("list_threads", limit=1))["threads"][0]["id"].endswith(".t1")
+    assert (await ann.call("list_threads", without_replies=True))["threads"] == threads
 
 
 @pytest.mark.behaviour("P-16")

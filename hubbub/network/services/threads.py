@@ -45,7 +45,11 @@ class ThreadService(Service):
         state, me = self.state, call.participant
         visible = state.threads.visible(me, state.members.scopes(me))
         active = [
-            t for t in visible if t.tseq and (args.before is None or t.last_seq < args.before)
+            t
+            for t in visible
+            if t.tseq
+            and (args.before is None or t.last_seq < args.before)
+            and not (args.without_replies and thread_ids.parent(t.id) is not None)
         ]
         latest = sorted(active, key=lambda thread: thread.last_seq, reverse=True)
         page = latest[: args.limit]

@@ -1306,6 +1306,8 @@ export interface ListThreads {
   /** Only threads whose last message (`last_seq`) is before this position of the log. */
   before?: number | null;
   limit?: number;
+  /** Leave out reply threads. */
+  without_replies?: boolean;
 }
 
 export interface ListTokens {

@@ -12,7 +12,7 @@ import { State } from "./state.js";
 import { PAGE } from "./thread.js";
 
 const MARK_AFTER_MS = 300;
-const MOST_THREADS = 1000;
+const MOST_REPLIES = 1000; // threads; beyond them reply threads are left out
 
 export class App {
   /**
@@ -138,8 +138,9 @@ export class App {
     const { messages } = await this.client.call("list_mentions", { limit: 100 });
     batch(() => messages.forEach((message) => this.state.mention(message)));
     let last = threads.at(-1)?.last_seq;
-    for (let got = threads.length; last && got < MOST_THREADS; ) {
-      const page = await this.client.call("list_threads", { before: last, limit: 200 });
+    for (let got = threads.length; last; ) {
+      const few = got < MOST_REPLIES ? {} : { without_replies: true };
+      const page = await this.client.call("list_threads", { before: last, limit: 200, ...few });
       if (!page.threads.length) return;
       batch(() => this.state.summaries(page.threads));
       got += page.threads.length;
