@@ -284,7 +284,8 @@ function Changed({ before, after }) {
 }
 
 /** Converts an agent's fields to form values and back: null is the network's default. The form has the
- * rolled-out values; `base` has those of the other threads. */
+ * rolled-out values; `base` has those of the other threads.
+ * @returns {Record<string, any>} */
 function draftOf(fields) {
   const { share = 1, ...rolledOut } = fields.rollout ?? {};
   const draft = Object.fromEntries([...TEXTS, ...NUMBERS].map((name) => [name, `${rolledOut[name] ?? fields[name] ?? ""}`]));
