@@ -88,9 +88,11 @@ def _ours() -> FilteringBoundLogger:
     )
 
 
+log = get_logger(__name__)
+
+
 async def log_failure(work: Coroutine[Any, Any, None]) -> None:
     """Run the work of a task, and log its failure, so that it does not end other tasks."""
-    log = get_logger(__name__)
     try:
         await work
     except Exception:
