@@ -44,7 +44,7 @@ BAR = 16
 OUTCOMES = {
     "finished": "finished",
     "no_action": "gave no usable answer",
-    "max_steps": "ran out of steps",
+    "max_steps": "reached its limit",
     "timeout": "ran out of time",
     "loop_detected": "repeated itself and was stopped",
     "cancelled": "was stopped",

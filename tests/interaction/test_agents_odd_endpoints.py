@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -59,10 +60,11 @@ async def test_the_token_limit_holds_for_an_endpoint_that_counts_no_tokens(
     in_memory: Networks,
 ) -> None:
     body = calls(call("a", "list_channels", {}), call("b", "nonsense", {"a": "word " * 400}))
-    turn, _ = await turn_with(in_memory, body, max_tokens=2000, max_steps=50)
+    turn, (notice,) = await turn_with(in_memory, body, 1, max_tokens=2000, max_steps=50)
     outcome, reason = ending(turn)
     assert outcome == "max_steps"
-    assert "tokens" in reason
+    assert re.fullmatch(r"not finished after \d+ tokens \(at most 2000\)", reason)
+    assert notice == f"bot reached its limit before it answered (`{reason}`)."
     assert all("does not count tokens; estimated" in step.notes[-1] for step in turn.steps)
 
 

@@ -407,7 +407,7 @@ def _is_temporary(error: APIError) -> bool:
 
 
 _TEMPORARY = {"overloaded_error", "rate_limit_error", "rate_limit_exceeded", "server_error"}
-"""As of Anthropic and OpenAI."""
+"""Names of OpenAI and Anthropic."""
 
 
 def _retry_after_s(header: str | None) -> float:

@@ -82,7 +82,7 @@ MENTION = "Mention an agent to get an answer, or the reason there is none."
 NO_ANSWER = {
     "finished": "{agent} read this and decided not to answer{reason}.",
     "no_action": "{agent} gave no usable answer{reason}.",
-    "max_steps": "{agent} ran out of steps before it answered{reason}.",
+    "max_steps": "{agent} reached its limit before it answered{reason}.",
     "timeout": "{agent} ran out of time before it answered{reason}.",
     "loop_detected": "{agent} repeated itself and was stopped before it answered{reason}.",
     "cancelled": "{agent} was stopped before it answered{reason}.",
