@@ -130,6 +130,8 @@ async def test_the_newsroom_writes_and_publishes_a_shared_document(
         assert [version.author for version in versions] == ["writer", "reporter", "editor"]
         result = SearchHits.model_validate(await me.client.call("search", query="scatters"))
         assert {"messages", "documents"} <= {hit.kind for hit in result.hits}
+        await me.posts("desk", "@editor an article on the same again")
+        await me.hears("writer", lambda m: m.text == "@editor ready: d2")
 
 
 @pytest.mark.behaviour("L-7", "M-301")
@@ -166,6 +168,8 @@ async def test_the_software_team_releases_only_after_a_person_approves(
         await me.client.call("approve", id=waiting.id)
         assert (await me.hears("lead", lambda m: "me" in m.mentions)).text.endswith("is released")
         assert "year % 400" in (tmp_path / "released" / "leap_years.py").read_text()
+        await me.posts("dev", "@lead please make what f1 asks for")
+        await me.hears("tester", lambda m: m.text == "@lead f5 works")
     assert "tester sends it back" in model.rules
 
 
