@@ -181,9 +181,8 @@ async def serve(
                 ):
                     await stop.wait()
     if lost.done():
-        raise UserError(
-            f"{lost.result()}; restart it, with `--standby` if another hub has taken over"
-        )
+        again = "restart it, with `--standby` if another hub has taken over"
+        raise UserError(lost.result() if place else f"{lost.result()}; {again}")  # a node does
 
 
 async def _stop_when(lost: asyncio.Future[str], stop: asyncio.Event, report: Report) -> None:

@@ -185,6 +185,25 @@ async def test_a_hub_does_not_continue_on_an_older_copy_of_its_log(
         await store.append(direct(3, 3))
 
 
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        ("DELETE FROM hubbub.meta", "the schema hubbub in .* is incomplete.*: drop the schema"),
+        ("DROP TABLE hubbub.owner CASCADE", "cannot be used as a store: relation .owner. does not"),
+    ],
+)
+async def test_an_incompletely_restored_database_is_refused_with_the_reason(
+    url: str, lost: str, reason: str
+) -> None:
+    async with opened(open_store(url)):
+        pass
+    with psycopg.connect(url) as db:
+        db.execute(lost.encode())
+    for refused in (open_store(url).open(), list_tokens_offline(url)):
+        with pytest.raises(UserError, match=reason):
+            await refused
+
+
 async def test_a_damaged_message_is_reported_and_not_returned(url: str) -> None:
     async with opened(store := open_store(url)):
         await store.append(direct(1, 3))

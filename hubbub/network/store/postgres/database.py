@@ -139,11 +139,15 @@ def _start_anew(session: PostgresSession) -> None:
 
 
 def run_beside(url: str, work: Callable[[PostgresSession], T]) -> T:
-    """The result of `work`, for programs other than the hub, even while a hub is running."""
+    """The result of `work`, for programs other than the hub, even while a hub is running. Raises
+    `UserError` for a database that cannot be used."""
     session = connected(url)
     try:
         prepare(session, shown_store(url))
         return work(session)
+    except psycopg.Error as error:
+        text = f"{shown_store(url)} cannot be used as a store: {line_of(error)}"
+        raise UserError(text) from error
     finally:
         session.close()
 
@@ -228,6 +232,11 @@ def _migrate(session: PostgresSession, name: str) -> None:
     version = 0
     if there:
         row = session.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+        if row is None:
+            raise UserError(
+                f"the schema hubbub in {name} is incomplete, as after an interrupted restore: drop "
+                "the schema and restore it again"
+            )
         version = int(row[0])
     if version > len(steps):
         raise StoreVersionError(
