@@ -6,7 +6,7 @@ from playwright.async_api import Locator, expect
 from pydantic import JsonValue
 
 from hubbub.client import Client, WebSocketTransport
-from tests.browser.support.desk import Desk, Desks
+from tests.browser.support.desk import Desk, Desks, becomes
 from tests.browser.support.room import Room, posted
 
 GENERAL = "channel.general"
@@ -86,6 +86,7 @@ async def test_a_conversation_older_than_a_thousand_reply_threads_is_listed(desk
             await cyd.call("reply", message_id=f"m{2 * n + 2}", text="an answer")
         desk = await desks.sit(room, "ann")
         await expect(badge(desk.thread("dm.ann.bob"), "1 unread")).to_be_visible()
+        await becomes(desk.page.locator(":root"), "(it) => it.scrollHeight === innerHeight")
         await desks.leave()
 
 
