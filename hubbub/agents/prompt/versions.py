@@ -137,15 +137,20 @@ class PromptLibrary:
         return tuple(sorted({path.parent.name for path in self.folder.glob(f"*/*{SUFFIX}")}))
 
     def versions(self, name: str) -> tuple[str, ...]:
-        """The versions of a prompt, lowest first; none if it does not exist."""
-        texts = [path.name.removesuffix(SUFFIX) for path in (self.folder / name).glob(f"*{SUFFIX}")]
-        return tuple(version.text for version in sorted(map(PromptVersion, texts)))
+        """The versions of a prompt, lowest first; none if it does not exist. `latest` is none."""
+        texts = {path.name.removesuffix(SUFFIX) for path in (self.folder / name).glob(f"*{SUFFIX}")}
+        return tuple(version.text for version in sorted(map(PromptVersion, texts - {LATEST})))
 
     def resolve(self, name: str, version: str = LATEST) -> str:
         """The version itself, or the one that `latest` means. Raises `ConfigError` with a
         suggestion if it does not exist.
         """
         versions, place = self.versions(name), shown_path(self.folder)
+        if not versions and self.path(name, LATEST).exists():
+            what = (
+                f"the prompt '{name}' has no version: rename {LATEST}{SUFFIX}, for example to 1.0"
+            )
+            raise ConfigError(f"{what}{SUFFIX}", place)
         if not versions:
             hint = nearest(name, self.names()) or "; there are no prompts in it"
             raise ConfigError(f"there is no prompt '{name}'{hint}", place)

@@ -73,6 +73,13 @@ def test_a_library_lists_names_and_versions_and_reports_unknown_ones(tmp_path: P
     write(tmp_path, "drafts", "draft", "x")
     with pytest.raises(ConfigError, match="has no numbered version: name one of draft"):
         library.load("drafts")
+    write(tmp_path, "drafts", "latest", "x")
+    assert library.versions("drafts") == ("draft",), "it is no name of a version"
+    write(tmp_path, "new", "latest", "x")
+    with pytest.raises(
+        ConfigError, match=r"no version: rename latest\.j2, for example to 1\.0\.j2"
+    ):
+        library.load("new")
     with pytest.raises(ConfigError, match="no prompt 'triag'; did you mean 'triage'"):
         PromptLibrary(tmp_path).load("triag")
     with pytest.raises(ConfigError, match="there are no prompts in it"):
