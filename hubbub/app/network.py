@@ -181,7 +181,7 @@ async def serve(
                 ):
                     await stop.wait()
     if lost.done():
-        again = "restart it, with `--standby` if another hub has taken over"
+        again = "restart it with `--standby` if another hub has taken over"
         raise UserError(lost.result() if place else f"{lost.result()}; {again}")  # a node does
 
 
