@@ -32,7 +32,9 @@ from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.ids import new_ulid
 from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
+from hubbub.protocol.frame_errors import flaw_of
 from hubbub.protocol.frames import (
+    LONGEST_TOKEN,
     VERSION,
     Cursor,
     ErrorFrame,
@@ -109,7 +111,8 @@ class Client:
         """`turns`: whether it is an agent that records its turns. `cursor` is where an earlier
         client stopped, or `latest` (the head of the log); the default is the hub's own cursor.
 
-        Raises `UserError` for a name that no participant can have.
+        Raises `UserError` for a name that no participant can have, and `OperationError` for a token
+        that is none.
         """
         if not is_id(participant):
             raise UserError(
@@ -119,6 +122,9 @@ class Client:
         self._schemas = options.schemas
         self.participant = participant
         self._transport = transport
+        if token is not None and (len(token) > LONGEST_TOKEN or flaw_of(token)):
+            text = f"this is no token: a token is text of at most {LONGEST_TOKEN} characters"
+            raise OperationError(ErrorCode.AUTH_FAILED, text)
         self._identity = Identify(
             version=VERSION,
             participant=participant,

@@ -14,6 +14,7 @@ from hubbub.wording import shortened
 __all__ = [
     "FrameError",
     "check_values",
+    "flaw_of",
     "place_of",
     "reason_of",
     "sentence_of",

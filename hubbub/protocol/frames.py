@@ -23,6 +23,7 @@ from hubbub.protocol.messages import (
 )
 
 __all__ = [
+    "LONGEST_TOKEN",
     "STRANGER_BYTES",
     "STRANGER_FRAMES",
     "VERSION",
@@ -102,6 +103,10 @@ class Hello(Model):
     """The hub's limits."""
 
 
+LONGEST_TOKEN = 512
+"""Characters."""
+
+
 class Identify(Model):
     """client: join; with a cursor, resume."""
 
@@ -112,7 +117,7 @@ class Identify(Model):
     """The participant that joins."""
     kind: Kind
     """Its kind, which cannot change."""
-    token: Annotated[str, Field(max_length=512)] | None = None
+    token: Annotated[str, Field(max_length=LONGEST_TOKEN)] | None = None
     """Proof of identity, if the network requires it."""
     card: Card | None = None
     """The participant's card for others; left out: as before."""

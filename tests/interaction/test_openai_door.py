@@ -330,7 +330,7 @@ async def test_a_key_is_the_token_of_a_person() -> None:
         admission.add_token("echo", "hub_agent")
         async with there.client("hub_right") as ann:
             assert await ask(ann, "hi") == "you said: hi"
-        for wrong in ("hub_wrong", "ann", "sk-1"):
+        for wrong in ("hub_wrong", "ann", "sk-1", "x" * 600):
             async with there.client(wrong, max_retries=0) as stranger:
                 with pytest.raises(openai.AuthenticationError) as refused:
                     await stranger.models.list()

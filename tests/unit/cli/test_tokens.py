@@ -136,6 +136,12 @@ def test_the_token_of_a_run_admits_one_person_and_is_shown_only_to_the_same_user
             assert "hello ann" in hubbub(*mine, "--thread", "ann").out
             assert "name a thread with --thread" in hubbub(*mine).err
             assert "hello ann" in hubbub("messages", "list", "--as", "ann", "--token", token).out
+        for wrong in ("x" * 600, "\udcff"):
+            refused = hubbub("send", "--as", "ann", "--token", wrong, "bob", "hi")
+            assert refused.err.startswith(
+                "hubbub: this is no token: a token is text of at most 512"
+            )
+            assert wrong not in refused.err
         with monkeypatch.context() as persons_shell:
             persons_shell.setenv("HUBBUB_TOKEN", token)
             assert hubbub("mods", "reload", "--config", "town.yaml").code == 0
