@@ -38,7 +38,7 @@ class Readiness:
         """The store wrote a batch."""
         if self._refusal:
             self._refusal = ""
-            log.info("the store accepts writes again")
+            log.warning("the store accepts writes again")
 
     def refused(self, entries: Sequence[Entry], error: Exception) -> None:
         """The store refused a batch."""

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from hubbub.errors import StoreUnavailable
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
@@ -42,10 +43,15 @@ async def test_a_failed_commit_is_a_temporary_error_and_uses_no_sequence_number(
     assert (await ann.ask("send_text_message", to="bob", text="lost"))["op"] == "error"
     root = await ann.say("bob", "1")
     moody.failing = 1
-    error = await ann.ask("send_text_message", to="bob", text="lost")
-    assert (error["code"], error["temporary"]) == ("store_unavailable", True)
-    assert "Traceback" not in error["message"]
-    sent = await ann.say("bob", "2")
+    with capture_logs() as logs:  # by default, a hub prints those from warnings on
+        error = await ann.ask("send_text_message", to="bob", text="lost")
+        assert (error["code"], error["temporary"]) == ("store_unavailable", True)
+        assert "Traceback" not in error["message"]
+        sent = await ann.say("bob", "2")
+    assert [(record["log_level"], record["event"]) for record in logs] == [
+        ("error", "the store refuses writes"),
+        ("warning", "the store accepts writes again"),
+    ]
     assert (sent["seq"], sent["tseq"]) == (2, 2)
     moody.failing = 1
     assert (await ann.ask("reply", message_id=root["id"], text="lost"))["op"] == "error"
