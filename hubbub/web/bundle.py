@@ -1,7 +1,7 @@
 """Joins ES modules into one file, so that a page of a hundred modules loads with one request.
 
 Each module becomes a function with the lines of its source: imports and exports are rewritten in
-place, comment lines become empty, and a source map maps every line to its file. `loader.js` runs
+place, comments are left out, and a source map maps every line to its file. `loader.js` runs
 the functions.
 The first bundle has the modules that the page imports at the start. A module loaded with `import()`
 gets its own bundle, without the modules of the first.
@@ -38,6 +38,8 @@ _COMMENT = re.compile(
 )
 """Whole lines, except licence notices. (A template literal must have no line that looks like one.)
 """
+_REMARK = re.compile(r"(?<=[;{},(]) // [^\n\"'`/]*(?=\n)")
+"""At the end of a line; one with a quote could be part of a string, and stays."""
 _LOAD = re.compile(r"""import\(\s*["'](?P<path>\.[^"']+)["']\s*\)""")
 _UNSUPPORTED = re.compile(r"\n(?:import\b(?!\()|export\b).*|import\.meta.*")
 # Each of these begins with a fixed word, which the regex engine finds fast.
@@ -154,6 +156,7 @@ def _runner(name: str, text: str) -> str:
         return "\n" * match[0].count("\n")
 
     text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), f"\n{text.rstrip()}")
+    text = _REMARK.sub("", text)
     text = _EXPORT.sub(rewrite_export, _IMPORT.sub(rewrite_import, text))
     text = _LOAD.sub(lambda match: f'$load("{_resolve(name, match["path"])}")', text)
     text = text.replace("import.meta.url", "$url")

@@ -92,5 +92,5 @@ async def test_the_first_minute_works_in_firefox(tmp_path: Path) -> None:
         run_here(QUICKSTART, tmp_path) as network,
         firefox.running(executable, profile) as browser,
     ):
-        await browser.goto(network.url)
+        await browser.goto(network.url.replace("ws://", "http://"))
         await _first_minute(browser)
