@@ -96,12 +96,12 @@ class Room:
         self.hub.gateway.admission.add_token(name, token := f"hub_token-of-{name}")
         return token
 
-    async def revoke(self, name: str) -> None:
-        """Revoke all tokens of a participant, as `hubbub tokens revoke` does."""
+    async def as_operator(self, operation: str, **args: Any) -> dict[str, Any]:
+        """Call an operation as the commands of the network's user do."""
         token = self.token("operator")
         transport = WebSocketTransport(self.url)
         async with Client(transport, "operator", "service", token=token) as operator:
-            await operator.call("revoke_tokens", participant=name)
+            return await call(operator, operation, **args)
 
     async def _run(self, name: str, file: NetworkFile) -> None:
         """Run an agent of the plan until the room closes."""
