@@ -123,7 +123,10 @@ class Answers:
     async def _take(self, item: Ready | Event | Signal | Disconnected) -> None:
         match item:
             case Event(message=message) if self._answers(message):
-                self._note(message)
+                if message.cause_id == self.question:
+                    await self._read_receipts()
+                if not self._is_aside(message):
+                    self._note(message)
                 await self._check()
             case Event(message=message) if message.sender_kind == "system":
                 await self._notice(message)
@@ -151,6 +154,15 @@ class Answers:
             return message.type == "direct"
         turns = {receipt.turn for receipt in self.receipts.values()}
         return message.interaction_id == question.interaction_id or message.cause_id in turns
+
+    def _is_aside(self, message: Message) -> bool:
+        """Whether an agent that records its turns posts this beside its turn, as its helpers do: an
+        answer names the turn as its cause."""
+        receipt = self.receipts.get(message.sender_id)
+        records = receipt is not None and (
+            receipt.state == "running" or receipt.outcome is not None
+        )
+        return records and message.cause_id == self.question
 
     def _note(self, message: Message) -> None:
         if all(ids.id != message.id for ids in self.messages):
@@ -207,7 +219,7 @@ class Answers:
         replies = thread_ids.reply_thread(thread, self._sent.seq)
         messages = [*await self._latest(thread), *await self._latest(replies)]
         for message in sorted(messages, key=lambda message: message.seq):
-            if self._answers(message):
+            if self._answers(message) and not self._is_aside(message):
                 self._note(message)
 
     async def _latest(self, thread: str) -> Sequence[Message]:

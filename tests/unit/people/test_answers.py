@@ -133,6 +133,22 @@ async def test_quick_replies_below_the_question_are_all_answers_in_order() -> No
         assert room.received == ["first", "second", "last"]
 
 
+async def test_what_a_helper_of_the_agent_posts_below_the_question_is_no_answer() -> None:
+    async with open_room() as room:
+        bot = await room.bot()
+        answers = await room.asks()
+
+        async def work() -> None:
+            await bot.begin()
+            goal = {"message_id": answers.question, "text": "helper 1, goal"}
+            await bot.client.call("reply", **goal, cause=answers.question)
+            await bot.ends("model_error", "HTTP 500")
+
+        await room.waits(answers, work())
+        assert room.received == []
+        assert "HTTP 500" in answers.reason
+
+
 async def test_a_message_of_a_later_turn_after_a_delegation_is_an_answer() -> None:
     async with open_room() as room:
         bot, calc = await room.bot(), await room.bot("calc")
