@@ -222,7 +222,9 @@ def delivery_notes(result: SendResult, typed: CommandSyntax) -> Sequence[str]:
         lines.append(f"{agent} was not woken: {why}" + (f"; {remedy}" if remedy else ""))
     for agent, count in result.queued.items():
         if count > 1:
-            lines.append(f"{agent} is busy: {count - 1} queued before this one")
+            lines.append(
+                f"{agent} is busy with {counted(count - 1, 'other message', 'other messages')}"
+            )
     lines += map(one_line, result.notes)
     return lines
 

@@ -135,7 +135,7 @@ export const later = {
     },
     request: "the task",
     notWoken: (who, why) => `${who} was not woken: ${why}.`,
-    queued: (who, n) => `${who} gets to it after ${several(n, "other", "others")}.`,
+    queued: (who, n) => `${who} is busy with ${several(n, "other message", "other messages")}.`,
     reasons: {
       hop_limit: "this interaction reached its limit of messages in a row",
       budget_wakes: "this interaction reached its limit of turns",

@@ -3,6 +3,7 @@
 import { fullTime, timeOf } from "../../core/time.js";
 import { html } from "../../core/ui.js";
 import { Icon } from "../../parts/icon.js";
+import { presenceOf } from "../../parts/presence.js";
 import { later } from "../../texts-later.js";
 
 const words = later.marks;
@@ -38,12 +39,13 @@ function Request({ app, request: { id, kind, outcome = "", deadline } }) {
     <a href=${app.router.href("message", [id])}>${words.request}</a></span>`;
 }
 
-/** The hub's result of sending it: agents not woken, with the reason, and busy agents. */
+/** The hub's result of sending it: agents not woken, with the reason, and agents that are still busy. */
 function Kept({ app, message }) {
   const { not_woken: asleep = {}, queued = {} } = app.receipts.value.get(message.id) ?? {};
   const lines = [
     ...Object.entries(asleep).map(([id, code]) => words.notWoken(id, words.reasons[code] ?? code)),
-    ...Object.entries(queued).filter(([, n]) => n > 1).map(([id, n]) => words.queued(id, n - 1)),
+    ...Object.entries(queued).filter(([id, n]) => n > 1 && presenceOf(app.state, id) === "busy")
+      .map(([id, n]) => words.queued(id, n - 1)),
   ];
   if (!lines.length) return null;
   return html`<p class="kept" role="status">${lines.map((line) => html`<span key=${line}>${line}${" "}</span>`)}</p>`;
