@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Annotated, Literal
 
-from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.types import EmbeddedResource, ResourceLink, TextResourceContents, ToolAnnotations
 from pydantic import Field
 
@@ -28,6 +28,13 @@ def made() -> MCPServer:
     server.tool(annotations=ToolAnnotations(idempotent_hint=True))(paint)
     for function in (fail, die, hang, many, picture, linked, nothing):
         server.tool()(function)
+
+    @server.tool()
+    async def grow(ctx: Context) -> None:
+        """Add the tool `extra`."""
+        server.tool(name="extra")(nothing)
+        await ctx.notify_tools_changed()
+
     return server
 
 

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 SITE = CallSite("bot-m1", 1, 0)
 OBJECT: JsonValue = {"type": "object", "properties": {}}
-ALL = {"add", "paint", "fail", "die", "hang", "many", "picture", "linked", "nothing"}
+ALL = {"add", "paint", "fail", "die", "hang", "many", "picture", "linked", "nothing", "grow"}
 
 
 class Gate:
@@ -381,6 +381,14 @@ class TestInvalidTools:
             assert await tool_of(servers, "shop_open").run({}, SITE) == "open"
             assert names(servers) == {"shop_buy", "shop_wait"}
             assert await tool_of(servers, "shop_buy").run({}, SITE) == "buy"
+
+    async def test_changes_that_a_server_reports_only_to_subscribers_are_learned(
+        self, tmp_path: Path
+    ) -> None:
+        async with http_server() as url, started(tmp_path, a=program_server(), b=url) as servers:
+            for name in ("a", "b"):
+                await tool_of(servers, f"{name}_grow").run({}, SITE)
+                await until_available(servers, f"{name}_extra")
 
     async def test_lines_that_are_no_messages_are_reported_once_and_skipped(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -27,6 +27,7 @@ from hubbub.protocol.messages import Permission
 
 if TYPE_CHECKING:
     from anyio import CancelScope
+    from anyio.abc import TaskStatus
     from mcp import Client
     from mcp.types import CallToolResult, ContentBlock
     from mcp.types import Tool as Offered
@@ -190,27 +191,64 @@ class McpServer:
 
     async def _connect(self) -> str:
         """Connect, and serve until the connection ends; returns the reason."""
-        from anyio import fail_after
+        from anyio import create_task_group, fail_after, move_on_after
 
         self._has_ended = self._is_suspect = self._has_strayed = False
         self._wake_up.clear()
         try:
             with fail_after(self.config.timeout) as starting:
-                async with connect(self.config, self._folder, self) as client:
+                async with (
+                    connect(self.config, self._folder, self) as client,
+                    create_task_group() as tasks,
+                ):
+                    with move_on_after(self.config.timeout / 2):
+                        await tasks.start(self._listen, client)
                     self._set_tools(await list_tools(client))
                     starting.deadline = math.inf
                     self._client, self.absent = client, None
                     self.tried.set()
                     log.info("MCP server connected", server=self.name, tools=len(self.tools))
                     try:
-                        return await self._watch(client)
+                        await self._watch(client)
                     finally:  # immediately, since closing the connection can take a while
+                        tasks.cancel_scope.cancel()
                         self._client, self.absent = None, self.absent or _ENDED
                         self._is_current.set()
+            return _ENDED
         except Exception as exc:  # noqa: BLE001 - any failure makes the server unavailable
             return _reason(exc, self.config.command)
 
-    async def _watch(self, client: Client) -> str:
+    async def _listen(self, client: Client, *, task_status: TaskStatus[None]) -> None:
+        """Subscribe to changes of the tools: servers since protocol 2026-07-28 report them only to
+        subscribers. `connect` calls `on_change` for each.
+        """
+        from mcp import MCPError
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+        is_first = True
+        while not self._has_ended:
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    if is_first:
+                        task_status.started()
+                    else:  # what changed while it was interrupted was not reported
+                        self.on_change()
+                    is_first = False
+                    if not changes.honored.tools_list_changed:
+                        break
+                    async for _ in changes:
+                        pass
+            except (ListenNotSupportedError, MCPError):
+                break
+            except SubscriptionLost:
+                if is_first:
+                    break
+            if not self._has_ended:
+                await self._pause(_MIN_PAUSE_S)
+        if is_first:
+            task_status.started()
+
+    async def _watch(self, client: Client) -> None:
         """Wait until the connection ends."""
         from anyio import fail_after
 
@@ -218,7 +256,7 @@ class McpServer:
             await self._wake_up.wait()
             self._wake_up.clear()
             if self._has_ended:
-                return _ENDED
+                return
             if self._is_suspect:
                 self._is_suspect = False
                 with fail_after(self._doubt_s):
@@ -293,7 +331,7 @@ class McpServer:
             raise ToolFailed(message, error="tool_absent")
         try:
             result = await client.call_tool(tool, dict(arguments))
-            await self._is_current.wait()  # the next step has the tools that the call added
+            await self._is_current.wait()  # the next turn has the tools that the call added
         except asyncio.CancelledError:
             self._suspect()
             raise
