@@ -201,10 +201,14 @@ class Price(Section):
     """Per million input tokens (prompt, tools, results)."""
     output: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Per million output tokens."""
+    cached_input: Annotated[float | None, Field(ge=0, allow_inf_nan=False)] = None
+    """Per million input tokens that the endpoint read from its cache. Default: as `input`."""
 
-    def of(self, tokens_in: int, tokens_out: int) -> float:
-        """The price of these tokens, in US dollars."""
-        return round((self.input * tokens_in + self.output * tokens_out) / 1_000_000, 12)
+    def of(self, tokens_in: int, tokens_out: int, cached: int = 0) -> float:
+        """The price of these tokens, in US dollars; `cached` of `tokens_in` were in a cache."""
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        inputs = self.input * (tokens_in - cached) + cached_price * cached
+        return round((inputs + self.output * tokens_out) / 1_000_000, 12)
 
 
 class ModelSettings(Section):

@@ -73,7 +73,9 @@ class Completions:
             self._asking.discard(task)
         used = answer.usage
         read, written = (used.prompt_tokens, used.completion_tokens) if used else (0, 0)
-        usd = model.price.of(read, written) if model.price and used else None
+        details = used.prompt_tokens_details if used else None
+        cached = min(details.cached_tokens or 0, read) if details else 0
+        usd = model.price.of(read, written, cached) if model.price and used else None
         return ModelText(text, read, written, usd)
 
     def _client(self, model: ModelConfig) -> AsyncOpenAI:

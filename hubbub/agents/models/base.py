@@ -80,7 +80,8 @@ class CallRequest:
 class Completion:
     """A model's answer. `finish_reason` is the endpoint's: `tool_calls`, `length`, ...
 
-    `cost_usd` is None without a price or a token count. The fields from `wait` on are recorded in
+    `tokens_cached` are those of `tokens_in` that the endpoint read from its cache. `cost_usd` is
+    None without a price or a token count. The fields from `wait` on are recorded in
     `hubbub.protocol.turns.Step`.
     """
 
@@ -88,6 +89,7 @@ class Completion:
     calls: tuple[CallRequest, ...] = ()
     tokens_in: int = 0
     tokens_out: int = 0
+    tokens_cached: int = 0
     finish_reason: str | None = None
     cost_usd: float | None = None
     wait: WaitStrategy = "all"

@@ -433,8 +433,8 @@ def _written(answer: Completion) -> str:
     return "\n".join(filter(None, (answer.reasoning, answer.text, *calls)))
 
 
-def _used(answer: Completion) -> tuple[int, int]:
-    return answer.tokens_in, answer.tokens_out
+def _used(answer: Completion) -> tuple[int, int, int]:
+    return answer.tokens_in, answer.tokens_out, answer.tokens_cached
 
 
 def _with_retry_notes(answer: Completion, failed: int, interrupted: int = 0) -> Completion:

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from pydantic import JsonValue
 
@@ -57,12 +57,13 @@ def read_answer(body: JsonValue) -> Completion:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise UnreadableResponse("returned an answer without a message")
-    tokens_in, tokens_out = token_usage(given)
+    used = token_usage(given)
     return Completion(
         text=text_of(message) or None,
         calls=tuple(map(_call, calls_of(message))),
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
+        tokens_in=used.read,
+        tokens_out=used.written,
+        tokens_cached=used.cached,
         finish_reason=reason_of(choice),
         reasoning=reasoning_of(message) or None,
     )
@@ -80,15 +81,16 @@ def read_response(body: JsonValue) -> Completion:
         raise UnreadableResponse("answered with something other than a response; check base_url")
     items = [item for item in output if isinstance(item, dict)]
     calls = [item for item in items if item.get("type") == "function_call"]
-    tokens_in, tokens_out = token_usage(given)
+    used = token_usage(given)
     return Completion(
         text="".join(text_of(item) for item in items if item.get("type") == "message") or None,
         calls=tuple(
             CallRequest(string_of(c.get("call_id")), string_of(c.get("name")), arguments_of(c))
             for c in calls
         ),
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
+        tokens_in=used.read,
+        tokens_out=used.written,
+        tokens_cached=used.cached,
         finish_reason=_response_reason(given),
         reasoning="\n\n".join(filter(None, map(_summary, items))) or None,
     )
@@ -204,13 +206,24 @@ def reason_of(choice: Object) -> str | None:
     return reveal(string_of(choice.get("finish_reason")))[:_MAX_REASON] or None
 
 
-def token_usage(body: Object) -> tuple[int, int]:
-    """Input and output tokens; 0 where the endpoint does not count them."""
+class TokenUsage(NamedTuple):
+    """Tokens of an answer; 0 where the endpoint does not count them."""
+
+    read: int = 0
+    written: int = 0
+    cached: int = 0
+    """Of those read."""
+
+
+def token_usage(body: Object) -> TokenUsage:
     usage = body.get("usage")
     if not isinstance(usage, dict):
-        return 0, 0
-    read = usage.get("prompt_tokens", usage.get("input_tokens"))
-    return _tokens(read), _tokens(usage.get("completion_tokens", usage.get("output_tokens")))
+        return TokenUsage()
+    read = _tokens(usage.get("prompt_tokens", usage.get("input_tokens")))
+    written = _tokens(usage.get("completion_tokens", usage.get("output_tokens")))
+    details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    cached = _tokens(details.get("cached_tokens")) if isinstance(details, dict) else 0
+    return TokenUsage(read, written, min(cached, read))
 
 
 def _tokens(count: JsonValue) -> int:
@@ -296,7 +309,7 @@ class Assembly:
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
         self._by_id: dict[str, _PartialCall] = {}
-        self._used = 0, 0
+        self._used = TokenUsage()
         self._reason: str | None = None
 
     def add(self, chunk: JsonValue) -> list[Delta]:
@@ -314,20 +327,21 @@ class Assembly:
 
     def answer(self) -> Completion:
         """The complete answer; tokens are 0 if not counted."""
-        tokens_in, tokens_out = self._used
+        used = self._used
         return Completion(
             text="".join(self._text) or None,
             calls=tuple(call.build() for call in self._calls),
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
+            tokens_in=used.read,
+            tokens_out=used.written,
+            tokens_cached=used.cached,
             finish_reason=self._reason,
             reasoning="".join(self._reasoning) or None,
         )
 
     def _count(self, chunk: Object) -> None:
         """Use the last count: some endpoints send running counts."""
-        before, now = self._used, token_usage(chunk)
-        self._used = now[0] or before[0], now[1] or before[1]
+        counts = zip(token_usage(chunk), self._used, strict=True)
+        self._used = TokenUsage(*(now or before for now, before in counts))
 
     def _add_delta(self, delta: Object) -> list[Delta]:
         text = text_of(delta)

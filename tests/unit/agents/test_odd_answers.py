@@ -122,6 +122,17 @@ async def test_odd_token_counts_are_read_and_missing_ones_estimated() -> None:
     assembly.add({"usage": {"prompt_tokens": 9, "completion_tokens": 1}})
     assembly.add({"usage": {"completion_tokens": 4}})
     assert (assembly.answer().tokens_in, assembly.answer().tokens_out) == (9, 4)
+    details: list[JsonValue] = [
+        {"cached_tokens": 8},
+        {"cached_tokens": 20},
+        {"cached_tokens": None},
+        8,
+    ]
+    for cached, cost in zip(details, [5, 1, 13, 13], strict=True):
+        counts = {"prompt_tokens": 12, "completion_tokens": 1, "prompt_tokens_details": cached}
+        price = {"input": 1e6, "output": 1e6, "cached_input": 0}
+        answer, _ = await asked(completion(calling(CALL), counts), price=price)
+        assert answer.cost_usd == cost
     half, _ = await asked(completion(calling(CALL), {"prompt_tokens": 12}))
     assert half.tokens_in == 12
     assert half.tokens_out > 0

@@ -156,6 +156,8 @@ def test_a_price_is_in_dollars_per_million_input_and_output_tokens() -> None:
     assert price.of(1_000_000, 1_000_000) == 2.25
     assert price.of(1000, 100) == pytest.approx(0.00045)
     assert Price(input=0, output=0).of(10**9, 10**9) == 0.0
+    assert price.of(1000, 0, 900) == price.of(1000, 0)
+    assert Price(input=1, output=0, cached_input=0.1).of(1000, 0, 900) == pytest.approx(0.00019)
 
 
 def test_shares_versions_and_conditions_of_a_prompt_have_short_forms(loading: Loading) -> None:
