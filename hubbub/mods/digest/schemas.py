@@ -17,7 +17,7 @@ from hubbub.protocol.operations import Input
 
 
 class DigestFor(Input):
-    since: Annotated[Literal["last_visit"] | Time, Field(union_mode="left_to_right")] = "last_visit"
+    since: Annotated[Time | Literal["last_visit"], Field(union_mode="left_to_right")] = "last_visit"
     """`last_visit`: messages that you have not read and that no digest you marked has covered. Or
     a time, such as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given."""
     threads: Annotated[tuple[ThreadRef, ...], Field(max_length=50, fail_fast=True)] = ()

@@ -684,7 +684,7 @@ export interface Digest {
 
 export interface DigestFor {
   /** `last_visit`: messages that you have not read and that no digest you marked has covered. Or a time, such as 2026-03-01 or 2026-03-01T12:00; UTC if no zone is given. */
-  since?: "last_visit" | string;
+  since?: string | "last_visit";
   /** Only these of your threads. Default: all. */
   threads?: string[];
   /** Maximum number of threads. */

@@ -22,7 +22,7 @@ from hubbub.mods.tasks.mod import TasksConfig, TasksMod
 from hubbub.mods.transcript.mod import TranscriptMod
 from hubbub.testing.model_server import Breakdown, ModelServer, Refusal, Script, ScriptedAnswer
 from tests.interaction.mods.test_transcript import import_lines, line
-from tests.interaction.mods.workspace import DESK, refused, workspace
+from tests.interaction.mods.workspace import DESK, refusal, refused, workspace
 from tests.interaction.peers import Peer
 from tests.interaction.stop_harness import HandClock
 from tests.interaction.stores import MoodyStore
@@ -84,7 +84,9 @@ async def test_the_last_visit_is_what_was_read_or_marked_across_restarts(tmp_pat
         for _ in range(2):  # reading the digest marks nothing
             assert dict(await threads(ann)) == {DESK: 1, "dm.ann.bob": 3}
         for wrong in ("soon", 5, "2026-02-30T25:61:00Z"):
-            assert await refused(ann, "digest", since=wrong) == "bad_request"
+            error = await refusal(ann, "digest", since=wrong)
+            assert error.code == "bad_request"
+            assert "time" in error.message
         await ann.call("mark_read", thread=DESK, upto=3)
         assert await threads(ann) == [("dm.ann.bob", 3)]
         await ann.call("mark_visit", upto=(await digest(ann))["upto"])
