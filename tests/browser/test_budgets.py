@@ -62,6 +62,16 @@ async def test_budgets_and_costs_are_shown_for_interactions_agents_and_threads(
                 "$0.38"
             )
         await audit(desk.page)
+        bob = await room.join("bob")
+        for spends in (True, False):
+            await call(bob.client, "send_text_message", to="clerk", text="and my desk")
+            await clerk.begins()
+            if spends:
+                await clerk.spends(1, 1, 0.125)
+            await clerk.ends()
+        asked_by = desk.main.get_by_role("table").filter(has_text="Asked by")
+        await expect(asked_by.get_by_role("row", name="bob")).to_contain_text("1")
+        await expect(asked_by.get_by_role("row", name="Total")).to_have_text("Total22,036$0.50")
         await desk.visit("thread", THREAD, opened=("thread", THREAD))
         await expect(costs.get_by_role("row").filter(has_text="clerk")).to_contain_text("$0.38")
 

@@ -39,10 +39,10 @@ function All({ app, value, days }) {
       <a href=${app.router.href("models", [])}>${t.agents.models}</a></p>`}
     <${Today} today=${value.today ?? []} />
     ${spends && days > 1 && html`<${Chart} rows=${summed(value.rows, "day")} days=${days} />`}
-    <${Table} app=${app} rows=${summed(value.rows, "agent")} total=${value.total} of=${words.agent} most=${MOST} />
-    ${named(value.models).length > 0 && html`<${Table} app=${app} rows=${named(value.models)} total=${value.total} of=${words.model} most=${MOST} />`}
-    ${named(value.people).length > 0 && html`<${Table} app=${app} rows=${named(value.people)} total=${value.total} of=${words.person} most=${MOST} />`}
-    <${Table} app=${app} rows=${summed(value.rows, "thread_id")} total=${value.total} of=${words.thread} most=${MOST} />
+    <${Table} app=${app} rows=${summed(value.rows, "agent")} of=${words.agent} most=${MOST} />
+    ${named(value.models).length > 0 && html`<${Table} app=${app} rows=${named(value.models)} of=${words.model} most=${MOST} />`}
+    ${named(value.people).length > 0 && html`<${Table} app=${app} rows=${named(value.people)} of=${words.person} most=${MOST} />`}
+    <${Table} app=${app} rows=${summed(value.rows, "thread_id")} of=${words.thread} most=${MOST} />
   `;
 }
 

@@ -23,7 +23,7 @@ export function Spending({ app, agent = null, thread = null }) {
   return html`<section class="spending" aria-label=${words.title}>
     <div class="section"><h3>${words.title}</h3><${Spans} days=${days} choose=${setDays} /></div>
     ${rows.length
-      ? html`<${Table} app=${app} rows=${rows} total=${value.total} of=${agent ? words.thread : words.agent} />`
+      ? html`<${Table} app=${app} rows=${rows} of=${agent ? words.thread : words.agent} />`
       : html`<p class="quiet small">${words.nothing}</p>`}
     <${Today} today=${value.today ?? []} />
   </section>`;
@@ -38,15 +38,19 @@ export function Spans({ days, choose }) {
 export function summed(rows, key) {
   const found = new Map();
   for (const row of rows) {
-    const sums = found.get(row[key]) ?? {};
-    for (const [name, n] of Object.entries(row.sums)) sums[name] = (sums[name] ?? 0) + n;
-    found.set(row[key], sums);
+    found.set(row[key], plus(found.get(row[key]) ?? {}, row.sums));
   }
   const worth = ([, { usd = 0, tokens_in = 0, tokens_out = 0 }]) => usd * 1e9 + tokens_in + tokens_out;
   return [...found].sort((a, b) => worth(b) - worth(a)).map(([id, sums]) => ({ id, sums }));
 }
 
-export function Table({ app, rows, total, of, most = SHOWN }) {
+function plus(...all) {
+  const sums = {};
+  for (const [name, n] of all.flatMap(Object.entries)) sums[name] = (sums[name] ?? 0) + n;
+  return sums;
+}
+
+export function Table({ app, rows, of, most = SHOWN }) {
   const title = (id) => (of === words.thread ? threadTitle(app, id) : of === words.model ? id : app.state.nameOf(id));
   const href = (id) => of === words.thread && app.router.href("thread", [id]);
   const rest = rows.length - most;
@@ -59,7 +63,7 @@ export function Table({ app, rows, total, of, most = SHOWN }) {
       )}
       ${rest > 0 && html`<tr><td class="quiet" colspan="4">${words.others(rest)}</td></tr>`}
     </tbody>
-    ${rows.length > 1 && html`<tfoot><${Line} title=${words.total} sums=${total} /></tfoot>`}
+    ${rows.length > 1 && html`<tfoot><${Line} title=${words.total} sums=${plus(...rows.map(({ sums }) => sums))} /></tfoot>`}
   </table>`;
 }
 
