@@ -216,6 +216,8 @@ def delivery_notes(result: SendResult, typed: CommandSyntax) -> Sequence[str]:
     """Notes on a sent message: agents that were not woken and why, busy agents, and notes by
     mods."""
     lines = []
+    if result.message.mode is not None and not (result.queued or result.not_woken):
+        lines.append("this message woke no agent; mention the one that it is for")
     for agent, code in result.not_woken.items():
         remedy = _remedy(code, typed)
         why = f"{sentence(code)} ({one_line(code)})"

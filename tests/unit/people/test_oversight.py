@@ -111,6 +111,12 @@ def test_a_sender_sees_which_agents_do_not_wake_why_and_the_remedy(
     )
     assert "\n".join(delivery_notes(result, CHAT)) == snapshot
     assert "resume with `hubbub resume`" in delivery_notes(result, SHELL)[0]
+    steering = result.model_copy(update={"message": mine.model_copy(update={"mode": "steer"})})
+    assert delivery_notes(steering, CHAT) == delivery_notes(result, CHAT)
+    missed = steering.model_copy(update={"queued": {}, "not_woken": {}})
+    assert delivery_notes(missed, CHAT) == [
+        "this message woke no agent; mention the one that it is for"
+    ]
 
 
 # Trees --------------------------------------------------------------------------------------------
