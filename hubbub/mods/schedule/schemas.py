@@ -23,8 +23,8 @@ class Remind(Input):
     timezone: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     """The time zone, such as Europe/Berlin. Default: the network's."""
     thread: Annotated[str, Field(min_length=1, max_length=700)] | None = None
-    """Where to send it: a thread, such as channel_desk, or a participant. Default: the current
-    thread, or else one that only you read."""
+    """Where to send it: a thread, such as channel_desk, or a participant. Default: an agent's
+    current thread; for a person, one that only they read."""
     wakes: Annotated[tuple[Name, ...], Field(max_length=32, fail_fast=True)] = ()
     """Ids of the recipients: it wakes agents and mentions people. Default: you."""
     until: Moment | None = None

@@ -1994,7 +1994,7 @@ export interface Remind {
   when: string;
   /** The time zone, such as Europe/Berlin. Default: the network's. */
   timezone?: string | null;
-  /** Where to send it: a thread, such as channel_desk, or a participant. Default: the current thread, or else one that only you read. */
+  /** Where to send it: a thread, such as channel_desk, or a participant. Default: an agent's current thread; for a person, one that only they read. */
   thread?: string | null;
   /** Ids of the recipients: it wakes agents and mentions people. Default: you. */
   wakes?: string[];
