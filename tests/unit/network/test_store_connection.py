@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.errors import StoreUnavailable, UserError
+from hubbub.errors import StoreUnavailable
 from hubbub.network.store import SqliteStore
 from hubbub.network.store.connection import connect, explained
 from hubbub.network.store.database import snapshot, transaction
@@ -121,7 +121,7 @@ async def test_a_log_damaged_while_it_is_open_is_unavailable(
         for page in range(10, (tmp_path / "x.db").stat().st_size // 4096):
             file.seek(page * 4096)
             file.write(b"\xff" * 4096)
-    with pytest.raises(StoreUnavailable, match="malformed"):
+    with pytest.raises(StoreUnavailable, match="message m1 cannot be read, as the database is dam"):
         await store.log(0, 300, 500)
 
 
@@ -136,9 +136,6 @@ async def test_commits_of_the_writing_connection_are_durable(store: SqliteStore)
 
 
 def test_a_disk_error_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError) as refused, explained(SqliteLocation(Path("net.db"))):
-        raise StoreUnavailable("the store is closed")
-    assert str(refused.value) == "net.db cannot be used as a store: the store is closed"
     message = r"x\.db cannot be written: the disk is full; make room, then start again"
     location = SqliteLocation(tmp_path / "x.db")
     with closing(sqlite3.connect(tmp_path / "x.db")) as db:
