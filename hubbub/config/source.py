@@ -190,6 +190,11 @@ def _syntax(error: yaml.YAMLError, name: str, text: str) -> ConfigError:
         hint = '; quote "${…}" inside { } and [ ]'
     elif "\t" in rows[mark.line] if mark.line < len(rows) else False:
         hint = "; indent with spaces, not tabs"
+    elif "mapping values" in what:
+        hint = (
+            "; check the indentation here and above, write a space after the colon of a key, and "
+            "quote texts with ': '"
+        )
     return ConfigError(f"is not valid YAML: {what}{hint}", name, line)
 
 

@@ -86,6 +86,8 @@ def test_invalid_yaml_is_refused_with_its_line(write: Write) -> None:
     for text, expected in {
         "a: [1, 2\n": "a.yaml:2: is not valid YAML",
         "a:\n\tb: 1\n": "a.yaml:2: is not valid YAML: .*indent with spaces",
+        "a:\n  b:1\n  c: 2\n": "a.yaml:3: is not valid YAML: .*space after the colon",
+        "a: b: c\n": "a.yaml:1: is not valid YAML: .*quote texts with ': '",
         "a: {b: ${X}}\n": 'a.yaml:1: is not valid YAML: .*quote "\\$\\{…\\}"',
         "a: 1\n---\nb: 2\n": "a.yaml:2: is not valid YAML",
         "a: *nothing\n": "a.yaml:1: is not valid YAML: .*alias",
