@@ -16,7 +16,7 @@ from hubbub.errors import ConfigError
 from hubbub.user_code import describe_error
 from hubbub.wording import did_you_mean
 
-__all__ = ["construct", "load_attribute", "load_module", "missing_extra"]
+__all__ = ["construct", "line_in", "load_attribute", "load_module", "missing_extra"]
 
 Instance = TypeVar("Instance")
 _EXTRAS = {
@@ -71,7 +71,9 @@ def load_module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as exc:  # a user's file can raise anything
         del sys.modules[name]
-        raise ConfigError(f"importing it raises {_describe(exc)}", path, _line(exc, path)) from exc
+        raise ConfigError(
+            f"importing it raises {_describe(exc)}", path, line_in(exc, path)
+        ) from exc
     return module
 
 
@@ -84,7 +86,7 @@ def construct(class_: type[Instance]) -> Instance:
         return class_()
     except (Exception, SystemExit) as exc:  # a user's class can raise anything
         path = Path(inspect.getfile(class_))
-        line = _line(exc, path) or _first_line(class_.__init__, path)
+        line = line_in(exc, path) or _firstline_in(class_.__init__, path)
         raise ConfigError(f"{class_.__name__}() raises {_describe(exc)}", path, line) from exc
 
 
@@ -94,7 +96,7 @@ def _describe(exc: BaseException) -> str:
     return describe_error(exc)
 
 
-def _line(exc: BaseException, path: Path) -> int | None:
+def line_in(exc: BaseException, path: Path) -> int | None:
     """The line of the file where the exception was raised or passed through."""
     if isinstance(exc, SyntaxError) and exc.filename == str(path):
         return exc.lineno
@@ -102,7 +104,7 @@ def _line(exc: BaseException, path: Path) -> int | None:
     return next((f.lineno for f in reversed(frames) if f.filename == str(path)), None)
 
 
-def _first_line(function: object, path: Path) -> int | None:
+def _firstline_in(function: object, path: Path) -> int | None:
     """The first line of a function in that file; None if it is not in that file."""
     code = getattr(function, "__code__", None)  # absent in C functions
     if isinstance(code, CodeType) and code.co_filename == str(path):

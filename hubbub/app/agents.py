@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from hubbub.agents.launch import run_agent
+from hubbub.agents.launch import load_agent_class, run_agent
 from hubbub.agents.python.agent import Agent
+from hubbub.app.import_check import unknown_handler
 from hubbub.app.lifeline import RUN, TOKENS, URL, agent_tokens, end_with_parent
 from hubbub.app.process import run_loop
 from hubbub.app.running import until_signal
@@ -22,8 +23,9 @@ from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
-from hubbub.loading import load_module
+from hubbub.loading import line_in, load_module
 from hubbub.protocol.thread_ids import ID_RULE, is_participant_id
+from hubbub.user_code import describe_error
 from hubbub.wording import dashed
 
 if TYPE_CHECKING:
@@ -113,8 +115,10 @@ def from_file(
     name = names[0] if names else dashed(chosen)
     if not is_participant_id(name):
         raise UserError(f"'{name}' is not a valid name: use {ID_RULE}")
-    place = find_network(address)
     config = AgentConfig(kind="python", class_=f"{file}:{chosen}")
+    if problem := unknown_handler(load_agent_class(config, file.parent)):
+        raise ConfigError(f"{chosen} {problem}", shown_path(file))
+    place = find_network(address)
     job = AgentJob(name, config, token or place.tokens.get(name))
     return AgentsJob(place.url, (job,), {}, file.parent)
 
@@ -210,3 +214,11 @@ async def _run(job: AgentsJob, agent: AgentJob) -> None:
                 "with `hubbub up`"
             ) from error
         raise HubbubError(f"{agent.name}: the hub closed the connection: {error.reason}") from error
+    except HubbubError:
+        raise
+    except Exception as error:  # on_start can raise anything
+        file = job.folder / (config.class_ or "").rpartition(":")[0]
+        if (line := line_in(error, file)) is None:
+            raise
+        where = f"{shown_path(file)}:{line}"
+        raise HubbubError(f"{agent.name}: {where} raises {describe_error(error)}") from error

@@ -18,7 +18,7 @@ from hubbub.errors import ConfigError
 from hubbub.loading import load_attribute, load_module
 from hubbub.wording import did_you_mean
 
-__all__ = ["answer"]
+__all__ = ["answer", "unknown_handler"]
 
 _WANTED = {
     "object": "an LlmAgent or Agent",
@@ -51,12 +51,12 @@ def _finding(place: str, noun: str) -> dict[str, str | int | None]:
         return _function(file, name, value)
     if not _is(noun, value):
         return {"path": file, "line": None, "message": f"{name} is not {_WANTED[noun]}"}
-    if isinstance(value, type) and noun == "class" and (unknown := _unknown_handler(value)):
+    if isinstance(value, type) and noun == "class" and (unknown := unknown_handler(value)):
         return {"path": file, "line": None, "message": f"{name} {unknown}"}
     return {"tool": None, "permission": None}
 
 
-def _unknown_handler(agent: type[object]) -> str:
+def unknown_handler(agent: type[object]) -> str:
     """The problem of an agent whose only handlers have names that nothing calls; empty if none."""
     from hubbub.agents.python.agent import Agent
 

@@ -111,6 +111,7 @@ def test_a_file_without_exactly_one_agent_is_refused(write: Write) -> None:
             ("x = 1\n", "bots0.py: defines no subclass"),
             (second, "several agents; choose one with --class: Echo, Second"),
             ("1 / 0\n", "bots2.py:1: importing it raises ZeroDivisionError"),
+            (ECHO.replace("on_direct", "on_driect"), "bots3.py: Echo has the handler 'on_driect'"),
         )
     ):
         with pytest.raises(ConfigError) as caught:
@@ -151,3 +152,13 @@ async def test_the_agents_of_a_process_join_answer_and_greet_once_per_run(config
     with pytest.raises(ExceptionGroup) as caught:
         await run_job(job)
     assert caught.group_contains(HubbubError, match="no network answers at ws://127.0.0.1")
+
+
+async def test_a_failed_start_of_an_agent_is_reported_with_file_and_line(write: Write) -> None:
+    start = "    async def on_start(self):\n        raise LookupError('no data')\n"
+    folder = write("echo.py", ECHO + start).parent
+    async with LocalNetwork(sockets=True) as network:
+        with pytest.raises(ExceptionGroup) as caught:
+            await run_job(job_for(network, folder, "one"))
+    failure = r"^one: .*echo\.py:7 raises LookupError: no data$"
+    assert caught.group_contains(HubbubError, match=failure)
