@@ -11,7 +11,14 @@ from hubbub.network.wakes import RULES, SENTENCES, SUPPRESSIONS, Reason, WakeCon
 
 __all__ = ["wakes_parts"]
 
-WAKING = (Reason.DIRECT, Reason.MENTION, Reason.LAST_SPEAKER, Reason.BROADCAST, Reason.RESULT)
+WAKING = (
+    Reason.DIRECT,
+    Reason.MENTION,
+    Reason.LAST_SPEAKER,
+    Reason.BROADCAST,
+    Reason.RESULT,
+    Reason.TIMER,
+)
 DEFAULT_POLICY = "humans"
 
 

@@ -69,8 +69,7 @@ def cause_position(cause: str, speaker: str) -> tuple[int, str | None]:
     seq = parse_message_id(cause)
     if seq is not None:
         return seq, None
-    own, _, last = cause.rpartition("-")
-    seq = parse_message_id(last) if own == speaker else None
+    seq = _turn_position(cause, speaker)
     if seq is None:
         raise bad_request(
             f"cause: {cause[:100]!r} is neither a message (m42) nor one of your turns"
@@ -83,10 +82,16 @@ def own_turn(turn: str, speaker: str, head: int) -> int:
 
     Raises `OperationError` unless this hub, whose log ends at `head`, gave the turn to the speaker.
     """
-    seq, named = cause_position(turn, speaker)
-    if named is None or seq > head:
+    seq = _turn_position(turn, speaker)
+    if seq is None or seq > head:
         raise bad_request(f"{turn[:100]!r} is not one of your turns; use the id from the wake")
     return seq
+
+
+def _turn_position(turn: str, speaker: str) -> int | None:
+    """The position of the message that woke a turn of the speaker; None if it is not one."""
+    own, _, last = turn.rpartition("-")
+    return parse_message_id(last) if own == speaker else None
 
 
 def unknown_interaction(interaction: str) -> OperationError:

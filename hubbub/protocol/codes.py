@@ -63,7 +63,7 @@ class ErrorCode(StrEnum):
     TAKEN_OVER = "taken_over"
     """A person has taken over the agent."""
     TURN_OVER = "turn_over"
-    """The turn has ended; nothing more is recorded or sent in it."""
+    """The turn has ended. After an end by a person or the hub, nothing more is recorded or sent."""
     WAIT_CYCLE = "wait_cycle"
     """Waiting for this answer would close a cycle of waits, which is in `details.cycle`."""
     NOT_FOUND = "not_found"

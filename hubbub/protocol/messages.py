@@ -341,7 +341,7 @@ class Wake(Model):
     """The hub's decision that a delivered message starts a turn."""
 
     reason: str
-    """A code of `hubbub.network.wakes.Reason`."""
+    """The code of the reason, such as `direct`; the section Wakes lists them."""
     reply: ReplyNeed
     turn: str
     """The id of the turn to run; the same if the wake is delivered again."""

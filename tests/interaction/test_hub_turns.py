@@ -161,6 +161,7 @@ async def test_a_turn_needs_a_valid_id_and_known_messages(in_memory: Networks) -
         for wrong in ("calc-m99", "calc", "m1", "calc-x1", ""):
             error = await calc.ask("begin_turn", start=start(wrong, sent))
             assert error["code"] == "bad_request", wrong
+            assert "cause" not in error["message"]
         for messages in ([], [{"id": "m99"}], [{"id": "hello"}]):
             error = await calc.ask("begin_turn", start=start(turn, *messages))
             assert error["code"] == "bad_request", messages

@@ -2883,7 +2883,7 @@ export interface WaitingItem {
 
 /** The hub's decision that a delivered message starts a turn. */
 export interface Wake {
-  /** A code of `hubbub.network.wakes.Reason`. */
+  /** The code of the reason, such as `direct`; the section Wakes lists them. */
   reason: string;
   reply: "required" | "optional";
   /** The id of the turn to run; the same if the wake is delivered again. */
