@@ -259,6 +259,8 @@ def _usage(error: BaseException) -> str:
         meant = _OTHER_OPTIONS.get(option)
         known = {name for each in context.command.params for name in each.opts} if context else ()
         near = meant if meant in known else closest(option, known)
+        if near and not near.startswith("-"):
+            near = f"{near.strip('_').upper()} without an option"
         sentence = f"no such option: {option}" + (f"; did you mean {near}?" if near else "")
     else:
         sentence = getattr(error, "format_message", lambda: str(error))()

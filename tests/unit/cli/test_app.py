@@ -56,6 +56,7 @@ def test_a_wrong_command_line_is_reported_in_one_line_with_a_remedy(
         "start",
         "up --port 4821",
         "agents list --jsn",
+        "messages digest --since 1h",
         "turns show",
         "tokens ad ann",
         "turns list -n many",
