@@ -86,7 +86,7 @@ def construct(class_: type[Instance]) -> Instance:
         return class_()
     except (Exception, SystemExit) as exc:  # a user's class can raise anything
         path = Path(inspect.getfile(class_))
-        line = line_in(exc, path) or _firstline_in(class_.__init__, path)
+        line = line_in(exc, path) or _first_line(class_.__init__, path)
         raise ConfigError(f"{class_.__name__}() raises {_describe(exc)}", path, line) from exc
 
 
@@ -104,7 +104,7 @@ def line_in(exc: BaseException, path: Path) -> int | None:
     return next((f.lineno for f in reversed(frames) if f.filename == str(path)), None)
 
 
-def _firstline_in(function: object, path: Path) -> int | None:
+def _first_line(function: object, path: Path) -> int | None:
     """The first line of a function in that file; None if it is not in that file."""
     code = getattr(function, "__code__", None)  # absent in C functions
     if isinstance(code, CodeType) and code.co_filename == str(path):

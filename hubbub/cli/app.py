@@ -36,20 +36,20 @@ _NETWORK_FAULTS = frozenset(
     {ErrorCode.INTERNAL, ErrorCode.STORE_UNAVAILABLE, ErrorCode.LOG_DAMAGED, ErrorCode.DRAINING}
 )
 _OTHER_COMMANDS = {
-    "create": "hubbub init",
-    "help": "hubbub --help",
-    "join": "hubbub chat",
-    "launch": "hubbub up",
-    "login": "hubbub chat",
-    "new": "hubbub init",
-    "ps": "hubbub network status",
-    "run": "hubbub up",
-    "serve": "hubbub up",
-    "start": "hubbub up",
-    "status": "hubbub network status",
-    "users": "hubbub agents list",
-    "validate": "hubbub network check",
-    "version": "hubbub --version",
+    "create": "`hubbub init`",
+    "help": "`hubbub --help`",
+    "join": "`hubbub chat`",
+    "launch": "`hubbub up`",
+    "login": "`hubbub chat`",
+    "new": "`hubbub init`",
+    "ps": "`hubbub network status`",
+    "run": "`hubbub up`",
+    "serve": "`hubbub up`",
+    "start": "`hubbub up`",
+    "status": "`hubbub network status`",
+    "users": "`hubbub agents list`",
+    "validate": "`hubbub network check`",
+    "version": "`hubbub --version`",
 }
 """Commands by the words that other programs have for them."""
 _OTHER_OPTIONS = {
@@ -269,18 +269,11 @@ def _usage(error: BaseException) -> str:
         if (match := _NO_COMMAND.fullmatch(sentence)) is not None:
             suggestion = " or ".join(re.findall(r"'(\S+)'", match["near"] or ""))
             if path == "hubbub":
-                suggestion = (
-                    _other_command(match["word"]) or suggestion or _in_groups(match["word"])
-                )
+                word = match["word"]
+                suggestion = _OTHER_COMMANDS.get(word) or suggestion or _in_groups(word)
             sentence = f"no such command: {match['word']}"
             sentence += f"; did you mean {suggestion}?" if suggestion else ""
     return f"{' '.join(sentence.split()).removesuffix('.')} (see `{path} --help`)"
-
-
-def _other_command(word: str) -> str:
-    """The command that other programs call `word`, if there is one."""
-    command = _OTHER_COMMANDS.get(word)
-    return f"`{command}`" if command else ""
 
 
 def _in_groups(word: str) -> str:
