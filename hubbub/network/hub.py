@@ -285,7 +285,7 @@ class Services:
         self.participants = ParticipantService(kernel, registry)
         self.threads = ThreadService(kernel)
         self.channels = ChannelService(kernel)
-        self.receipts = ReceiptService(kernel, self.turns, requests)
+        self.receipts = ReceiptService(kernel, self.turns, requests, self.launcher)
         self.memory = MemoryService(kernel)
         self.admin = AdminService(kernel, self.mods, registry, completions)
         for service in self:

@@ -395,8 +395,8 @@ class InteractionPage(Model):
     turns: tuple[TurnSummary, ...] = ()
     """The turns they started; for owners only."""
     open: bool = False
-    """Whether the interaction is still active, including hidden messages: a turn of a connected
-    agent, or a request."""
+    """Whether the interaction is still active, including hidden messages: a turn of an agent that
+    is connected or that the network is starting, or a request."""
     upto: int
     """How far (seq) this page was searched; an empty page need not be the last."""
     more: bool

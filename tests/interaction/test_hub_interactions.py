@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -13,6 +13,7 @@ from hubbub.embed.ask import turns_of
 from hubbub.network.queries import Query, WakesAt
 from hubbub.network.store import SqliteStore, searches
 from hubbub.network.store.location import SqliteLocation
+from hubbub.protocol.admin import AgentProcess
 from tests.interaction.peers import Network, Networks, Peer, config
 
 T = TypeVar("T")
@@ -206,6 +207,43 @@ async def test_a_notice_mentions_the_waiting_person_unless_it_left_the_channel(
     assert about == [[posted["id"]], [direct["id"]]]
     assert {notice["sender_kind"] for notice in notices} == {"system"}
     assert (await bob.call("list_mentions"))["messages"] == []
+
+
+class Restarting:
+    """A launcher that runs one agent."""
+
+    def __init__(self, agent: str):
+        self.process = AgentProcess(agent=agent, state="restarting")
+
+    def processes(self) -> Sequence[AgentProcess]:
+        return [self.process]
+
+    def output(self, agent: str) -> Sequence[str]:
+        return ()
+
+    def start(self, agent: str) -> None:
+        self.process = AgentProcess(agent=agent, state="running")
+
+    async def stop(self, agent: str) -> None:
+        self.process = AgentProcess(agent=agent, state="stopped")
+
+    async def restart(self, agent: str) -> None:
+        self.start(agent)
+
+
+async def test_an_interaction_stays_open_while_the_network_restarts_the_agent_it_waits_for(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(NETWORK) as network:
+        ann, one, _, ids = await errand(network)
+        await one.close()
+        await network.gone("one")
+        opened = f"i{ids[0][1:]}"
+        assert not (await ann.call("read_interaction", id=opened))["open"], "nobody starts it"
+        network.hub.services.launcher.launcher = Restarting("one")
+        assert (await ann.call("read_interaction", id=opened))["open"]
+        await ann.call("stop_agent", agent="one")
+        assert not (await ann.call("read_interaction", id=opened))["open"], "it was stopped"
 
 
 class InterruptedReads(SqliteStore):

@@ -140,6 +140,12 @@ class LauncherService(Service):
         (process,) = self._about(agent).processes
         return [agent, *process.together]
 
+    def runs(self, agent: str) -> bool:
+        """Whether this network runs the agent's process, or is about to start it again."""
+        return any(
+            process.state in ("running", "restarting") for process in self._about(agent).processes
+        )
+
     # Agents that do not run -----------------------------------------------------------------
 
     def given_up(self, agents: Sequence[str], reason: str) -> None:

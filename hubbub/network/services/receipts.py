@@ -20,6 +20,7 @@ from hubbub.network.queries import (
 )
 from hubbub.network.routing import unknown_interaction
 from hubbub.network.service import Service
+from hubbub.network.services.launcher import LauncherService
 from hubbub.network.services.messages import find_message
 from hubbub.network.services.requests import RequestService
 from hubbub.network.services.turns.notices import reaches
@@ -59,9 +60,15 @@ class _WakeReason(NamedTuple):
 class ReceiptService(Service):
     """Shows what happened to a message."""
 
-    def __init__(self, kernel: Kernel, turns: TurnService, requests: RequestService):
+    def __init__(
+        self,
+        kernel: Kernel,
+        turns: TurnService,
+        requests: RequestService,
+        launcher: LauncherService,
+    ):
         super().__init__(kernel)
-        self._turns, self._requests = turns, requests
+        self._turns, self._requests, self._launcher = turns, requests, launcher
 
     @operation(tool=False)
     async def explain_wake(self, call: Caller, args: ExplainWake) -> WakeExplanation:
@@ -231,7 +238,9 @@ class ReceiptService(Service):
 
     def _is_pending(self, woken: tuple[tuple[int, str], StoredWake]) -> bool:
         (_, agent), wake = woken
-        return wake.state in ("pending", "running") and agent in self.state.presence
+        # An agent that starts or restarts is not present, but will work on it soon.
+        works = agent in self.state.presence or self._launcher.runs(agent)
+        return wake.state in ("pending", "running") and works
 
     async def _check_opened(self, interaction: str, opened: int) -> None:
         """Raises `OperationError` unless the message at `opened` opened an interaction."""

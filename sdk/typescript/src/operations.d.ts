@@ -1081,7 +1081,7 @@ export interface InteractionPage {
   wakes?: InteractionWake[];
   /** The turns they started; for owners only. */
   turns?: TurnSummary[];
-  /** Whether the interaction is still active, including hidden messages: a turn of a connected agent, or a request. */
+  /** Whether the interaction is still active, including hidden messages: a turn of an agent that is connected or that the network is starting, or a request. */
   open?: boolean;
   /** How far (seq) this page was searched; an empty page need not be the last. */
   upto: number;
