@@ -351,9 +351,13 @@ def test_a_branch_continues_with_other_settings_and_does_not_change_the_network(
 ) -> None:
     (shop / "hubbub.yaml").write_text(STORED.format(url=endpoint))
     with running((shop / "hubbub.yaml").read_text(), shop):
-        hubbub("ask", "clerk", "hello", "--as", "ann")
-        hubbub("ask", "clerk", "a refund, please", "--as", "ann")
-        hubbub("ask", "clerk", "hello again", "--as", "ann")
+        for text, answer in (
+            ("hello", "Good morning.\n"),
+            ("a refund, please", "Money for the lamp it is.\n"),
+            ("hello again", "Good morning.\n"),
+        ):
+            asked = hubbub("ask", "clerk", text, "--as", "ann")
+            assert (asked.code, asked.out) == (0, answer), asked.err
         listed = hubbub("messages", "list", "--json").out
         ids = {m["content"]: m["id"] for m in map(json.loads, listed.splitlines())}
         refund, order = ids["a refund, please"], ids["What is order 7?"]
