@@ -105,10 +105,11 @@ class StoreUnavailable(HubbubError):
 
 
 class LogDamaged(StoreUnavailable):
-    """An entry of the log is missing or damaged; `seq` is its position."""
+    """An entry of the log is missing or damaged; `seq` is its position, and `notice` the hub's
+    message (as JSON) that takes its place in lists, if its thread is known."""
 
-    def __init__(self, seq: int, message: str):
-        self.seq = seq
+    def __init__(self, seq: int, message: str, notice: bytes | None = None):
+        self.seq, self.notice = seq, notice
         super().__init__(message)
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from hubbub.clock import Clock
 from hubbub.config.agents import ModelConfig
-from hubbub.errors import OperationError
+from hubbub.errors import LogDamaged, OperationError
 from hubbub.mods.operation import Calling, Operation, Statement, Value, bad_request, not_found
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
@@ -324,9 +324,18 @@ class Host:
         self, call: Calling, after: int, limit: int
     ) -> tuple[Sequence[Message], int]:
         """Those of the `limit` messages of the log after a position that the caller can see, as
-        shown, and the position up to which they are complete."""
-        head, messages = self.head, await self.log(after, limit)
-        return await self._port.show(messages, call), messages[-1].seq if messages else head
+        shown, and the position up to which they are complete. Damaged ones are replaced by
+        notices."""
+        head = self.head
+        try:
+            messages = await self.log(after, limit)
+            upto = messages[-1].seq if messages else head
+        except LogDamaged as damage:
+            upto, intact = damage.seq, damage.seq - 1 - after
+            messages = await self.log(after, intact) if intact > 0 else ()
+            if damage.notice is not None:
+                messages = [*messages, Message.model_validate_json(damage.notice)]
+        return await self._port.show(messages, call), upto
 
     async def restore(self, call: Calling, messages: Sequence[ImportedMessage]) -> Sequence[int]:
         """Write messages of a transcript into the log as imported ones, which wake no agent and do

@@ -6,13 +6,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from msgspec import Raw
 from pydantic import BaseModel, JsonValue
 
-from hubbub.errors import OperationError, StoreUnavailable
+from hubbub.errors import LogDamaged, OperationError, StoreUnavailable
 from hubbub.ids import parse_message_id
 from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit
@@ -236,8 +237,10 @@ class Writes:
 
     async def _load_last_agent(self, thread: Thread) -> None:
         bodies = list(await self._store.thread_page(thread.no, None, LAST_AGENT_WINDOW))
-        under = await self._store.message(int(thread.id.rpartition(".t")[2]))
-        for body in [*([under] if under else []), *bodies]:
+        with suppress(LogDamaged):
+            under = await self._store.message(int(thread.id.rpartition(".t")[2]))
+            bodies = [*([under] if under else []), *bodies]
+        for body in bodies:
             message = json.loads(body)
             speaks = message["sender_kind"] == "agent" and "amends" not in message
             if speaks and not thread.remembered:

@@ -248,8 +248,8 @@ def _subject(message: Message) -> int:
 
 
 def _latest_version(message: Message, newest: Message | None) -> Message:
-    if newest is None or newest.amends is None:
-        return message
+    if newest is None or newest.amends is None or message.sender_kind == "system":
+        return message  # a notice stands for a damaged message, and has not its author
     if message.amends is None:
         return amended(message, [newest])
     if newest.amends.kind == "deleted" and message.amends.kind == "edited":

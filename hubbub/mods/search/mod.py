@@ -290,26 +290,32 @@ class SearchMod(Mod):
     async def _shown(self, call: Calling, args: SearchFor, hit: SearchHit) -> FoundItem | None:
         """The hit for the answer. None for a message that is no longer readable, or for a notice of
         the hub if the caller is an agent."""
-        snippet, title, untrusted = hit.snippet, hit.title, hit.untrusted
+        snippet, untrusted = hit.snippet, hit.untrusted
         if hit.kind == "messages":
             try:
                 message = await self.host.message(call, hit.id)
             except OperationError:
                 return None  # the reader left the thread during the search
+            except LogDamaged as damage:
+                return _found(hit, str(damage), hit.untrusted)
             if message.amended == "deleted" or (message.is_notice and call.kind == "agent"):
                 return None
             snippet = await snippet_of(words_of(args.query), message.text)
             untrusted = message.untrusted
-        return FoundItem(
-            kind=hit.kind,
-            id=hit.id,
-            thread_id=hit.thread,
-            by=hit.by,
-            at=time_of(hit.at),
-            snippet=snippet,
-            title=title,
-            untrusted=untrusted,
-        )
+        return _found(hit, snippet, untrusted)
+
+
+def _found(hit: SearchHit, snippet: str, untrusted: bool) -> FoundItem:
+    return FoundItem(
+        kind=hit.kind,
+        id=hit.id,
+        thread_id=hit.thread,
+        by=hit.by,
+        at=time_of(hit.at),
+        snippet=snippet,
+        title=hit.title,
+        untrusted=untrusted,
+    )
 
 
 async def _search_source(source: Searchable, search: SearchQuery) -> Sequence[SearchHit] | None:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from hubbub.errors import OperationError
+from hubbub.errors import LogDamaged, OperationError
 from hubbub.mods.api import PASS, Mod, ModConfig, Reject, Replace, Verdict
 from hubbub.mods.fields import BEYOND
 from hubbub.mods.host import Host
@@ -475,7 +475,7 @@ class ThreadsMod(Mod):
             return None
         try:
             message = await self.host.message(call.participant, f"m{thread[len(up) + 2 :]}")
-        except OperationError:
+        except (LogDamaged, OperationError):
             return None
         return title_of(message.text)
 

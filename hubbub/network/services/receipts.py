@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from hubbub.errors import OperationError
+from hubbub.errors import LogDamaged, OperationError
 from hubbub.ids import parse_interaction_id
 from hubbub.mods.operation import bad_request, operation
 from hubbub.network.caller import Caller
@@ -243,8 +243,12 @@ class ReceiptService(Service):
         return wake.state in ("pending", "running") and works
 
     async def _check_opened(self, interaction: str, opened: int) -> None:
-        """Raises `OperationError` unless the message at `opened` opened an interaction."""
-        body = await self.store.message(opened) if opened <= self.kernel.log.head else None
+        """Raises `OperationError` unless the message at `opened` opened an interaction, or is
+        damaged: the later ones are still readable."""
+        try:
+            body = await self.store.message(opened) if opened <= self.kernel.log.head else None
+        except LogDamaged:
+            return
         if body is None or Message.model_validate_json(body).interaction_id != interaction:
             raise unknown_interaction(interaction)
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 
 from msgspec.msgpack import Encoder
 
 from hubbub.errors import LogDamaged
 from hubbub.network.records import MessageRow
 from hubbub.network.store.database import Database
+from hubbub.protocol import thread_ids
 
 __all__ = [
     "ENTRY",
     "REMEDY",
     "check_end",
     "checksum",
+    "damage_notice",
     "damaged",
     "entry_sum",
     "log_end",
@@ -63,9 +67,52 @@ def damaged(db: Database, seq: int, entry: Sequence[object] | None) -> LogDamage
     """The error for a damaged or missing entry at `seq`."""
     if entry is None or entry[0] is None:
         return LogDamaged(seq, f"message m{seq} is missing in the log")
-    row = db.execute("SELECT CAST(id AS BLOB) FROM thread WHERE no = ?", (entry[1],)).fetchone()
-    thread = f" of {row[0].decode(errors='replace')}" if row else ""
-    return LogDamaged(seq, f"message m{seq}{thread} is damaged in the log and is not shown")
+    thread = _thread(db, entry[1])
+    text = f"message m{seq}{f' of {thread}' if thread else ''}{_DAMAGED}"
+    return LogDamaged(seq, text, damage_notice(db, seq, entry[1], entry[2]))
+
+
+_DAMAGED = " is damaged in the log and is not shown"
+
+
+def damage_notice(db: Database, seq: int, thread_no: object, tseq: object) -> bytes | None:
+    """The body of a message of the hub that takes the place of a damaged one in lists, so that its
+    readers know about it and can read on. None if the thread is not known."""
+    thread = _thread(db, thread_no)
+    if thread is None:
+        return None
+    kind = thread_ids.kind_of(thread)
+    recipients = {"recipients": thread_ids.members_of(thread)} if kind == "direct" else {}
+    notice = {
+        "id": f"m{seq}",
+        "seq": seq,
+        "thread_id": thread,
+        "tseq": tseq,
+        "sender_id": "hub",
+        "sender_kind": "system",
+        "type": kind,
+        **recipients,
+        "content": f"Message m{seq}{_DAMAGED}.",
+        "interaction_id": f"i{seq}",
+        "hop": 0,
+        "sent_at": _time_near(db, seq),
+    }
+    return json.dumps(notice, separators=(",", ":")).encode()
+
+
+def _thread(db: Database, number: object) -> str | None:
+    row = db.execute("SELECT CAST(id AS BLOB) FROM thread WHERE no = ?", (number,)).fetchone()
+    return row[0].decode(errors="replace") if row else None
+
+
+def _time_near(db: Database, seq: int) -> str:
+    """When a message was sent, from an intact one beside it."""
+    sql = f"SELECT {ENTRY} FROM message AS m WHERE seq IN (?, ?) ORDER BY seq"
+    for entry in db.execute(sql, (seq - 1, seq + 1)).fetchall():
+        with suppress(ValueError, KeyError):
+            if entry_sum(entry) == entry[-1]:
+                return str(json.loads(entry[-2])["sent_at"])
+    return "1970-01-01T00:00:00.000Z"
 
 
 def log_end(db: Database) -> int:

@@ -16,7 +16,7 @@ from hubbub.errors import LogDamaged
 from hubbub.network.records import DIGEST
 from hubbub.network.running_turns import TurnProcesses
 from hubbub.network.store import control
-from hubbub.network.store.checksums import ENTRY, log_end, proven_body
+from hubbub.network.store.checksums import ENTRY, damage_notice, log_end, proven_body
 from hubbub.network.store.database import Database, snapshot
 from hubbub.network.store.index import floor_of, indexed_upto
 from hubbub.network.stored import (
@@ -68,6 +68,9 @@ PAGE_BYTES = 256 * 1024
 """Bytes of a page of bodies, so that no answer is larger than a peer can be expected to read. A
 page has at least one message."""
 
+Place = tuple[int, int]
+"""The seq and tseq of a message."""
+
 _LAST = "(SELECT {} FROM by_thread WHERE thread_no = thread.no ORDER BY tseq DESC LIMIT 1)"
 _END = 2**63 - 1
 """Beyond any seq: `until` of a membership that has not ended."""
@@ -116,7 +119,7 @@ def state(db: Database) -> StoreState:
 
 
 TAILS_QUERY = (
-    "SELECT thread_no, seq FROM message WHERE seq > ? AND seq <= ? "
+    "SELECT thread_no, seq, tseq FROM message WHERE seq > ? AND seq <= ? "
     "AND thread_no IN (SELECT value FROM json_each(?)) ORDER BY seq DESC"
 )
 
@@ -124,33 +127,33 @@ TAILS_QUERY = (
 def tails(
     db: Database, threads: Sequence[int], upto: int, limit: int
 ) -> Mapping[int, Sequence[bytes]]:
-    tails_by_thread: dict[int, list[int]] = {thread: [] for thread in threads}
+    tails_by_thread: dict[int, list[Place]] = {thread: [] for thread in threads}
     with snapshot(db):
         span = (indexed_upto(db, "by_thread"), upto, json.dumps(list(tails_by_thread)))
         tail = db.execute(TAILS_QUERY, span)
-        for thread, seq in tail:
+        for thread, *place in tail:
             if len(tails_by_thread[thread]) < limit:
-                tails_by_thread[thread].append(seq)
-        for thread, seqs in tails_by_thread.items():
-            if len(seqs) < limit:
+                tails_by_thread[thread].append((place[0], place[1]))
+        for thread, places in tails_by_thread.items():
+            if len(places) < limit:
                 before = tseq_after(db, thread, upto)
-                seqs += _indexed_seqs(db, thread, before, limit - len(seqs))
-        return {thread: _whole_tail(db, thread, seqs) for thread, seqs in tails_by_thread.items()}
+                places += _indexed(db, thread, before, limit - len(places))
+        return {thread: _bodies(db, thread, places) for thread, places in tails_by_thread.items()}
 
 
 def thread_page(db: Database, thread: int, before: int | None, limit: int) -> Sequence[bytes]:
     below = _END if before is None else before
     with snapshot(db):
-        seqs: list[int] = []
+        places: list[Place] = []
         if below > tseq_after(db, thread, _END):
             rows = db.execute(
-                "SELECT seq FROM message WHERE seq > ? AND thread_no = ? AND tseq < ? "
+                "SELECT seq, tseq FROM message WHERE seq > ? AND thread_no = ? AND tseq < ? "
                 "ORDER BY seq DESC LIMIT ?",
                 (indexed_upto(db, "by_thread"), thread, below, limit),
             )
-            seqs = [seq for (seq,) in rows]
-        seqs += _indexed_seqs(db, thread, below, limit - len(seqs))
-        return _bodies(db, thread, seqs)
+            places = rows.fetchall()
+        places += _indexed(db, thread, below, limit - len(places))
+        return _bodies(db, thread, places)
 
 
 def tseq_after(db: Database, thread: int, upto: int) -> int:
@@ -175,46 +178,45 @@ def tseq_after(db: Database, thread: int, upto: int) -> int:
     return bisect_right(range(1, last[0] + 1), upto, key=seq_of) + 1
 
 
-def _indexed_seqs(db: Database, thread: int, before: int, limit: int) -> list[int]:
+def _indexed(db: Database, thread: int, before: int, limit: int) -> list[Place]:
     """Newest first."""
     rows = db.execute(
-        "SELECT seq FROM by_thread WHERE thread_no = ? AND tseq < ? ORDER BY tseq DESC LIMIT ?",
+        "SELECT seq, tseq FROM by_thread WHERE thread_no = ? AND tseq < ? "
+        "ORDER BY tseq DESC LIMIT ?",
         (thread, before, limit),
     )
-    return [seq for (seq,) in rows]
+    return rows.fetchall()
 
 
-def _whole_tail(db: Database, thread: int, newest_first: Sequence[int]) -> list[bytes]:
-    """The bodies after the last damage, possibly none, so that damage does not prevent joining."""
-    try:
-        return _bodies(db, thread, newest_first)
-    except LogDamaged:
-        return []
-
-
-def _bodies(db: Database, thread: int, newest_first: Sequence[int]) -> list[bytes]:
-    """The bodies of messages, oldest first, without older ones beyond `PAGE_BYTES` or before a
-    damaged one. Raises `LogDamaged` if the newest is damaged.
-    """
+def _bodies(db: Database, thread: int, newest_first: Sequence[Place]) -> list[bytes]:
+    """The bodies of messages, oldest first, without older ones beyond `PAGE_BYTES` or a gap in the
+    index. Damaged ones are replaced by notices."""
     bodies: list[bytes] = []
-    size = 0
-    place: tuple[object, object] | None = None
-    for seq in newest_first:
-        entry = _entry(db, seq)
-        try:
-            body = proven_body(db, seq, entry)
-            if entry is None or place not in (None, entry[1:3]) or entry[1] != thread:
-                raise LogDamaged(seq, f"the index of the log is damaged at m{seq}")
-        except LogDamaged:
-            if bodies:
-                break
-            raise
+    size, expected = 0, 0
+    for seq, tseq in newest_first:
+        if bodies and tseq != expected:  # positions of a thread have no gaps
+            break
+        body = _body_at(db, seq, thread, tseq)
         size += len(body)
         if bodies and size > PAGE_BYTES:
             break
         bodies.append(body)
-        place = (thread, entry[2] - 1)  # positions of a thread have no gaps
+        expected = tseq - 1
     return bodies[::-1]
+
+
+def _body_at(db: Database, seq: int, thread: int, tseq: int) -> bytes:
+    entry = _entry(db, seq)
+    try:
+        body = proven_body(db, seq, entry)
+        if entry is None or entry[1:3] != (thread, tseq):
+            raise LogDamaged(seq, f"the index of the log is damaged at m{seq}")
+    except LogDamaged:
+        notice = damage_notice(db, seq, thread, tseq)
+        if notice is None:
+            raise
+        return notice
+    return body
 
 
 def message(db: Database, seq: int) -> bytes | None:

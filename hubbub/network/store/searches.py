@@ -2,14 +2,15 @@
 
 Mentions and interactions have no index: such queries are rare, and every message would pay for it.
 SQLite scans the bodies, in few statements, as around each one the thread releases the GIL and must
-reacquire it. Matches are then parsed as JSON, as content can quote anything. A page ends before a
-damaged message; a page that would begin with one raises `LogDamaged`.
+reacquire it. Matches are then parsed as JSON, as content can quote anything. A damaged message with
+a match is replaced by a notice.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from hubbub.errors import LogDamaged
 from hubbub.network.store.database import Database, snapshot
@@ -27,6 +28,17 @@ _PART = 1000
 """Entries that one statement scans."""
 
 Rows = list[list[int]]
+
+
+def _matching(db: Database, seq: int, matches: Callable[[Mapping[str, Any]], bool]) -> bytes | None:
+    """The body of a message that matches, or the notice that it is damaged."""
+    try:
+        body = message(db, seq) or b"{}"
+    except LogDamaged as damage:
+        if damage.notice is None:
+            raise
+        return damage.notice
+    return body if matches(json.loads(body)) else None
 
 
 # Mentions -------------------------------------------------------------------------------------
@@ -57,13 +69,8 @@ def mentions(db: Database, participant: str, before: int, limit: int) -> StoredM
     with snapshot(db):
         for edge, seqs in _parts_backwards(db, participant, before):
             for seq in sorted(seqs, reverse=True):
-                try:
-                    body = message(db, seq) or b"{}"
-                except LogDamaged:
-                    if matches:
-                        return StoredMentions(matches, seq + 1)
-                    raise
-                if participant not in json.loads(body).get("mentions", ()):
+                body = _matching(db, seq, lambda found: participant in found.get("mentions", ()))
+                if body is None:
                     continue
                 size += len(body)
                 if matches and size > PAGE_BYTES:
@@ -118,13 +125,8 @@ def interaction(db: Database, interaction: str, after: int, upto: int) -> Stored
                 (thread_no,) = db.execute(
                     "SELECT thread_no FROM message WHERE seq = ?", (seq,)
                 ).fetchone()
-                try:
-                    body = message(db, seq) or b"{}"
-                except LogDamaged:
-                    if matches:
-                        return StoredInteraction(matches, seq - 1)
-                    raise
-                if json.loads(body).get("interaction_id") != interaction:
+                body = _matching(db, seq, lambda m: m.get("interaction_id") == interaction)
+                if body is None:
                     continue
                 size += len(body)
                 if matches and size > PAGE_BYTES:

@@ -7,7 +7,6 @@ import sqlite3
 
 import pytest
 
-from hubbub.errors import LogDamaged
 from hubbub.network.records import MessageRow
 from hubbub.network.store import searches
 from hubbub.network.store.checksums import checksum
@@ -78,21 +77,17 @@ def test_large_messages_shrink_the_searched_parts(
 
 
 @pytest.mark.behaviour("S-17")
-def test_pages_end_before_a_damaged_message_and_continue_behind_it(db: sqlite3.Connection) -> None:
+def test_a_notice_stands_for_a_damaged_message(db: sqlite3.Connection) -> None:
     fill(db, 30)
+    db.execute("INSERT INTO thread VALUES (1, 'channel.desk')")
     fields = '"interaction_id":"i1","mentions":["bob"]'
     for seq in (10, 20, 25):
         text = f'{{"seq":{seq},{fields}}}'
         insert(db, seq, text)
     db.execute("UPDATE message SET tseq = 21 WHERE seq = 20")
-    page = mentions(db, "bob", 31, 9)
-    assert ([json.loads(body)["seq"] for body in page.bodies], page.upto) == ([25], 21)
-    with pytest.raises(LogDamaged) as refused:
-        mentions(db, "bob", page.upto, 9)
-    assert refused.value.seq == 20
-    assert [json.loads(body)["seq"] for body in mentions(db, "bob", 20, 9).bodies] == [10, 1]
-    first = interaction(db, "i1", 0, 30)
-    assert ([json.loads(body)["seq"] for _, body in first.rows], first.upto) == ([1, 10], 19)
-    with pytest.raises(LogDamaged):
-        interaction(db, "i1", first.upto, 30)
-    assert [json.loads(body)["seq"] for _, body in interaction(db, "i1", 20, 30).rows] == [25]
+    found = [json.loads(body) for body in mentions(db, "bob", 31, 9).bodies]
+    assert [message["seq"] for message in found] == [25, 20, 10, 1]
+    assert found[1]["content"] == "Message m20 is damaged in the log and is not shown."
+    followed = [json.loads(body) for _, body in interaction(db, "i1", 0, 30).rows]
+    assert [message["seq"] for message in followed] == [1, 10, 20, 25]
+    assert followed[2] == found[1]
