@@ -214,6 +214,8 @@ def export(
     """Export messages as Markdown, JSON lines or HTML."""
     if (thread, interaction, everything or None).count(None) != 2:
         raise UserError("give one of --thread, --interaction and --all")
+    if output is not None and output.is_dir():
+        raise UserError(f"cannot write {output}: it is a folder")
     target = NetworkTarget(address, token)
     person = default_person(target, as_) if as_ is not None or not everything else None
     kind = {"md": "markdown"}.get(format or "", format) or _format_of(output)
@@ -298,7 +300,7 @@ async def _import(target: NetworkTarget, person: str | None, file: Path) -> tupl
     """Returns the numbers of messages imported, already there, and skipped."""
     imported = before = skipped = 0
     try:
-        with file.open(encoding="utf-8", newline="\n") as lines:
+        with file.open(encoding="utf-8-sig", newline="\n") as lines:  # editors add a BOM
             header = lines.readline().rstrip("\n")
             async with joined(target, person) as client:
                 for first, piece in _parts(lines):
@@ -323,9 +325,11 @@ def _too_long(line: int) -> Iterator[None]:
     try:
         yield
     except OperationError as error:
-        if error.code == ErrorCode.TOO_LARGE and "line" not in error.details:
-            raise UserError(f"line {line} is too long to import: {error.message}") from error
-        raise
+        if error.code != ErrorCode.TOO_LARGE:
+            raise
+        named = "line" in error.details
+        text = error.message if named else f"line {line} is too long to import: {error.message}"
+        raise UserError(text) from error
 
 
 def _parts(lines: Iterator[str]) -> Iterator[tuple[int, list[JsonValue]]]:

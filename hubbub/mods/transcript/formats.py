@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -45,7 +45,7 @@ class Header(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
-    transcript: Literal[1]
+    transcript: Annotated[int, Field(ge=1)]
     network: Annotated[str, Field(pattern=thread_ids.ID_PATTERN)]
     epoch: Annotated[str, Field(pattern=r"^[0-9A-Z]{26}$")]
     """The incarnation of the log, within which message ids are unique."""
@@ -59,14 +59,20 @@ def line_of(message: Message) -> str:
 def read_header(text: str) -> Header:
     """Raises `OperationError` for a line that is not the header of a transcript."""
     try:
-        return Header.model_validate_json(text)
+        header = Header.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"]))
+        place = "".join(f"{part}: " for part in first["loc"])
         raise bad_request(
             "line 1: a transcript starts with a line such as "
-            f'{{"transcript":{VERSION},"network":…,"epoch":…}}: {place}: {first["msg"]}'
+            f'{{"transcript":{VERSION},"network":…,"epoch":…}}: {place}{first["msg"]}'
         ) from None
+    if header.transcript > VERSION:
+        raise bad_request(
+            "line 1: transcript: a newer version of Hubbub wrote this "
+            f"(format {header.transcript}); this one imports format {VERSION}"
+        )
+    return header
 
 
 def read_line(text: str, now: float) -> Message:

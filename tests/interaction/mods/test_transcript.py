@@ -379,6 +379,9 @@ async def test_an_invalid_line_is_reported_by_number_and_nothing_imported() -> N
         for header in NO_HEADERS:
             error = await refusal(olga, "import_transcript", header=header, lines=[line()])
             assert error.message.startswith("line 1: a transcript starts with")
+        newer = HEADER.replace('"transcript": 1', '"transcript": 2')
+        error = await refusal(olga, "import_transcript", header=newer, lines=[line()])
+        assert "a newer version of Hubbub wrote this" in error.message
         assert len(await export_lines(olga)) == 1
 
 

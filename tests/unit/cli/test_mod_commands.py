@@ -180,6 +180,7 @@ def test_transcripts_are_exported_and_reminders_managed_from_a_shell(
             "messages export --interaction i9 -o out.md",
             "messages export -o out.md",
             "messages export --all -o no/such/folder.md",
+            "messages export --all -o .",
         ) == snapshot(name="export")
         assert "&lt;b&gt;Yes" in (home / "out.html").read_text()
         assert (home / "out.md").read_text().startswith("# broadcast (town)")
@@ -215,15 +216,23 @@ def test_control_characters_of_a_transcript_do_not_reach_a_terminal(
 
 
 @pytest.mark.behaviour("M-221")
-def test_a_line_that_no_call_can_hold_is_reported_by_number(home: Path, hubbub: Shell) -> None:
+def test_a_line_that_is_too_long_is_reported_by_number(home: Path, hubbub: Shell) -> None:
+    transcript = home / "all.jsonl"
     with running(network_with("transcript"), home):
         hubbub("send", "-b", "short")
         hubbub("messages", "export", "--all", "-o", "all.jsonl")
-        text = (home / "all.jsonl").read_text().replace("short", r"\u007f" * 60_000)
-        (home / "all.jsonl").write_text(text)
-        result = hubbub("messages", "import", "all.jsonl")
-    assert result.code == 2
-    assert result.err.startswith("hubbub: line 2 is too long to import: ")
+        original = transcript.read_text().replace('"epoch":"01', '"epoch":"00')
+        transcript.write_text(original.replace("short", r"\u007f" * 60_000))
+        for_a_call = hubbub("messages", "import", "all.jsonl")
+        with transcript.open("w", encoding="utf-8-sig") as file:  # as some editors write it
+            long = original.replace("short", "x" * 70_000)
+            file.write(
+                long.replace('d":"broadcast', 'd":"channel.new').replace('"broadcast', '"channel')
+            )
+        for_a_text = hubbub("messages", "import", "all.jsonl")
+    assert (for_a_call.code, for_a_text.code) == (2, 2)
+    assert for_a_call.err.startswith("hubbub: line 2 is too long to import: ")
+    assert for_a_text.err.startswith("hubbub: line 2: text: at most 65536 bytes")
 
 
 @pytest.mark.behaviour("M-224")
