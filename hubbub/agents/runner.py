@@ -164,6 +164,7 @@ class AgentRunner:
         self._suspect_lock = asyncio.Lock()
         self._hub_state = HubState()
         self._acks = AckWindow()
+        self._is_away = False
         self._open = False  # turns wait until the backend has started
         self._group: asyncio.TaskGroup | None = None
 
@@ -221,7 +222,7 @@ class AgentRunner:
             case Event():
                 await self._handle_event(item)
             case Disconnected():
-                log.info("connection lost", code=item.code, retry_in_s=round(item.retry_in_s, 1))
+                self._disconnected(item)
             case Signal(type="caught_up", sender="hub"):
                 self._catch_up.end()
             case Signal(type="approval", sender="hub"):
@@ -240,7 +241,18 @@ class AgentRunner:
         self._trials = self._trials or TurnTrials(self._client)
         await self._trials.take(data)
 
+    def _disconnected(self, item: Disconnected) -> None:
+        if not self._is_away:  # not for each attempt
+            reason = item.reason or f"closed with {item.code}"
+            log.warning(
+                "connection lost, reconnecting", agent=self._client.participant, reason=reason
+            )
+        self._is_away = True
+
     async def _connected(self, ready: Ready) -> None:
+        if self._is_away:
+            log.warning("connected again", agent=self._client.participant)
+        self._is_away = False
         if not ready.resumed:
             await self._turns.stop()  # their log no longer exists
             self._acks = AckWindow()

@@ -252,7 +252,9 @@ class TestAway:
 
 
 class TestConnection:
-    async def test_a_turn_continues_after_a_lost_connection(self, on_sockets: Networks) -> None:
+    async def test_a_turn_continues_after_a_lost_connection_which_the_log_names_once(
+        self, on_sockets: Networks, capfd: pytest.CaptureFixture[str]
+    ) -> None:
         gate = Gate()
 
         class Slow(Agent):
@@ -272,6 +274,9 @@ class TestConnection:
             assert (turn.attempts, turn.sent) == (1, ("m2",))
             await ann.say("slow", "again")
             assert await said_to(ann) == "still here"
+            lost, again = capfd.readouterr().err.splitlines()
+            assert "connection lost, reconnecting" in lost and "cut by the test" in lost
+            assert "connected again" in again and "agent='slow'" in again
 
 
 class TestConcurrency:
