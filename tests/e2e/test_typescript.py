@@ -68,6 +68,10 @@ async def test_messages_between_node_programs_arrive_once_despite_hub_kills(
             assert lines == [str(n) for n in range(300)]
             assert await writer.line() == "written"
             assert (await writer.ended(), await reader.ended()) == (0, 0)
+            lost, back = f"no connection to {hub.url}, trying again", "connected again"
+            errors = (await reader.errors()).splitlines()
+            assert len(errors) >= 2
+            assert errors == [f"reader: {lost}", f"reader: {back}"] * (len(errors) // 2)
 
 
 PAUSING = """

@@ -7,6 +7,7 @@
 // message; the answers of its steps are given back, and what it had sent is not sent twice.
 /** @import { Args, Card, Event, Message, OperationInfo, PendingWake, Ready, Result, Signal, Step, Wake } from "./operations.js" */
 import { CallError, Client, Closed, newCid } from "./client.js";
+import { reporter } from "./participant.js";
 
 const SHOWN_AFTER_MS = 1000; // a quick turn makes no noise
 const AWAY_MS = 300; // for telling the hub that turns are left
@@ -75,11 +76,14 @@ class Agent {
         ready: (frame) => (this.ready(frame), joined()),
         event: (frame) => this.event(frame),
         signal: (frame) => this.signal(frame),
-        status: (status) =>
-          status.state === "refused" && this.lost(new Closed(status.code, status.reason)),
+        status: (status) => {
+          report(status);
+          if (status.state === "refused") this.lost(new Closed(status.code, status.reason));
+        },
       },
       { kind: "agent", turns: true, heartbeat: true, ...(Socket && { Socket }) },
     );
+    const report = reporter(this.client);
   }
 
   /** @param {Ready} frame */

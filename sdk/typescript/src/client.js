@@ -79,6 +79,7 @@ export class Client {
    * @param {ClientOptions} [options]
    */
   constructor(url, listener = {}, { Socket = globalThis.WebSocket, random = Math.random, ...about } = {}) {
+    if (!/^(ws|http)s?:\/\//.test(url)) throw new Error(`the address of a network is ws://host:port, not ${url}`);
     this.url = url;
     this.listener = listener;
     if (!Socket) throw new Error("there is no WebSocket here: use Node 22 or newer, or pass one as the option Socket");
@@ -162,11 +163,7 @@ export class Client {
     const ref = String(this.nextRef++);
     return new Promise((resolve, reject) => {
       const text = JSON.stringify({ op: "call", ref, name, args, cid });
-      const most = this.hello?.limits?.frame_bytes;
-      if (most && text.length * 3 > most && new TextEncoder().encode(text).length > most) {
-        // The hub would close the connection because of it, again after each reconnection.
-        throw new CallError({ code: "too_large", message: `the hub takes ${most} bytes at once` });
-      }
+      this.checkSize(name, text);
       this.calls.set(ref, { text, resolve, reject });
       if (this.state === "ready") {
         this.send(text);
@@ -176,13 +173,25 @@ export class Client {
   }
 
   /**
-   * Send an ephemeral signal, such as typing. Lost while disconnected.
+   * Send an ephemeral signal, such as typing. Lost while disconnected. Throws a CallError if it is too large.
    * @param {string} type
    * @param {string | null} thread_id
    * @param {unknown} [data]
    */
   signal(type, thread_id, data = null) {
-    if (this.state === "ready") this.say({ op: "signal", type, thread_id, data });
+    if (this.state !== "ready") return;
+    const text = JSON.stringify({ op: "signal", type, thread_id, data });
+    this.checkSize(`signal ${type}`, text);
+    this.send(text);
+  }
+
+  /** The hub would close the connection because of a larger frame, again after each reconnection. */
+  checkSize(what, text) {
+    const most = this.hello?.limits?.frame_bytes;
+    if (!most || text.length * 3 <= most) return;
+    const size = new TextEncoder().encode(text).length;
+    if (size <= most) return;
+    throw new CallError({ code: "too_large", message: `${what}: ${size} bytes are too many, the hub accepts ${most}` });
   }
 
   /** Whether the hub has an operation. @param {string} operation */
@@ -409,6 +418,8 @@ export class Client {
     }
     if (!frame.ref) {
       this.refusal = frame.message; // the reason if the hub closes the connection
+      // It waits for another `identify`: a participant with a valid name, for example.
+      if (this.state === "connecting" && frame.code === "bad_request") this.closed(4501, frame.message);
       return;
     }
     const call = this.calls.get(frame.ref);

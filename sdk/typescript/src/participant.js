@@ -2,6 +2,17 @@
 /** @import { Args, Card, Event, Ready, Result } from "./operations.js" */
 import { Client, Closed } from "./client.js";
 
+/** Says on the console when the connection is lost, once, and when it is back. @param {Client} client */
+export function reporter(client) {
+  let away = false;
+  /** @param {import("./client.js").Status} status */
+  return ({ state }) => {
+    if (state === "waiting" && !away) console.warn(`${client.me}: no connection to ${client.url}, trying again`);
+    if (state === "ready" && away) console.warn(`${client.me}: connected again`);
+    away = state !== "ready" && (away || state === "waiting");
+  };
+}
+
 /** A client whose events are read in a loop. */
 export class Participant extends Client {
   /** @param {string} url @param {import("./client.js").ClientOptions} [options] */
@@ -17,6 +28,7 @@ export class Participant extends Client {
     this.ready = null;
     /** @type {Error | null} */
     this.end = null;
+    const report = reporter(this);
     this.listener = {
       ready: (frame) => {
         if (!frame.resumed) this.waiting = []; // of a log that is no more
@@ -24,6 +36,7 @@ export class Participant extends Client {
       },
       event: (frame) => new Promise((done) => this.waiting.push({ frame, done }) && this.news()),
       status: (status) => {
+        report(status);
         if (status.state === "refused") {
           this.end = new Closed(status.code, status.reason);
           for (const { reject } of this.calls.values()) reject(this.end);
@@ -71,7 +84,8 @@ export class Participant extends Client {
 
 /**
  * Join a network; resolves when the hub has let the participant in, and rejects with Closed if it
- * refuses. A lost connection is taken up again by itself, until `leave()`.
+ * refuses. A lost connection is taken up again by itself, until `leave()`, as is the first one: the
+ * console says so.
  * @param {string} url  ws://host:port
  * @param {string} participant
  * @param {import("./client.js").ClientOptions & {token?: string, card?: Card}} [options]

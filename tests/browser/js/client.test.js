@@ -112,6 +112,20 @@ test("what the hub refuses for now is asked again under the same cid", async () 
   equal(await said, "done");
 });
 
+test("what is larger than the hub accepts is refused here, as the hub would close the connection for good", async () => {
+  const { client, lines } = dialling();
+  client.join("ann");
+  lines[0].says({ ...HELLO, limits: { frame_bytes: 1000 } });
+  lines[0].says(ready());
+  const sent = lines[0].heard.length;
+  const text = "ä".repeat(500); // 1000 bytes, and the frame around them
+  for (const name of ["signal", "call"]) {
+    await fails(async () => client[name]("typing", { text }), "bytes are too many, the hub accepts 1000");
+  }
+  client.signal("typing", "broadcast", text.slice(50));
+  equal(lines[0].heard.length, sent + 1);
+});
+
 test("calls over the rate limit are repeated one at a time", async () => {
   const { client, line } = joined();
   const said = ["one", "two", "three"].map((cid) => client.call("reply", {}, cid));
@@ -259,6 +273,16 @@ test("a call that takes long is waited for while the hub answers others", async 
   line.says({ op: "result", ref: digest.ref, value: "news" });
   await eventually(() => answer === "news");
   equal([lines.length, line.closedWith], [1, null]);
+});
+
+test("an invalid name or address is refused at once instead of tried again", async () => {
+  const { client, lines } = dialling();
+  client.join("an n");
+  lines[0].says(HELLO);
+  lines[0].says({ op: "error", code: "bad_request", message: "participant: not a name", temporary: false });
+  equal(client.status.value, { state: "refused", code: 4501, reason: "participant: not a name" });
+  equal(lines[0].closedWith, 1000);
+  await fails(async () => new Client("127.0.0.1:4820"), "ws://host:port, not 127.0.0.1:4820");
 });
 
 test("a hub that is silent before a client has joined is dialled again", async () => {
