@@ -184,6 +184,8 @@ class Network:
                 self.hub.gateway.admission.add_token(each, token)
             self._questions = QuestionRunner(self._person)
             self._operator = self._follow(await self.join(OPERATOR, "service", observe=True))
+            # The agents leave before the server of `serve` closes all connections.
+            self._servers = await self._stack.enter_async_context(AsyncExitStack())
             group = await self._stack.enter_async_context(_task_group())
             tasks = [group.create_task(self._run(each), name=each) for each in self._agents]
             self._stack.callback(lambda: [task.cancel() for task in tasks])
@@ -331,9 +333,9 @@ class Network:
             from hubbub.interop.doors import open_doors  # imported only if needed
 
             cards = {name: agent.card for name, agent in self.file.agents.items()}
-            doors = await self._stack.enter_async_context(open_doors(self.hub, host, cards))
+            doors = await self._servers.enter_async_context(open_doors(self.hub, host, cards))
         listening = serve_hub(self.hub, f"{host}:{port}", pages=site, doors=doors)
-        return (await self._stack.enter_async_context(listening)).url
+        return (await self._servers.enter_async_context(listening)).url
 
     # Agents -------------------------------------------------------------------------------------
 

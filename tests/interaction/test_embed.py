@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, get_args
@@ -515,11 +516,19 @@ async def _awaited(question: Any) -> object:
     return await question
 
 
-async def test_a_served_network_accepts_clients() -> None:
-    async with Network() as net:
-        url = await net.serve()
-        async with Client(WebSocketTransport(url), "eve", "human") as eve:
+async def test_a_served_network_accepts_clients_and_its_agents_leave_before_it_stops(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    class Idle(Agent):
+        pass
+
+    async with AsyncExitStack() as outside:
+        async with Network(Idle(), openai=True) as net:
+            url = await net.serve()
+            client = Client(WebSocketTransport(url), "eve", "human")
+            eve = await outside.enter_async_context(client)
             assert eve.network == "hubbub"
+        assert capfd.readouterr().err == "", "no agent saw the hub stop"
 
 
 async def test_invalid_arguments_are_reported_in_a_sentence(snapshot: SnapshotAssertion) -> None:
