@@ -282,13 +282,13 @@ def _groups(messages: Iterable[_InputMessage]) -> Sequence[UserInput | AgentAnsw
 
 
 def _input(group: Sequence[_InputMessage]) -> UserInput:
-    instructions = (p.text for p in group if p.role in ("system", "developer"))
-    return UserInput(
-        _joined(p.text for p in group if p.role == "user"),
-        _joined(instructions),
-        tuple(result for message in group for result in message.results),
-        tuple(file for message in group for file in message.files),
-    )
+    text = _joined(p.text for p in group if p.role == "user")
+    instructions = _joined(p.text for p in group if p.role in ("system", "developer"))
+    results = tuple(result for message in group for result in message.results)
+    files = tuple(file for message in group for file in message.files)
+    if not (text or results or files):  # some programs put the question itself there
+        text, instructions = instructions, ""
+    return UserInput(text, instructions, results, files)
 
 
 def _answer(group: Sequence[_InputMessage]) -> AgentAnswer:
