@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 
 from hubbub.client import Client, Disconnected
@@ -13,7 +13,7 @@ from hubbub.people.names import label
 from hubbub.people.oversight import approval_lines
 from hubbub.people.text import one_line
 from hubbub.protocol import thread_ids
-from hubbub.protocol.control import Approvals
+from hubbub.protocol.control import Approval, Approvals
 from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import (
@@ -135,6 +135,8 @@ class Answers:
             case Signal(type="partial", sender=str(agent), data={"text": str(text)}):
                 if agent in self.agents and self._here(item.thread_id):
                     self._writing(agent, text)
+            case Signal(type="approval", data={"state": "pending"}):
+                await self._note_request(Approval.model_validate(item.data))
 
     def _here(self, thread_id: str | None) -> bool:
         """Whether a thread is the message's thread or a reply thread under it."""
@@ -177,19 +179,28 @@ class Answers:
                 if more.get("code") == "agent_down":
                     self._down.add(str(more["agent"]))
                     await self._check()
-            case {"code": "approval", "approval": str(id), "agent": str(agent)}:
+            case {"code": "approval", "turn": str(turn), "agent": str(agent)}:
                 if agent in self.agents and self._here(message.thread_id):
-                    self._approval = await self._approval_text(id) or one_line(message.text)
+                    self._approval = await self._approval_text(turn) or one_line(message.text)
 
-    async def _approval_text(self, id: str) -> str:
-        """An agent's request and how to decide it; empty if this person may not see it."""
+    async def _note_request(self, approval: Approval) -> None:
+        """Note the request of any turn of the interaction, such as one of delegated work."""
+        if approval.asked_at < self._sent.message.sent_at:
+            return
+        async for page in self._pages():
+            if any(turn.id == approval.turn for turn in page.turns):
+                self._approval = await self._approval_text(approval.turn)
+                return
+
+    async def _approval_text(self, turn: str) -> str:
+        """The requests of a turn and how to decide them; empty if this person may not see them."""
         value = await self._client.call("list_approvals", state="pending")
-        approvals = Approvals.model_validate(value).approvals
+        approvals = reversed(Approvals.model_validate(value).approvals)
         me = self._client.participant
         lines = [
             line
             for each in approvals
-            if each.id == id
+            if each.turn == turn
             for line in approval_lines(each, lambda thread: label(thread, me), SHELL)
         ]
         if lines:
@@ -231,13 +242,19 @@ class Answers:
 
     async def _is_open(self) -> bool:
         """Whether the interaction has open turns."""
-        after, id = None, self._sent.message.interaction_id
-        while True:
+        async for page in self._pages():
+            if page.open:
+                return True
+        return False
+
+    async def _pages(self) -> AsyncIterator[InteractionPage]:
+        """The interaction, as this person may see it."""
+        after, id, more = None, self._sent.message.interaction_id, True
+        while more:
             value = await self._client.call("read_interaction", id=id, after=after)
             page = InteractionPage.model_validate(value)
-            if page.open or not page.more:
-                return page.open
-            after = page.upto
+            yield page
+            after, more = page.upto, page.more
 
     async def _read_receipts(self) -> None:
         value = await self._client.call("read_receipts", id=self._sent.id)

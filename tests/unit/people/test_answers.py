@@ -193,6 +193,24 @@ async def test_a_failed_answer_is_not_awaited_while_its_helper_still_works() -> 
         assert "calc has failed" in answers.reason
 
 
+async def test_delegated_work_that_waits_for_approval_is_not_awaited() -> None:
+    async with open_room() as room:
+        bot, calc = await room.bot(), await room.bot("calc")
+        answers = await room.asks()
+
+        async def work() -> None:
+            await bot.begin()
+            await bot.client.call("delegate", to="calc", task="2+2", cause=bot.turn)
+            await bot.ends()
+            await calc.begin()
+            await calc.client.call(
+                "request_approval", turn=calc.turn, call="1.c", tool="pay", arguments={}
+            )
+
+        await room.waits(answers, work())
+        assert "calc asks to run pay" in answers.reason
+
+
 Ending = Callable[[Bot, Client], Awaitable[object]]
 
 
