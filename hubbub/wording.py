@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-__all__ = ["cut_in_the_middle", "dashed", "did_you_mean", "near", "shortened"]
+__all__ = ["alternatives", "cut_in_the_middle", "dashed", "did_you_mean", "near", "shortened"]
 
 MAX_COMPARED = 200
 """Names that are compared; of more, only those with the same beginning, as comparing is slow."""
@@ -30,6 +30,11 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str = "") -> str:
     """The end of an error about a wrong name: `; did you mean x?`, or `otherwise`."""
     similar = near(name, names)
     return f"; did you mean {similar[0]}?" if similar else otherwise
+
+
+def alternatives(names: Sequence[str]) -> str:
+    """`a`, `a or b`, `a, b or c`."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def shortened(text: str, most: int) -> str:

@@ -20,6 +20,7 @@ from hubbub.protocol.control import (
     Takeovers,
 )
 from hubbub.protocol.frames import Signal
+from hubbub.wording import alternatives
 
 __all__ = [
     "Oversight",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 ARGUMENT = 500
-"""Columns of an argument."""
+"""Columns of an argument that is cut."""
 Shown = Callable[[str], str]
 """Formats a thread's canonical id for the reader."""
 _Held = tuple[tuple[Stopped, ...], tuple[BreakerState, ...]]
@@ -175,40 +176,51 @@ def observed_message(signal: Signal) -> ObservedMessage | None:
 
 
 def argument_lines(arguments: Mapping[str, JsonValue]) -> list[str]:
-    """Lines such as `path: "a.txt"`, with long values cut."""
+    """Lines such as `path: "a.txt"`."""
     return [
-        f"{one_line(name)}: {clip(one_line(json.dumps(value, ensure_ascii=False)), ARGUMENT)}"
+        f"{one_line(name)}: {one_line(json.dumps(value, ensure_ascii=False))}"
         for name, value in arguments.items()
     ] or ["without arguments"]
 
 
-def approval_lines(approval: Approval, shown: Shown, typed: CommandSyntax) -> list[str]:
-    """An agent's request, and the commands to decide it."""
+def approval_lines(
+    approval: Approval, shown: Shown, typed: CommandSyntax, *, whole: bool = False
+) -> list[str]:
+    """An agent's request, and the commands to decide it; without `whole`, long arguments are cut,
+    with the command that shows all of them."""
     where = shown(approval.thread_id)
     lines = [f"{approval.agent} asks to run {one_line(approval.tool)} in {where}"]
     if approval.description:
         lines.append(f"   {one_line(approval.description)}")
     if approval.reason:
         lines.append(f"   because: {one_line(approval.reason)}")
-    lines += [f"   {line}" for line in argument_lines(approval.arguments)]
+    arguments = argument_lines(approval.arguments)
+    cut = arguments if whole else [clip(line, ARGUMENT) for line in arguments]
+    lines += [f"   {line}" for line in cut]
+    if cut != arguments:
+        lines.append(f"   … is cut: `{typed('approvals list')}` shows all of it")
     deny = typed(f"approvals deny {approval.id} <reason>")
     until = moment(approval.expires_at)
     if approval.may_decide:
         lines.append(f"   {typed(f'approvals approve {approval.id}')} or {deny}; expires {until}")
     else:
-        lines.append(f"   {approval.id}: {', '.join(approval.approvers) or 'an owner'} decides")
+        who = alternatives(approval.approvers) or "an owner"
+        lines.append(f"   {approval.id}: {who} decides")
     return lines
 
 
 def decision_text(approval: Approval) -> str:
-    """The decision on an approval."""
-    by = f" by {approval.decided_by}" if approval.decided_by else ""
-    state = "approved" if approval.state == "started" else approval.state
-    changed = approval.final is not None and approval.final != approval.arguments
-    why = f": {one_line(approval.verdict)}" if approval.verdict else ""
-    with_changes = " with other arguments" if changed else ""
+    """The decision on an approval, or why there is none."""
     request = f"{one_line(approval.tool)} by {approval.agent} ({approval.id})"
-    return f"{request} was {state}{by}{with_changes}{why}"
+    if approval.decided_by is None:
+        expired = approval.state == "expired"
+        return f"{request} {'has expired' if expired else 'was cancelled: its turn ended'}"
+    decision = "denied" if approval.state == "denied" else "approved"
+    changed = approval.final is not None and approval.final != approval.arguments
+    with_changes = " with other arguments" if changed else ""
+    why = f": {one_line(approval.verdict)}" if approval.verdict else ""
+    unused = ", but its turn ended before it ran" if approval.state == "cancelled" else ""
+    return f"{request} was {decision} by {approval.decided_by}{with_changes}{why}{unused}"
 
 
 def _what(stop: Stopped, shown: Shown) -> str:

@@ -57,6 +57,7 @@ from hubbub.protocol.control import (
 )
 from hubbub.protocol.frames import Signal
 from hubbub.protocol.turns import TurnStart
+from hubbub.wording import alternatives
 
 __all__ = ["ApprovalService"]
 
@@ -299,7 +300,7 @@ class ApprovalService(Service):
     ) -> Commit[Record]:
         """A person's decision about an approval fresh from `known`. Raises `OperationError`."""
         if not may_decide(caller, approval):
-            deciders = ", ".join(approval.approvers) or "the owners"
+            deciders = alternatives(approval.approvers) or "the owners"
             raise forbidden(f"only {deciders} can decide this, never an agent")
         if approval.state == "pending" and self._has_passed(approval, self.kernel.steady.now()):
             self.timer.look()
@@ -426,7 +427,7 @@ class ApprovalService(Service):
     def _announce(self, approval: Approval) -> None:
         """Post one notice in the turn's thread, without the arguments, as others read it too."""
         approvers = approval.approvers or self.kernel.file.owners
-        names = " or ".join(approvers) if approvers else "an owner"
+        names = alternatives(approvers) or "an owner"
         text = f"{approval.agent} asks to run {approval.tool}. Needs approval by {names}."
         details: dict[str, JsonValue] = {
             "code": "approval",

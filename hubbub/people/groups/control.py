@@ -53,9 +53,10 @@ def listed(answer: Approvals, person: PersonClient) -> list[NoteLine]:
     """Pending approvals in full, the others in one line each."""
     lines: list[str] = []
     for approval in answer.approvals:
-        waits = approval.state == "pending"
-        details = approval_lines(approval, person.shown, person.typed) if waits else ()
-        lines += details or [decision_text(approval)]
+        if approval.state == "pending":
+            lines += approval_lines(approval, person.shown, person.typed, whole=True)
+        else:
+            lines.append(decision_text(approval))
     if answer.more:
         lines.append("and older ones")
     return notes(lines or ["there are no pending approvals"], "plain" if lines else "info")

@@ -47,6 +47,7 @@ export const later = {
       cancelled: "Withdrawn", started: "Approved and run",
     },
     by: (who) => `by ${who}`,
+    afterApproval: (who) => `after approval by ${who}`,
     changedBefore: "with changes",
     unknown: "There is no such approval, or it is not visible to you.",
     done: { approve: (tool) => `${tool} is approved.`, deny: (tool) => `${tool} is denied.` },

@@ -33,6 +33,7 @@ from hubbub.people.figures import (
 )
 from hubbub.people.groups.agents import definition, rolled_out
 from hubbub.people.interaction import InteractionView, drawn, lines_of
+from hubbub.people.oversight import approval_lines, decision_text
 from hubbub.protocol.agents import AgentDefinition, AgentFields, AgentRollout, AgentVersion
 from hubbub.protocol.control import Approval, BreakerState, ObservedMessage, Stopped, Takeover
 from hubbub.protocol.messages import Message, RequestMark
@@ -224,10 +225,25 @@ def test_an_approval_is_shown_once_with_its_commands_and_then_its_decision() -> 
     runs = approval("a2", state="started", decided_by="ann", final={"path": "b.txt"})
     approved = "delete_file by bob (a2) was approved by ann with other arguments"
     assert asks(session, runs) == [approved]
-    assert (
-        asks(new_session(), approval(may_decide=False, approvers=("eve",)))[-1]
-        == "   a1: eve decides"
-    )
+    others = approval(may_decide=False, approvers=("eve", "max", "bea"))
+    assert asks(new_session(), others)[-1] == "   a1: eve, max or bea decides"
+
+
+def test_a_cut_argument_says_where_all_of_it_can_be_read() -> None:
+    long = approval(arguments={"code": "a" * 600 + "b"})
+    cut = asks(new_session(), long)
+    assert cut[-2] == "   … is cut: `/approvals list` shows all of it"
+    assert not any("ab" in line for line in cut)
+    whole = approval_lines(long, str, CHAT, whole=True)
+    assert any("ab" in line for line in whole)
+    assert not any("is cut" in line for line in whole)
+
+
+def test_an_approval_without_effect_is_shown_with_the_reason() -> None:
+    unused = decision_text(approval(state="cancelled", decided_by="ann"))
+    assert unused.endswith("was approved by ann, but its turn ended before it ran")
+    assert decision_text(approval(state="cancelled")).endswith("was cancelled: its turn ended")
+    assert decision_text(approval(state="expired")).endswith("has expired")
 
 
 @pytest.mark.behaviour("H-129")

@@ -109,7 +109,7 @@ function Pending({ app, approval }) {
 
 function Decided({ approval: { state, decided_by: by, decided_at: at, verdict }, wasChanged }) {
   return html`<p class="verdict">
-    <b>${words.states[state]}</b>${by && html` ${words.by(by)}`}${wasChanged && html` ${words.changedBefore}`}
+    <b>${words.states[state]}</b>${by && html` ${(state === "cancelled" ? words.afterApproval : words.by)(by)}`}${wasChanged && html` ${words.changedBefore}`}
     ${at && html`<span class="quiet">${" · "}<${Moment} at=${at} /></span>`}
     ${verdict && html`<q dir="auto">${visible(verdict)}</q>`}
   </p>`;
