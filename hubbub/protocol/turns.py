@@ -166,7 +166,7 @@ class Step(Model):
     tokens_in: Tokens = 0
     tokens_out: Tokens = 0
     cost_usd: Dollars | None = None
-    """The answer's cost; None if the model has no price or its endpoint does not count tokens."""
+    """The answer's cost; None if the model has no price."""
     finish_reason: Label | None = None
     wait: WaitStrategy = "all"
     """Which of several calls the step waits for; the others are cancelled."""

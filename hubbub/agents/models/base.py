@@ -81,7 +81,7 @@ class Completion:
     """A model's answer. `finish_reason` is the endpoint's: `tool_calls`, `length`, ...
 
     `tokens_cached` are those of `tokens_in` that the endpoint read from its cache. `cost_usd` is
-    None without a price or a token count. The fields from `wait` on are recorded in
+    None without a price. The fields from `wait` on are recorded in
     `hubbub.protocol.turns.Step`.
     """
 

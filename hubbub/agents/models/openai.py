@@ -227,18 +227,16 @@ class OpenAIModel:
         return replace(answer, calls=tuple(calls))
 
     def _counted(self, answer: Completion, question: CompletionRequest) -> Completion:
-        """The answer with its cost; with estimated tokens and no cost if the endpoint does not
-        count tokens.
-        """
+        """The answer with its cost; with estimated tokens if the endpoint does not count them."""
         tokens_in, tokens_out = answer.tokens_in, answer.tokens_out
-        if tokens_in and (tokens_out or not _written(answer)):
-            price = self._config.price
-            return answer if price is None else replace(answer, cost_usd=price.of(*_used(answer)))
-        tokens_in = tokens_in or question_tokens(self._counter, question)
-        tokens_out = tokens_out or self._counter.count(_written(answer))
-        note = f"the endpoint does not count tokens; estimated {tokens_in} in, {tokens_out} out"
-        notes = (*answer.notes, note)
-        return replace(answer, tokens_in=tokens_in, tokens_out=tokens_out, notes=notes)
+        if not (tokens_in and (tokens_out or not _written(answer))):
+            tokens_in = tokens_in or question_tokens(self._counter, question)
+            tokens_out = tokens_out or self._counter.count(_written(answer))
+            note = f"the endpoint does not count tokens; estimated {tokens_in} in, {tokens_out} out"
+            notes = (*answer.notes, note)
+            answer = replace(answer, tokens_in=tokens_in, tokens_out=tokens_out, notes=notes)
+        price = self._config.price
+        return answer if price is None else replace(answer, cost_usd=price.of(*_used(answer)))
 
     async def _requested(self, question: CompletionRequest, on_delta: OnDelta | None) -> Completion:
         request = self._request(question)

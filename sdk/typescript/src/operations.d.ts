@@ -2381,7 +2381,7 @@ export interface Step {
   calls?: ToolCallRecord[];
   tokens_in?: number;
   tokens_out?: number;
-  /** The answer's cost; None if the model has no price or its endpoint does not count tokens. */
+  /** The answer's cost; None if the model has no price. */
   cost_usd?: number | null;
   finish_reason?: string | null;
   /** Which of several calls the step waits for; the others are cancelled. */
