@@ -36,7 +36,8 @@ def local_file(path: str) -> Path:
     """A local file; `~` is the home folder. Raises `UserError`."""
     place = Path(path).expanduser()
     if not place.is_file():
-        raise UserError(f"{path}: no such file")
+        what = "not a regular file" if place.exists() else "no such file"
+        raise UserError(f"{path}: {what}")
     return place
 
 
@@ -147,15 +148,24 @@ def text(answer: FileText, person: PersonClient) -> list[NoteLine]:
 
 
 async def put(person: PersonClient, given: dict[str, Any]) -> CommandResult:
-    """Upload files, and post them in a thread if a text is given."""
+    """Upload files, and post them in a thread if a text is given. All, or none: to repeat a command
+    of which a part was done would upload that part twice."""
     thread, message = given.get("thread"), given.get("text")
     if message is not None and thread is None:
         raise UserError("--text needs --thread")
     paths = [local_file(path) for path in given["paths"]]
-    uploaded = [await upload(person, path, thread) for path in paths]
-    if message is not None:
-        files = [_attachment(file) for file in uploaded]
-        await person.call("send_text_message", to=thread, text=message, attachments=files)
+    uploaded = list[File]()
+    try:
+        for path in paths:
+            uploaded.append(await upload(person, path, thread))
+        if message is not None:
+            files = [_attachment(file) for file in uploaded]
+            await person.call("send_text_message", to=thread, text=message, attachments=files)
+    except (UserError, OperationError):
+        for file in uploaded:
+            with suppress(OperationError):
+                await person.call("delete_file", id=file.id)
+        raise
     lines = [f"{f.id} {one_line(f.name)}: {f.size} bytes, {f.media_type}" for f in uploaded]
     value: list[JsonValue] = [file.model_dump(mode="json") for file in uploaded]
     return CommandResult(value, notes(lines, "plain"))

@@ -120,7 +120,7 @@ def test_files_are_put_listed_and_fetched_and_a_mistake_leaves_no_file(
         before = sorted(home.iterdir())
         assert hubbub.transcript(
             "files put none.md",
-            "files put empty.md",
+            "files put plan.md empty.md -t '#general' --text look",
             "files put plan.md --text x",
             "files put plan.md -t '#nowhere'",
             "files get f9",
@@ -131,6 +131,8 @@ def test_files_are_put_listed_and_fetched_and_a_mistake_leaves_no_file(
             "files get f1 --force",
         ) == snapshot(name="mistakes")
         assert sorted(home.iterdir()) == before
+        files = hubbub("files", "list", "--json").json()["files"]
+        assert [file["id"] for file in files if "deleted_by" not in file] == ["f3", "f2", "f1"]
 
 
 @pytest.mark.behaviour("M-192")

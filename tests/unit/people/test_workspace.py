@@ -193,6 +193,8 @@ def test_a_file_is_only_saved_to_a_free_path(
         with pytest.raises(UserError, match=reason):
             free_path(path, name)
     with pytest.raises(UserError, match="no such file"):
+        local_file(str(tmp_path / "none"))
+    with pytest.raises(UserError, match="not a regular file"):
         local_file(str(tmp_path))
 
 
