@@ -154,7 +154,11 @@ def copy_files(source: Path, target: Path, *, missing_ok: bool = False) -> None:
         _sync(Path(to))
         return to
 
-    shutil.copytree(source, target, copy_function=copy, dirs_exist_ok=True)
+    try:
+        shutil.copytree(source, target, copy_function=copy, dirs_exist_ok=True)
+    except shutil.Error as error:
+        [(_, _, reason), *_] = error.args[0]  # one for each file
+        raise OSError(reason) from error
 
 
 def _replace_files(source: Path, target: Path) -> None:
@@ -194,5 +198,5 @@ def writing(target: Path) -> Iterator[None]:
     """Report errors of the disk as `StoreUnavailable`, with the target."""
     try:
         yield
-    except (OSError, shutil.Error) as error:
+    except OSError as error:
         raise StoreUnavailable(f"{target} cannot be written: {error}") from error
