@@ -23,7 +23,14 @@ from agent_framework import (
 )
 from agent_framework.exceptions import ChatClientException
 
-from hubbub.adapters.guest import NETWORK_TOOLS, GuestAgent, GuestTurn, text_of
+from hubbub.adapters.guest import (
+    NETWORK_TOOLS,
+    GuestAgent,
+    GuestTurn,
+    answer_of,
+    check_type,
+    text_of,
+)
 from hubbub.agents.models.base import CallRequest
 from hubbub.errors import ModelError
 
@@ -46,6 +53,7 @@ class AgentFrameworkAgent(GuestAgent):
         *,
         network_tools: Sequence[str] = NETWORK_TOOLS,
     ):
+        check_type(self, agent, Agent)
         super().__init__(name or agent.name or "", network_tools=network_tools)
         self._agent = agent
         self.model = getattr(agent.client, "model", None)
@@ -65,9 +73,9 @@ class AgentFrameworkAgent(GuestAgent):
                 await turn.stream_text(text)
             response = await run.get_final_response()
         except ChatClientException as exc:
-            raise ModelError(str(exc)) from exc
+            raise ModelError(str(exc.args[0])) from exc  # the whole has the cause again
         last = next((m for m in reversed(response.messages) if m.role == "assistant"), None)
-        return last.text if last is not None else ""
+        return answer_of(turn, last.text if last is not None else None)
 
 
 class _Answers(ChatMiddleware):

@@ -18,7 +18,14 @@ from crewai.tools import BaseTool
 from crewai.utilities.agent_utils import extract_tool_call_info
 from pydantic import BaseModel, ConfigDict
 
-from hubbub.adapters.guest import NETWORK_TOOLS, GuestAgent, GuestTurn, WorkerThreads, text_of
+from hubbub.adapters.guest import (
+    NETWORK_TOOLS,
+    GuestAgent,
+    GuestTurn,
+    WorkerThreads,
+    check_type,
+    text_of,
+)
 from hubbub.agents.models.base import CallRequest, ToolSpec
 from hubbub.agents.models.portable_schema import without_nulls
 from hubbub.errors import ModelError
@@ -43,6 +50,8 @@ class CrewAiAgent(GuestAgent):
         *,
         network_tools: Sequence[str] = NETWORK_TOOLS,
     ):
+        if not callable(agent):
+            check_type(self, agent, Agent)
         super().__init__(name, network_tools=network_tools)
         self._agent = agent
         self.model = getattr(agent.llm, "model", None) if isinstance(agent, Agent) else None
@@ -70,7 +79,7 @@ class CrewAiAgent(GuestAgent):
         else:
             texts = {"system": turn.system, "user": turn.prompt}
             output = agent.kickoff([{"role": role, "content": texts[role]} for role in texts])
-        return text_of(output.pydantic.model_dump() if output.pydantic else output.raw)
+        return text_of(output.pydantic or output.raw)
 
 
 class _Listener:

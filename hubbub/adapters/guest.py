@@ -23,9 +23,19 @@ from hubbub.app.process import run_loop
 from hubbub.client import Client, WebSocketTransport
 from hubbub.client.runfile import find_network
 from hubbub.config.agents import AgentConfig
+from hubbub.errors import ConnectionLost, HubbubError, UserError
 from hubbub.interop.guest import GuestBackend, GuestTurn, text_of
+from hubbub.protocol.codes import may_reconnect
 
-__all__ = ["NETWORK_TOOLS", "GuestAgent", "GuestTurn", "WorkerThreads", "text_of"]
+__all__ = [
+    "NETWORK_TOOLS",
+    "GuestAgent",
+    "GuestTurn",
+    "WorkerThreads",
+    "answer_of",
+    "check_type",
+    "text_of",
+]
 
 NETWORK_TOOLS = ("list_participants", "read_thread", "send_text_message", "post_to_channel")
 """The operations offered as tools by default."""
@@ -60,8 +70,14 @@ class GuestAgent(Agent):
         """Join a running network under this agent's name and take turns until Ctrl-C.
 
         Address and token default to those that `hubbub agents run` uses. Raises `UserError` if
-        there is no network, and `ConnectionLost` when the hub closes the connection for good.
+        there is no network or an event loop is running, and `ConnectionLost` when the hub closes
+        the connection for good.
         """
+        if _is_loop_running():
+            raise UserError(
+                "serve: an event loop is already running, as in a notebook; use `await "
+                "agent.served()`"
+            )
         with contextlib.suppress(KeyboardInterrupt):
             run_loop(self.served(address, token=token))
 
@@ -72,11 +88,50 @@ class GuestAgent(Agent):
         place = find_network(address)
         token = token or place.tokens.get(self.name)
         transport = WebSocketTransport(*place.urls)
-        async with Client(transport, self.name, "agent", token=token, turns=True) as client:
-            await run_python_agent(self, client)
+        try:
+            async with Client(transport, self.name, "agent", token=token, turns=True) as client:
+                await run_python_agent(self, client)
+        except ConnectionLost as error:
+            if not may_reconnect(error.code):
+                raise
+            raise UserError(
+                f"no network answers at {place.url} ({error.reason or 'connection lost'}); start "
+                "one with `hubbub up`, or pass its `address`"
+            ) from None
 
     def _backend(self, client: Client, inbox: Inbox, config: AgentConfig) -> AgentBackend:
         return GuestBackend(self, client, inbox, config)
+
+
+def check_type(adapter: GuestAgent, agent: object, *types: type) -> None:
+    """Raises `UserError` unless the adapter's agent has one of these types."""
+    if not isinstance(agent, types):
+        names = " or ".join(f"{t.__module__.partition('.')[0]}.{t.__name__}" for t in types)
+        raise UserError(f"{type(adapter).__name__} takes an instance of {names}, not {agent!r}")
+
+
+def answer_of(turn: GuestTurn, output: object) -> str:
+    """A run's output as the turn's answer.
+
+    Raises `HubbubError` if there is none although the model has called a tool.
+    """
+    text = text_of(output)
+    calls = turn.steps[-1].calls if turn.steps else ()
+    open_calls = [call.name for call in calls if call.result is None]
+    if open_calls and not text.strip():
+        raise HubbubError(
+            f"the run ended before {', '.join(open_calls)} ran: the tool is unknown, or waits for "
+            "an approval of the framework, which does not go through the hub"
+        )
+    return text
+
+
+def _is_loop_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 class WorkerThreads:

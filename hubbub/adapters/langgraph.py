@@ -9,19 +9,28 @@ LangGraphAgent(support, "support").serve()
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 
-from hubbub.adapters.guest import NETWORK_TOOLS, GuestAgent, GuestTurn, text_of
+from hubbub.adapters.guest import (
+    NETWORK_TOOLS,
+    GuestAgent,
+    GuestTurn,
+    answer_of,
+    check_type,
+)
 from hubbub.agents.models.base import CallRequest
+from hubbub.errors import ModelError, UserError
+from hubbub.ids import new_ulid
 
 __all__ = ["LangGraphAgent"]
 
@@ -31,31 +40,57 @@ Graph: TypeAlias = Runnable[Any, Any]
 class LangGraphAgent(GuestAgent):
     """A compiled graph whose state has `messages`, the last of which is the answer.
 
-    `graph` can also be a function that takes the network's tools and returns the graph of one turn.
-    A turn's record has every response of every chat model in the graph, with tokens and tool calls.
-    Text streams from the model that is writing.
+    `graph` can also be a function, sync or async, that takes the network's tools and returns the
+    graph of one turn. A checkpointer has a new thread for each turn, as the prompt has the
+    conversation. A turn's record has every response of every chat model in the graph, with tokens
+    and tool calls. Text streams from the model that is writing.
     """
 
     def __init__(
         self,
-        graph: Graph | Callable[[Sequence[BaseTool]], Graph],
+        graph: Graph | Callable[[Sequence[BaseTool]], Graph | Awaitable[Graph]],
         name: str,
         *,
         network_tools: Sequence[str] = NETWORK_TOOLS,
     ):
         takes_tools = not isinstance(graph, Runnable)
+        if takes_tools and not callable(graph):
+            raise UserError(
+                f"LangGraphAgent takes a compiled graph, or a function that returns one, not a "
+                f"{type(graph).__name__}: call its `compile()`"
+            )
         super().__init__(name, network_tools=network_tools if takes_tools else ())
         self._graph = graph
 
     async def run(self, turn: GuestTurn) -> str:
-        graph = self._graph
-        if not isinstance(graph, Runnable):
-            graph = graph([_tool(turn, spec.name) for spec in turn.tools])
-        messages = [SystemMessage(turn.system), HumanMessage(turn.prompt)]
-        config = {"callbacks": [_TurnCallbacks(turn)], "recursion_limit": 1000}
-        state = await graph.ainvoke({"messages": messages}, config)
+        graph, callbacks, run = await self._graph_for(turn), _TurnCallbacks(turn), new_ulid()
+        messages = [SystemMessage(turn.system), HumanMessage(turn.prompt, id=run)]
+        config: RunnableConfig = {
+            "callbacks": [callbacks],
+            "recursion_limit": 1000,
+            "configurable": {"thread_id": run},
+        }
+        try:
+            state = await graph.ainvoke({"messages": messages}, config)
+        except Exception as exc:
+            if exc is callbacks.error:
+                raise ModelError(str(exc)) from exc
+            raise
+        if not isinstance(state, dict) or not state.get("messages"):
+            raise UserError("the graph's state has no `messages`, which a turn needs")
         last = state["messages"][-1]
-        return last.text if isinstance(last, AIMessage) else text_of(last.content)
+        if last.id == run:  # the graph has added nothing
+            return answer_of(turn, None)
+        return answer_of(turn, last.text if isinstance(last, AIMessage) else last.content)
+
+    async def _graph_for(self, turn: GuestTurn) -> Graph:
+        if isinstance(self._graph, Runnable):
+            return self._graph
+        graph = self._graph([_tool(turn, spec.name) for spec in turn.tools])
+        if inspect.isawaitable(graph):
+            graph = await graph
+        check_type(self, graph, Runnable)
+        return graph
 
 
 class _TurnCallbacks(AsyncCallbackHandler):
@@ -66,6 +101,11 @@ class _TurnCallbacks(AsyncCallbackHandler):
     def __init__(self, turn: GuestTurn):
         self._turn, self._loop = turn, asyncio.get_running_loop()
         self._written: dict[UUID, str] = {}
+        self.error: BaseException | None = None
+        """Of the last model call, if it failed."""
+
+    async def on_llm_error(self, error: BaseException, **kwargs: Any) -> None:
+        self.error = error
 
     async def on_llm_new_token(self, token: str, *, run_id: UUID, **kwargs: Any) -> None:
         text = self._written[run_id] = self._written.get(run_id, "") + token

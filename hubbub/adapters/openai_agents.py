@@ -31,7 +31,7 @@ from openai.types.responses import (
     ResponseTextDeltaEvent,
 )
 
-from hubbub.adapters.guest import NETWORK_TOOLS, GuestAgent, GuestTurn, text_of
+from hubbub.adapters.guest import NETWORK_TOOLS, GuestAgent, GuestTurn, answer_of, check_type
 from hubbub.agents.models.base import CallRequest
 from hubbub.errors import ModelError
 
@@ -55,6 +55,7 @@ class OpenAiAgent(GuestAgent):
         run_config: RunConfig | None = None,
         network_tools: Sequence[str] = NETWORK_TOOLS,
     ):
+        check_type(self, agent, Agent)
         super().__init__(name or agent.name, network_tools=network_tools)
         self._agent, self._context, self._config = agent, context, run_config
         model = agent.model
@@ -86,8 +87,7 @@ class OpenAiAgent(GuestAgent):
             raise ModelError(str(exc)) from exc
         finally:
             run.cancel()
-        output = run.final_output
-        return text_of(output.model_dump() if hasattr(output, "model_dump") else output)
+        return answer_of(turn, run.final_output)
 
 
 class _TurnHooks(RunHooks[Any]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from pydantic_ai import Agent, RunContext, Tool
+from pydantic_ai import Agent, DeferredToolRequests, RunContext, Tool
 from pydantic_ai.exceptions import AgentRunError
 from pydantic_ai.messages import (
     FunctionToolResultEvent,
@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.toolsets import FunctionToolset
 
-from hubbub.adapters.guest import NETWORK_TOOLS, GuestAgent, GuestTurn, text_of
+from hubbub.adapters.guest import NETWORK_TOOLS, GuestAgent, GuestTurn, answer_of, check_type
 from hubbub.agents.models.base import CallRequest
 from hubbub.errors import ModelError
 
@@ -44,6 +44,7 @@ class PydanticAiAgent(GuestAgent):
         deps: object = None,
         network_tools: Sequence[str] = NETWORK_TOOLS,
     ):
+        check_type(self, agent, Agent)
         super().__init__(name or agent.name or "", network_tools=network_tools)
         self._agent, self._deps = agent, deps
         self.model = getattr(agent.model, "model_name", None)
@@ -68,7 +69,7 @@ class PydanticAiAgent(GuestAgent):
             raise ModelError(str(exc)) from exc
         assert run.result is not None, "the run is complete"
         output = run.result.output
-        return text_of(output.model_dump() if hasattr(output, "model_dump") else output)
+        return answer_of(turn, None if isinstance(output, DeferredToolRequests) else output)
 
 
 def _tool(turn: GuestTurn, name: str) -> Tool[Any]:

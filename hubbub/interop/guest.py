@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
 
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox, TurnPlan
@@ -371,10 +372,13 @@ class GuestBackend(AgentBackend):
 
 
 def text_of(result: object) -> str:
-    """The result as text: a string unchanged, None as "", anything else as JSON."""
+    """The result as text: a string unchanged, None as "", anything else as JSON, with models and
+    dataclasses as objects."""
     if isinstance(result, str):
         return result
-    return "" if result is None else json.dumps(result, ensure_ascii=False, default=str)
+    if result is None:
+        return ""
+    return json.dumps(to_jsonable_python(result, fallback=str), ensure_ascii=False)
 
 
 def _is_cancelled() -> bool:

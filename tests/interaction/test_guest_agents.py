@@ -8,12 +8,14 @@ from concurrent.futures import Future
 
 import pytest
 
-from hubbub import Network
+from hubbub import Network, NoAnswer
+from hubbub.adapters import guest
 from hubbub.adapters.guest import GuestAgent, GuestTurn, WorkerThreads
 from hubbub.agents.launch import run_python_agent
+from hubbub.agents.models.base import CallRequest
 from hubbub.client import Client, WebSocketTransport
 from hubbub.config.agents import AgentConfig
-from hubbub.errors import OperationError
+from hubbub.errors import OperationError, UserError
 from hubbub.protocol.frames import Event, Signal
 from hubbub.protocol.messages import Message
 from hubbub.protocol.operations import Channels
@@ -53,6 +55,27 @@ async def test_a_guest_agent_can_join_only_with_its_own_token() -> None:
         serving.cancel()
         await asyncio.wait({serving})
     assert answer.text == "Seven."
+
+
+class Waiting(GuestAgent):
+    """Ends like a framework that wants a call approved."""
+
+    async def run(self, turn: GuestTurn) -> str:
+        await turn.record_answer(calls=[CallRequest("c1", "refund", "{}")])
+        return guest.answer_of(turn, None)
+
+
+async def test_a_run_that_ends_with_an_open_call_is_reported_to_the_asker() -> None:
+    async with Network(Waiting("clerk"), people=["ann"]) as net:
+        with pytest.raises(NoAnswer, match="the run ended before refund ran"):
+            await net.ask("clerk", "refund order 7")
+
+
+async def test_serve_says_what_to_do_without_a_network_and_in_a_running_loop() -> None:
+    with pytest.raises(UserError, match=r"use `await agent.served\(\)`"):
+        Seven("clerk").serve()
+    with pytest.raises(UserError, match=r"no network answers at ws://127.0.0.1:1 .*`hubbub up`"):
+        await Seven("clerk").served("ws://127.0.0.1:1")
 
 
 class Tidy(GuestAgent):
