@@ -132,6 +132,7 @@ class Hub:
             await mods.admit()
             await self.gateway.admission.declare()
             await ending.start()
+            await services.launcher.start()
             await mods.start()
         except BaseException:
             await mods.stop()
@@ -271,7 +272,7 @@ class Services:
         self.stops = stops
         self.takeovers = TakeoverService(kernel, ending)
         self.mods = Mods(kernel, failures, registry, approvals.parked)
-        self.launcher = LauncherService(kernel)
+        self.launcher = LauncherService(kernel, ending)
         self.agent_editor = AgentEditorService(
             kernel, registry, self.launcher, budgets, completions
         )

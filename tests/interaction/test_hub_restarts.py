@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.config.models import NetworkFile
 from tests.interaction.peers import Networks, config
 from tests.interaction.stores import MoodyStore
 
@@ -99,3 +100,51 @@ async def test_a_restart_applies_a_new_description_of_a_channel_and_keeps_one_no
     async with in_memory.start(config(channels={"desk": {}}), store=store) as network:
         ann = await network.join("ann")
         assert [c["description"] for c in ann.ready["channels"]] == ["Night shift"]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_work_of_an_agent_that_the_config_no_longer_has_ends_at_the_start_and_askers_are_told(
+    in_memory: Networks, tmp_path: Path, begun: bool
+) -> None:
+    store = f"sqlite:{tmp_path / 'hub.db'}"
+    async with in_memory.start(_with_agents("boss", "worker"), store=store) as network:
+        ann, _ = await network.join("ann"), await network.join("guest", "agent")
+        boss, worker = [await network.join(name, "agent") for name in ("boss", "worker")]
+        asked = await ann.say("worker", "are you there?")
+        request = (await boss.call("delegate", to="worker", task="count"))["id"]
+        await ann.say("guest", "and you?")
+        if begun:
+            for id in (asked["id"], request):
+                start = {"id": f"worker-{id}", "thread_id": "t", "messages": [id]}
+                await worker.call("begin_turn", start=start)
+    heads = []
+    for first in (True, False):  # after another restart it is still gone, and no one is told again
+        async with in_memory.start(_with_agents("boss"), store=store) as network:
+            ann, boss = await network.join("ann"), await network.join("boss", "agent")
+            if first:
+                notice = (await ann.take(3))[-1]["message"]  # after her own two
+                result = (await boss.event())["message"]
+                text = "worker no longer exists, so it does not answer."
+                assert notice["text_representation"] == text
+                assert result["request"] == {"id": request, "kind": "failed", "outcome": "stopped"}
+                assert "it no longer exists" in result["text_representation"]
+            turns = (await ann.call("list_turns", agent="worker"))["turns"]
+            assert [each["outcome"] for each in turns] == ["cancelled", "cancelled"]
+            people = (await ann.call("list_participants"))["participants"]
+            down = {each["id"]: each["down"] for each in people if each.get("down")}
+            assert down == {"worker": "no longer exists"}
+            again = await boss.ask("delegate", to="worker", task="count")
+            assert "worker no longer exists" in again["message"]
+            await network.quiet()
+            heads.append(network.hub.kernel.log.head)
+    assert heads[0] == heads[1]
+    async with in_memory.start(_with_agents("boss", "worker"), store=store) as network:
+        ann = await network.join("ann")
+        assert (await ann.call("list_turns", agent="guest"))["turns"] == []
+        people = (await ann.call("list_participants"))["participants"]
+        assert not [each for each in people if each.get("down")]
+
+
+def _with_agents(*names: str) -> NetworkFile:
+    model = {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
+    return config(agents={name: {} for name in names}, models={"default": model})

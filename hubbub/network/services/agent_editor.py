@@ -295,8 +295,8 @@ class AgentEditorService(Service):
         files, agents = self._files(), self.kernel.file.agents
         before = agents.pop(agent, None)
         if config is None:
-            self._launcher.set_down(agent, "no longer exists")
             await files.remove(agent)
+            await self._launcher.removed(agent)
             return
         agents[agent] = config
         try:
@@ -307,7 +307,7 @@ class AgentEditorService(Service):
         if before is not None:
             await self._launcher.renew(agent)
             return
-        self._launcher.set_down(agent, None)
+        self._launcher.added(agent)
         self.admission.add_token(agent, token := new_token())
         files.start(agent, token)
 

@@ -1,25 +1,27 @@
 """Processes of the agents that the network itself starts, and agents that are down for good. People
 waiting for such an agent get a notice, as do those who write to it later; their messages stay
-queued and are answered when it runs again.
+queued and are answered when it runs again. The work of an agent that was removed ends.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Protocol
 
 from pydantic import JsonValue
 
-from hubbub.errors import OperationError
+from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.mods.operation import operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.queries import PendingWakes
+from hubbub.network.records import MemoryDeleted, MemoryWritten, Record
 from hubbub.network.service import Service
+from hubbub.network.services.turns.ending import Ending, EndReason
 from hubbub.network.session import Session
 from hubbub.protocol.admin import (
     AgentLog,
@@ -34,6 +36,11 @@ from hubbub.protocol.messages import Message
 __all__ = ["Launcher", "LauncherService"]
 
 log = get_logger(__name__)
+
+CONFIGURED, REMOVED = "config/agents", "config/removed"
+"""The agents of the latest config, and those that only earlier ones had, as keys in the store of
+owners that no participant can be named like."""
+GONE = "no longer exists"
 
 
 class Launcher(Protocol):
@@ -56,11 +63,41 @@ class LauncherService(Service):
     """Starts and stops agents' processes for owners, until the network ends: its config decides
     what starts with it. Tracks which agents are down and why, and posts the notices."""
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Kernel, ending: Ending):
         super().__init__(kernel)
+        self._ending = ending
         self._stopped: dict[str, str] = {}
         """Agents that were stopped while connected, with the reason for the notice."""
         self.launcher: Launcher | None = None
+
+    async def start(self) -> None:
+        """End the work of agents that the config had until now. At the start of the hub only, as
+        agents that join from elsewhere are not in it. Raises `StoreUnavailable`."""
+        keys, now = self.state.memories, self.kernel.file.agents.keys()
+        before, removed = keys.of(CONFIGURED), keys.of(REMOVED)
+        gone = before - now
+        records: list[Record] = [MemoryWritten(CONFIGURED, each, "") for each in now - before]
+        records += [MemoryDeleted(CONFIGURED, each) for each in gone]
+        records += [MemoryWritten(REMOVED, each, "") for each in gone - removed]
+        records += [MemoryDeleted(REMOVED, each) for each in removed & now]
+        self.state.down.update(dict.fromkeys((removed | gone) - now, GONE))
+        await self._end_all(gone, records)
+
+    async def removed(self, agent: str) -> None:
+        """End the work of an agent that an owner removed."""
+        try:
+            await self._end_all([agent])
+        except StoreUnavailable:
+            log.warning("the turns of a removed agent end at the next start", agent=agent)
+        self._stopped[agent] = GONE
+        self.given_up([agent], GONE)
+
+    async def _end_all(self, agents: Collection[str], records: Sequence[Record] = ()) -> None:
+        if not agents and not records:
+            return
+        why = EndReason.removed(self.kernel.clock.now())
+        async with self._ending.exclusive():
+            await self._ending.end(agents, lambda *_: True, why, records)
 
     @operation(permission="admin", tool=False)
     def list_agent_processes(self, call: Caller, args: ListAgentProcesses) -> AgentProcesses:
@@ -112,13 +149,9 @@ class LauncherService(Service):
         if launcher is not None and states.get(agent, "stopped") != "stopped":
             await launcher.restart(agent)
 
-    def set_down(self, agent: str, reason: str | None) -> None:
-        """Set why an agent is down, for the notices; None when it is about to start."""
-        if reason is None:
-            self._stopped.pop(agent, None)
-            return
-        self._stopped[agent] = reason
-        self.given_up([agent], reason)
+    def added(self, agent: str) -> None:
+        """An agent that was removed before is about to start."""
+        self._stopped.pop(agent, None)
 
     def absent(self, participant: str, *, replaced: bool) -> None:
         if not replaced and (reason := self._stopped.get(participant)):

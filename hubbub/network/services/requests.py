@@ -137,6 +137,8 @@ class RequestService(Service, Gate):
             raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, text)
         if worker.kind != "agent":
             raise bad_request(f"to: {args.to} is not an agent; send a message instead")
+        if (down := self.state.down.get(worker.id)) is not None:
+            raise OperationError(ErrorCode.UNKNOWN_PARTICIPANT, f"to: {worker.id} {down}")
         thread = self.kernel.router.thread(args.to, who.id)
         deadline = datetime.fromtimestamp(self.kernel.clock.now() + args.deadline_s, UTC)
         draft = self.kernel.router.draft(who, thread, args.task, args)

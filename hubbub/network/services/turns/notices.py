@@ -46,7 +46,7 @@ class EndReason:
     code: str
     """`stopped` or `taken_over`, as agents receive it."""
     scope: str
-    """`turn`, `thread`, `agent`, `all`, `breaker` or `takeover`."""
+    """`turn`, `thread`, `agent`, `all`, `breaker`, `takeover` or `removed`."""
     target: str
     by: str
     reason: str
@@ -94,10 +94,21 @@ class EndReason:
         """For a takeover."""
         return cls("taken_over", "takeover", agent, by, "", f"taken over by {by}", at)
 
-    @property
-    def verb(self) -> str:
-        """The verb between the person and the agents."""
-        return "took over" if self.code == "taken_over" else "stopped"
+    @classmethod
+    def removed(cls, at: float) -> Self:
+        """For agents that the network no longer has."""
+        return cls("stopped", "removed", "", "hub", "", "it no longer exists", at)
+
+    def unanswered(self, agents: Sequence[str]) -> str:
+        """The notice to people whom these agents leave without an answer."""
+        one, names = len(agents) == 1, joined_names(agents)
+        if self.scope == "removed":
+            exist, do = ("exists", "it does") if one else ("exist", "they do")
+            return f"{names} no longer {exist}, so {do} not answer."
+        who = "the breaker" if self.scope == BREAKER else self.by
+        verb = "took over" if self.code == "taken_over" else "stopped"
+        suffix = f" ({self.reason})" if self.reason else ""
+        return f"{who} {verb} {names} before {'it' if one else 'they'} answered{suffix}."
 
 
 class TurnNotices:
@@ -126,11 +137,7 @@ class TurnNotices:
             self._post(why, why.thread_id, why.headline, agents, own, undone)
         for thread_id, waits in by_thread.items():
             stopped = list(dict.fromkeys(agent for agent, _ in waits))
-            who = "the breaker" if why.scope == BREAKER else why.by
-            suffix = f" ({why.reason})" if why.reason else ""
-            they = "it" if len(stopped) == 1 else "they"
-            text = f"{who} {why.verb} {joined_names(stopped)} before {they} answered{suffix}."
-            self._post(why, thread_id, text, stopped, waits, undone)
+            self._post(why, thread_id, why.unanswered(stopped), stopped, waits, undone)
 
     def _post(
         self,
