@@ -56,7 +56,10 @@ def add(
         token = NewToken.model_validate(value).token
     else:
         token = _add_offline(_config(config), participant)
-    about = " and is not shown again. Pass it with --token, or set HUBBUB_TOKEN."
+    about = (
+        " and is not shown again. Pass it with --token, or set HUBBUB_TOKEN. From now on, "
+        f"{participant} can join only with a token."
+    )
     _print(participant, token, about, as_json)
 
 

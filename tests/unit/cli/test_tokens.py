@@ -33,6 +33,7 @@ def test_tokens_are_added_counted_and_revoked_and_stored_as_hashes(
     token = result.out.strip()
     assert token.startswith("hub_")
     assert "not shown again" in result.err
+    assert "From now on, ann can join only with a token" in result.err  # in an open network, too
     assert token not in result.err
     with closing(sqlite3.connect("closed.db")) as database:
         rows = database.execute("SELECT participant, sha256 FROM token").fetchall()
