@@ -146,14 +146,21 @@ class TestToolOrFinish:
         ("failure", "reason"),
         [(Refusal(status=500), "scripted refusal"), (Breakdown(breakdown="reset"), "be reached")],
     )
-    async def test_a_failing_model_ends_the_turn_and_the_person_gets_a_notice(
-        self, in_memory: Networks, failure: AnyAnswer, reason: str
+    async def test_a_failing_model_ends_the_turn_with_a_notice_and_one_line_in_the_agents_log(
+        self,
+        in_memory: Networks,
+        failure: AnyAnswer,
+        reason: str,
+        capsys: pytest.CaptureFixture[str],
     ) -> None:
         turn, _, (notice,) = await turn_of(in_memory, failure)
         assert ending(turn)[0] == "model_error"
         assert "http://127.0.0.1:" in ending(turn)[1]
         assert "got no answer from its model" in notice
         assert reason in notice
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "no answer from the model" in line
+        assert reason in line
 
     async def test_a_hanging_model_ends_the_turn_with_a_timeout(self, in_memory: Networks) -> None:
         turn, _, _ = await turn_of(in_memory, Breakdown(breakdown="hang"), turn_timeout=0.05)

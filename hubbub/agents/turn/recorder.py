@@ -222,6 +222,8 @@ class TurnRecorder:
             return
         if not self._begun:
             await self.begin()
+        if outcome == "model_error":  # usually a mistake in the config, seen where it was started
+            log.warning("no answer from the model", turn=self.plan.id, reason=reason)
         end = self.end_record = TurnEnd(id=self.plan.id, outcome=outcome, reason=reason, text=text)
         try:
             notes = await self.before_end(end)
