@@ -3195,7 +3195,7 @@ export interface Operations {
   read_turn: { args: ReadTurn; result: Turn };
   /** Recall what you remembered under a key. Without a key: all your keys, with their values if short. */
   recall: { args: Recall; result: Recalled };
-  /** Record a step of a running turn; the same number again replaces it. The turn takes over the wakes of the messages that steered it before this step. */
+  /** Record a step of a turn; the same number again replaces it. The turn takes over the wakes of the messages that steered it before this step. A step can follow its agent's own end of the turn, as one that is refused temporarily is sent again later. */
   record_step: { args: RecordStep; result: Done };
   /** Release a thread that the breaker stopped: new messages wake agents there again. */
   release_breaker: { args: ReleaseBreaker; result: Done };

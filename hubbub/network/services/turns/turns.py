@@ -209,8 +209,9 @@ class TurnService(Service):
 
     @operation(permission="write", tool=False, idempotent=True, cost=RECORD, output=Done)
     async def record_step(self, call: Caller, args: RecordStep) -> Commit[Record]:
-        """Record a step of a running turn; the same number again replaces it. The turn takes over
-        the wakes of the messages that steered it before this step."""
+        """Record a step of a turn; the same number again replaces it. The turn takes over the wakes
+        of the messages that steered it before this step. A step can follow its agent's own end of
+        the turn, as one that is refused temporarily is sent again later."""
         own_turn(args.turn, call.participant, self.kernel.log.head)
         seqs = self._positions([steering.message for steering in args.step.steered])
         if seqs is None:
