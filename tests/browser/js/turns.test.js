@@ -11,7 +11,7 @@ const after = (ms) => new Date(Date.parse(START) + ms).toISOString();
 
 function turn(steps, more = {}) {
   const start = { id: "bot-m1", model: "small", messages: ["m1"], tools: [] };
-  return { start, started_at: START, ended_at: after(2000), end: { outcome: "finished" }, steps, ...more };
+  return { start, started_at: START, ended_at: after(1000), end: { outcome: "finished" }, steps, ...more };
 }
 
 const short = ({ rows }) => rows.map(({ kind, start, end }) => [kind, start, end]);
@@ -33,6 +33,13 @@ test("records without times are taken to be one after the other, a call that nev
   equal(short(timeline(turn(steps), 0)), [
     ["model", 0, 100], ["tool", 100, 105], ["tool", null, null], ["model", 105, 155],
   ]);
+});
+
+test("the wait for an approval is part of where the time went", () => {
+  const steps = [{ n: 1, at_ms: 0, duration_ms: 500, calls: [{ id: "1", name: "send", at_ms: 500, duration_ms: 100 }] }];
+  const found = timeline(turn(steps, { ended_at: after(60_600) }), 0);
+  equal(short(found), [["model", 0, 500], ["tool", 500, 600], ["paused", null, 60_000]]);
+  equal(found.total, 600);
 });
 
 test("a running turn lasts until now, one without steps has some width", () => {
@@ -61,7 +68,7 @@ test("what a turn came to is summed over its steps", () => {
 });
 
 test("how long a turn took is known when it has ended; arguments are shown over several lines", () => {
-  equal([tookMs(turn([])), tookMs(turn([], { ended_at: undefined }))], [2000, null]);
+  equal([tookMs(turn([])), tookMs(turn([], { ended_at: undefined }))], [1000, null]);
   equal([{ a: [1] }, "{broken", undefined].map(pretty), ['{\n  "a": [\n    1\n  ]\n}', "{broken", "null"]);
 });
 

@@ -152,7 +152,7 @@ function Row({ row, total, names, onStep }) {
         ${start !== null && html`<${Bar} start=${start} end=${end ?? total} total=${total} />`}
       </td>
       <td class="number">
-        ${kind === "rest" ? t.outcomes.running : end === null ? "" : duration(end - start)}
+        ${kind === "rest" ? t.outcomes.running : end === null ? "" : duration(end - (start ?? 0))}
         ${error && html`${" "}<span class="problem">${error}</span>`}
       </td>
     </tr>

@@ -1,13 +1,17 @@
 // Computes a turn's timeline and facts from its record.
 //
 // Offsets (`at_ms`) are milliseconds from the turn's start. Records of earlier versions have none: then
-// each step is assumed to follow the previous one, and each call the previous call.
+// each step is assumed to follow the previous one, and each call the previous call. Offsets count work
+// only: not the wait for an approval, nor for the agent to come back.
+
+const PAUSE_MS = 1000; // less is the way between the agent and the hub
 
 /**
  * The turn's model calls and tool calls in order.
  * @returns {{rows: {kind: string, name, step, start, end, error}[], total}}
  *   Times in ms. `total` is the duration of a chart's full width, at least 1; `end` is null for an
- *   unfinished item, and `start` too for a tool that never ran.
+ *   unfinished item, and `start` too for a tool that never ran. Only `start` is null for a pause, whose
+ *   place is not recorded; `end` is its duration.
  */
 export function timeline(turn, now) {
   const handler = turn.start.model == null;
@@ -26,6 +30,10 @@ export function timeline(turn, now) {
   if (!turn.end) {
     total = Math.max(clock, now - Date.parse(turn.started_at));
     rows.push({ kind: "rest", name: null, step: null, start: clock, end: null, error: null });
+  }
+  const paused = tookMs(turn) - clock;
+  if (rows.length && turn.end && paused > PAUSE_MS) {
+    rows.push({ kind: "paused", name: null, step: null, start: null, end: paused, error: null });
   }
   return { rows, total: Math.max(1, total) };
 }

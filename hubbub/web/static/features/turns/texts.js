@@ -40,7 +40,7 @@ export const words = {
   sentNothing: "Nothing",
   time: "Where the time went",
   timeline: "Calls of the model and of tools, in order",
-  kinds: { handler: "Handler", rest: "Now" },
+  kinds: { handler: "Handler", rest: "Now", paused: "Waiting" },
   at: (time) => `after ${time}`,
   notRun: "Not run",
   noSteps: "No steps were recorded.",
