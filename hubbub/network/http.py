@@ -23,6 +23,17 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 """Schemes of web pages."""
 _SHOWN = 100
 """Characters of a wrong header that the error quotes."""
+_DOORS = {
+    "/v1": "the OpenAI API is off: turn it on with `network: {openai: true}`",
+    "/mcp": "MCP is off: turn it on with `network: {mcp: true}`",
+    "/a2a": "A2A is off: turn it on with `network: {a2a: {agents: [NAME]}}`",
+    "/.well-known": "A2A is off: turn it on with `network: {a2a: {agents: [NAME]}}`",
+    "/models": "the OpenAI API is at /v1: end the base URL with /v1",
+    "/chat": "the OpenAI API is at /v1: end the base URL with /v1",
+    "/responses": "the OpenAI API is at /v1: end the base URL with /v1",
+}
+"""Errors for paths of other protocols by their first part; requests to an open door do not get
+here."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -69,12 +80,16 @@ class HttpSide:
             return _response(HTTPStatus.FORBIDDEN, f"{reason}\n".encode(), TEXT)
         if is_upgrade(request.headers):
             return None
+        door = _DOORS.get("/" + request.path[1:].partition("/")[0].partition("?")[0])
         method = getattr(request, "method", "GET")  # websockets 16 accepts nothing else
-        if method not in ("GET", "HEAD"):
+        if method not in ("GET", "HEAD") and door is None:
             response = _response(HTTPStatus.METHOD_NOT_ALLOWED, b"Only GET and HEAD\n", TEXT)
             response.headers["Allow"] = "GET, HEAD"
             return response
-        response = await self._answer(request)
+        if door is not None:
+            response = _response(HTTPStatus.NOT_FOUND, f"{door}\n".encode(), TEXT)
+        else:
+            response = await self._answer(request)
         if method == "HEAD":
             response.body = b""  # its length stays in the headers
         return response

@@ -302,7 +302,9 @@ async def test_invalid_requests_fail_with_errors_of_the_openai_api() -> None:
         httpx2.AsyncClient(base_url=there.url) as http,
     ):
         create = ann.chat.completions.create
-        with pytest.raises(openai.NotFoundError, match="did you mean echo") as missing:
+        with pytest.raises(openai.NotFoundError, match="valid: echo"):
+            await create(model="gpt-4o", messages=chat("x"))
+        with pytest.raises(openai.NotFoundError, match="did you mean 'echo'") as missing:
             await create(model="ecco", messages=chat("x"))
         assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
         invalid: list[Any] = [

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 from pydantic import JsonValue
 
 from hubbub.client import Client, Incoming
+from hubbub.config.problems import nearest
 from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.interop.asking.conversations import (
     Conversation,
@@ -33,7 +34,7 @@ from hubbub.protocol.frames import Event, Ready, Signal
 from hubbub.protocol.messages import Message, Participant
 from hubbub.protocol.operations import Participants, Receipt, Receipts, SendResult, ThreadPage
 from hubbub.waiting import cancel
-from hubbub.wording import near, shortened
+from hubbub.wording import shortened
 
 __all__ = ["Asker", "unknown_model"]
 
@@ -482,6 +483,5 @@ def _digest(*parts: str) -> str:
 
 def unknown_model(name: str, agents: Sequence[Participant]) -> QuestionFailed:
     """The failure for an unknown agent."""
-    similar = near(name, [agent.id for agent in agents], 3)
-    hint = f"; did you mean {', '.join(similar)}?" if similar else ""
+    hint = nearest(name, [agent.id for agent in agents])
     return QuestionFailed(404, "model_not_found", f"there is no agent {name[:64]!r}{hint}")

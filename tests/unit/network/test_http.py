@@ -146,6 +146,9 @@ async def respond(
     return await side.respond(Request(path, sent, method))
 
 
+OFF = b"the OpenAI API is off: turn it on with `network: {openai: true}`\n"
+
+
 async def test_only_the_public_paths_are_answered() -> None:
     cases: list[tuple[str, str, int, bytes]] = [
         ("/", "", 200, b"<h1>join</h1>"),
@@ -158,6 +161,7 @@ async def test_only_the_public_paths_are_answered() -> None:
         ("/admin", "", 404, b"Not found; try /\n"),
         ("/healthz/../metrics", "", 404, b"Not found; try /\n"),
         ("/HEALTHZ", "", 404, b"Not found; try /\n"),
+        ("/v1/models", "", 404, OFF),
     ]
     for path, trouble, status, body in cases:
         response = await respond(path, trouble=trouble)
@@ -172,6 +176,18 @@ async def test_only_the_public_paths_are_answered() -> None:
         head = await respond(path, trouble=trouble, method="HEAD")
         assert head is not None
         assert (head.status_code, head.headers, head.body) == (status, response.headers, b"")
+
+
+async def test_other_protocols_clients_learn_that_their_door_is_off_or_elsewhere() -> None:
+    cases = {
+        "/v1/chat/completions": OFF,
+        "/chat/completions": b"the OpenAI API is at /v1: end the base URL with /v1\n",
+        "/mcp/claude": b"MCP is off: turn it on with `network: {mcp: true}`\n",
+    }
+    for path, body in cases.items():
+        response = await respond(path, method="POST")
+        assert response is not None
+        assert (response.status_code, response.body) == (404, body)
 
 
 async def test_only_reads_and_handshakes_from_the_hubs_own_pages_are_accepted() -> None:
