@@ -171,7 +171,7 @@ def _text(endpoint: EndpointConfig, id: str, body: bytes) -> str:
         return render(endpoint.template, given)
     except CannotRender as error:
         log.warning("webhook template failed", endpoint=endpoint.name, why=str(error))
-        why = "this webhook's template failed on the event"
+        why = f"this webhook's template failed on the event: {error}"
         raise HttpRefused(HTTPStatus.UNPROCESSABLE_ENTITY, why) from error
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from jinja2 import TemplateError, TemplateSyntaxError
+from jinja2 import TemplateError, TemplateSyntaxError, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import AfterValidator, Field, JsonValue, SecretStr, field_validator, model_validator
 
@@ -57,8 +57,16 @@ def _json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
+class _Missing(Undefined):
+    """A missing field: false in conditions, an error as text."""
+
+    __str__ = Undefined._fail_with_undefined_error
+
+
 # Mail, chat and logs take plain text, so nothing is escaped as HTML.
-_ENVIRONMENT = ImmutableSandboxedEnvironment(finalize=_without_mentions, autoescape=False)
+_ENVIRONMENT = ImmutableSandboxedEnvironment(
+    finalize=_without_mentions, autoescape=False, undefined=_Missing
+)
 _ENVIRONMENT.filters["json"] = _json
 
 

@@ -109,6 +109,10 @@ async def test_a_signed_event_is_posted_with_the_text_of_its_template() -> None:
         # A template can render nothing, and a failing one affects only its event.
         assert (await there.send({"state": "green"}, name="e5")).json() == {"posted": False}
         assert (await there.send({"state": "red", "n": 0}, "f2", "e5")).status_code == 422
+        assert (await there.send({}, "f4", "e5")).json() == {"posted": False}
+        missing = await there.send({"a": {}, "c": []}, "f5", "e2")
+        assert missing.status_code == 422
+        assert "'dict object' has no attribute 'b'" in missing.json()["error"]
         assert (await there.send({"state": "red", "n": 1}, "f3", "e5")).json()["posted"]
         assert len(await there.messages()) == len(cases) + 1
 
