@@ -22,7 +22,7 @@ from hubbub.agents.inbox import (
 from hubbub.agents.turn.recorder import TurnRecorder
 from hubbub.agents.turn.reservations import HubState
 from hubbub.agents.turn_tasks import Cancellation, ParkedTurns, StopTurns, TurnTasks
-from hubbub.client import Client, Disconnected, Incoming
+from hubbub.client import Client, ConnectionLog, Disconnected, Incoming
 from hubbub.errors import ConnectionLost, OperationError
 from hubbub.ids import new_ulid
 from hubbub.logs import get_logger
@@ -164,7 +164,7 @@ class AgentRunner:
         self._suspect_lock = asyncio.Lock()
         self._hub_state = HubState()
         self._acks = AckWindow()
-        self._is_away = False
+        self._connection_log = ConnectionLog(client.participant)
         self._open = False  # turns wait until the backend has started
         self._group: asyncio.TaskGroup | None = None
 
@@ -218,11 +218,12 @@ class AgentRunner:
     async def _dispatch(self, item: Incoming) -> None:
         match item:
             case Ready():
+                self._connection_log.note(item)
                 await self._connected(item)
             case Event():
                 await self._handle_event(item)
             case Disconnected():
-                self._disconnected(item)
+                self._connection_log.note(item)
             case Signal(type="caught_up", sender="hub"):
                 self._catch_up.end()
             case Signal(type="approval", sender="hub"):
@@ -241,18 +242,7 @@ class AgentRunner:
         self._trials = self._trials or TurnTrials(self._client)
         await self._trials.take(data)
 
-    def _disconnected(self, item: Disconnected) -> None:
-        if not self._is_away:  # not for each attempt
-            reason = item.reason or f"closed with {item.code}"
-            log.warning(
-                "connection lost, reconnecting", agent=self._client.participant, reason=reason
-            )
-        self._is_away = True
-
     async def _connected(self, ready: Ready) -> None:
-        if self._is_away:
-            log.warning("connected again", agent=self._client.participant)
-        self._is_away = False
         if not ready.resumed:
             await self._turns.stop()  # their log no longer exists
             self._acks = AckWindow()

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 from hubbub.app.preflight import load_valid
 from hubbub.app.process import run_loop
 from hubbub.app.running import until_signal
-from hubbub.client import Client, ClientOptions, WebSocketTransport
+from hubbub.client import Client, ClientOptions, ConnectionLog, WebSocketTransport
 from hubbub.client.runfile import find_network
 from hubbub.client.transport import Transport
 from hubbub.clock import Clock, SystemClock
@@ -83,7 +83,9 @@ class _Service:
 
     async def acknowledge(self) -> None:
         """Acknowledge events without reading them, so that the hub need not buffer them."""
+        connection = ConnectionLog(self._client.participant)
         async for item in self._client.events():
+            connection.note(item)
             if isinstance(item, Event):
                 await self._client.ack(item.seq)
 

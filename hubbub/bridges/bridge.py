@@ -30,7 +30,7 @@ from hubbub.bridges.chat import (
     PersonLeft,
 )
 from hubbub.bridges.pairs import Pair, Pairs
-from hubbub.client import Backoff, Client, ClientOptions, Transport
+from hubbub.client import Backoff, Client, ClientOptions, ConnectionLog, Transport
 from hubbub.errors import OperationError
 from hubbub.logs import get_logger
 from hubbub.protocol import thread_ids
@@ -119,7 +119,9 @@ class Bridge:
     # From the network to the other chat ---------------------------------------------------------
 
     async def _relay(self) -> None:
+        connection = ConnectionLog(self._name)
         async for item in self._client.events():
+            connection.note(item)
             if isinstance(item, Event):
                 outgoing = await self._outgoing(item.message)
                 if outgoing is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hubbub.client.calls import Backoff
 from hubbub.client.client import Client, ClientOptions
-from hubbub.client.items import Disconnected, Events, Incoming
+from hubbub.client.items import ConnectionLog, Disconnected, Events, Incoming
 from hubbub.client.runfile import (
     DEFAULT_ADDRESS,
     Address,
@@ -29,6 +29,7 @@ __all__ = [
     "Backoff",
     "Client",
     "ClientOptions",
+    "ConnectionLog",
     "Disconnected",
     "Events",
     "Incoming",

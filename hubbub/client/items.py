@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from hubbub.errors import ConnectionLost
+from hubbub.logs import get_logger
 from hubbub.protocol.frames import Event, Ready, Signal
 
-__all__ = ["MAX_SIGNALS", "Disconnected", "Events", "Incoming"]
+log = get_logger(__name__)
+
+__all__ = ["MAX_SIGNALS", "ConnectionLog", "Disconnected", "Events", "Incoming"]
 
 MAX_SIGNALS = 256
 """Signals queued for a slow consumer; beyond that the oldest are dropped."""
@@ -29,6 +32,23 @@ class Disconnected:
 
 Incoming = Ready | Event | Signal | Disconnected
 """The items of `Client.events`."""
+
+
+class ConnectionLog:
+    """Logs that the connection is lost, once, and that it is back."""
+
+    def __init__(self, participant: str):
+        self._participant, self._is_lost = participant, False
+
+    def note(self, item: Incoming) -> None:
+        """Note an item of `Client.events`."""
+        if isinstance(item, Disconnected) and not self._is_lost:
+            self._is_lost = True
+            reason = item.reason or f"closed with {item.code}"
+            log.warning("connection lost, reconnecting", name=self._participant, reason=reason)
+        elif isinstance(item, Ready) and self._is_lost:
+            self._is_lost = False
+            log.warning("connected again", name=self._participant)
 
 
 class Events:
