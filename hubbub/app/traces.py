@@ -43,7 +43,7 @@ from hubbub.network.queries import TurnById
 from hubbub.network.records import Record, TurnEnded
 from hubbub.network.services.turns.ending import turn_record
 from hubbub.protocol.messages import Message
-from hubbub.protocol.turns import Step, ToolCallRecord, Turn
+from hubbub.protocol.turns import Step, ToolCallRecord, Turn, TurnEnd
 
 __all__ = ["traced"]
 
@@ -171,6 +171,8 @@ class Traces:
         )
         for step in turn.steps:
             self._step(turn, step, began, context)
+        if turn.end.outcome == "model_error" and turn.start.model:
+            self._failed_request(turn, turn.end, began, context)
         failed = turn.end.outcome in _FAILURES
         self._span(
             f"invoke_agent {turn.agent}",
@@ -225,6 +227,32 @@ class Traces:
         for call in step.calls:
             if call.at_ms is not None:
                 self._call(turn, step, call, began, parent)
+
+    def _failed_request(self, turn: Turn, end: TurnEnd, began: int, parent: SpanContext) -> None:
+        """The model call with which a turn failed: there is no step of it, so it lasts from the
+        work before until the turn's end."""
+        work: list[Step | ToolCallRecord] = [*turn.steps]
+        work += [call for step in turn.steps for call in step.calls]
+        ended_ms = max(((each.at_ms or 0) + (each.duration_ms or 0) for each in work), default=0)
+        ended = _ns(turn.ended_at)  # by the hub's clock
+        self._span(
+            f"chat {turn.start.model}",
+            self._context(parent.trace_id, f"{turn.start.id} {len(turn.steps) + 1}"),
+            parent=parent,
+            kind=SpanKind.CLIENT,
+            began=min(began + _ms(ended_ms), ended),
+            ended=ended,
+            failed=end.reason or end.outcome,
+            attributes={
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": "openai",
+                "gen_ai.request.model": turn.start.model,
+                "gen_ai.agent.name": turn.agent,
+                "gen_ai.conversation.id": turn.start.thread_id,
+                "error.type": end.outcome,
+                "hubbub.step": len(turn.steps) + 1,
+            },
+        )
 
     def _call(
         self, turn: Turn, step: Step, call: ToolCallRecord, began: int, parent: SpanContext

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from hubbub import LlmAgent, Network, NoAnswer
 from hubbub.app.traces import traced
+from hubbub.testing.model_script import Refusal
 from hubbub.testing.model_server import ModelServer, load_script
 from hubbub.testing.network import LocalNetwork
 from tests.e2e.support.config_network import ROOT, run_here
 from tests.e2e.support.http_servers import QuietHandler, http_server
+from tests.interaction.agent_harness import call, playing, says
 from tests.interaction.peers import config
 
 pytestmark = pytest.mark.slow
@@ -108,6 +111,28 @@ async def test_an_interaction_is_one_trace_of_messages_wakes_turns_model_calls_a
     assert all(span.start_time_unix_nano <= span.end_time_unix_nano for span in trace)
     keys = {key for span in trace for key in values(span.attributes)}
     assert keys & CONTENT == (CONTENT if with_content else set())
+
+
+async def test_the_model_call_that_ends_a_turn_is_a_failed_span(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with playing(says(call("list_participants")), Refusal(status=401)) as model:
+        with collecting() as collector:
+            monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+            bot = LlmAgent("bot", model="m", base_url=model.base_url, retries=0)
+            async with Network(bot) as net, traced(net.hub):
+                with pytest.raises(NoAnswer):
+                    await net.ask("bot", "who is here?")
+    turn = next(span for span in collector.spans if span.name == "invoke_agent bot")
+    first, failed = [span for span in collector.spans if span.name == "chat m"]
+    assert failed.parent_span_id == first.parent_span_id == turn.span_id
+    assert (first.status.code, failed.status.code) == (
+        Status.STATUS_CODE_UNSET,
+        Status.STATUS_CODE_ERROR,
+    )
+    assert "refused the API key" in failed.status.message
+    assert values(failed.attributes)["error.type"] == "model_error"
+    assert failed.end_time_unix_nano == turn.end_time_unix_nano
 
 
 async def test_spans_on_a_node_name_the_node_and_the_network(
