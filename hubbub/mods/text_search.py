@@ -127,8 +127,12 @@ class Word(NamedTuple):
     @property
     def quoted(self) -> str:
         """As a quoted string of FTS5's query language."""
-        text = indexable(self.text).translate(_NOT_IN_STRING)
-        return f'"{text}"*' if self.prefix else f'"{text}"'
+        text = self._string(indexable(self.text))
+        # A text that was indexed before indexes had no accents has the word as it is.
+        return text if self.text.isascii() else f"({text} OR {self._string(self.text)})"
+
+    def _string(self, text: str) -> str:
+        return f'"{text.translate(_NOT_IN_STRING)}"{"*" * self.prefix}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +177,18 @@ class Words:
                     yield match.start()
 
 
-_CJK = (
+_UNSPACED = (
     "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303b\u3040-\u30ff"
     "\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
     "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+    "\u0e01-\u0e30\u0e32\u0e33\u0e40-\u0e46\u0e81-\u0eb0\u0eb2\u0eb3\u0ebd-\u0ec6\u1000-\u102a"
+    "\u1780-\u17b3"
 )
-"""Letters of Chinese, Japanese and Korean, which are often written without spaces."""
-_LETTERS = re.compile(f"[{_CJK}]+")
-_TOKEN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
+"""Letters of Chinese, Japanese and Korean, then of Thai, Lao, Burmese and Khmer, which are often
+written without spaces."""
+_LETTERS = re.compile(f"[{_UNSPACED}]+")
+_RUN = re.compile(f"(?P<letters>[{_UNSPACED}]+)|[^{_UNSPACED}]+")
+_TOKEN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
 """A token, as in FTS5."""
 _PART = re.compile(r'(?P<no>-?)(?:"(?P<phrase>[^"]*)(?:"|\Z)|(?P<word>[^\s"]+))')
 _NOT_IN_STRING = str.maketrans('"\0', "  ")
@@ -191,13 +199,16 @@ SHORTEST_PREFIX = 2
 
 
 def indexable(text: str) -> str:
-    """The text for the index: letters of languages without spaces are separated, so that any part
-    of such a text can be found as a phrase."""
-    return text if text.isascii() else _LETTERS.sub(_separated, text)
+    """The text for the index: without accents, which FTS5 ignores only on Latin letters, and with
+    separate letters in languages without spaces, so that any part of such a text can be found as a
+    phrase."""
+    if text.isascii():
+        return text
+    return _RUN.sub(_indexable_run, unicodedata.normalize("NFC", text))
 
 
-def _separated(match: re.Match[str]) -> str:
-    return f" {' '.join(match[0])} "
+def _indexable_run(run: re.Match[str]) -> str:
+    return folded(run[0]) if run["letters"] is None else f" {' '.join(run['letters'])} "
 
 
 async def snippet_of(words: Words, text: str) -> str:
@@ -216,7 +227,7 @@ def folded(token: str) -> str:
     """The token without case and accents."""
     if token.isascii():
         return token.lower()
-    letters = unicodedata.normalize("NFKD", token.lower())
+    letters = unicodedata.normalize("NFKD", token.casefold())
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 

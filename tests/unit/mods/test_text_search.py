@@ -29,12 +29,33 @@ def test_a_query_is_translated_to_a_match_expression() -> None:
         ('a -"b c" -d', '("a") NOT ("b c" OR "d")'),
         ("begin*", '"begin"*'),
         ("some-thing.py", '"some-thing.py"'),
-        ("„schön“", '"schön"'),
+        ("„schön“", '("schon" OR "schön")'),
         ('say "open', '"say" AND "open"'),
         ("NOT OR", '"NOT" AND "OR"'),
         ("a - b", '"a" AND "b"'),
     ):
         assert words_of(query).match == match
+
+
+def test_case_and_accents_are_ignored_in_every_script_and_spaces_are_not_needed_where_unused() -> (
+    None
+):
+    for text, query in (
+        ("ЁЖИК", "ежик"),
+        ("σίσυφος", "ΣΙΣΥΦΟΣ"),
+        ("Straße", "STRASSE"),
+        ("ﬁnance in Ⅷ", "finance viii"),
+        ("שָׁלוֹם", "שלום"),
+        ("cafe\u0301s", "cafés"),
+        ("naïve", "NAIV*"),
+        ("ไทยภาษาที่ดี", "ภาษา"),
+        ("日本語テキスト", "テキ"),
+        ("한국어", "국"),
+    ):
+        assert matches(text, words_of(query).match), (text, query)
+        assert not matches(text, words_of(f"{query} -{query}").match)
+    for text, query in (("かき", "がき"), ("각", "가"), ("ไทยภาษา", "ษาภา")):
+        assert not matches(text, words_of(query).match), (text, query)
 
 
 @given(query=TEXT, text=TEXT)
