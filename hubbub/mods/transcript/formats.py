@@ -75,7 +75,7 @@ def read_header(text: str) -> Header:
     return header
 
 
-def read_line(text: str, now: float) -> Message:
+def read_line(text: str) -> Message:
     """The message of a line. Raises `ValueError` with the problem."""
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"has {len(text)} characters; the limit is {MAX_CHARACTERS}")
@@ -94,17 +94,17 @@ def read_line(text: str, now: float) -> Message:
         first = error.errors(include_url=False)[0]
         place = "".join(f"{part}: " for part in first["loc"][:1])
         raise ValueError(f"{place}{first['msg'][0].lower()}{first['msg'][1:]}") from None
-    _check_message(message, now)
+    _check_message(message)
     return message
 
 
-def _check_message(message: Message, now: float) -> None:
+def _check_message(message: Message) -> None:
     """Raises `ValueError` for a message that cannot exist in a network."""
-    for problem in _problems(message, now):
+    for problem in _problems(message):
         raise ValueError(problem)
 
 
-def _problems(message: Message, now: float) -> Iterator[str]:
+def _problems(message: Message) -> Iterator[str]:
     thread = message.thread_id
     if message.seq < 1 or message.id != message_id(message.seq):
         yield f"id: {message.id[:64]!r} is not the message at {message.seq}"
@@ -122,8 +122,6 @@ def _problems(message: Message, now: float) -> Iterator[str]:
         yield f"hop: {message.hop} is not valid"
     elif not 1970 <= message.sent_at.year <= 9000:
         yield f"sent_at: {message.sent_at.isoformat()} is out of range"
-    elif message.sent_at.timestamp() > now + 60:
-        yield f"sent_at: {message.sent_at.isoformat()} is in the future"
     elif message.type == "direct" and message.sender_id not in _members(thread):
         yield f"sender_id: {message.sender_id} is not a member of {thread}"
 

@@ -59,17 +59,16 @@ class Importer:
     ) -> Imported:
         """Import lines, numbered from `first`. Raises `OperationError`. If a line is not valid by
         itself, none is imported."""
-        now = self._host.now()
-        lines = [_read(text, first + n, now) for n, text in enumerate(texts)]
+        lines = [_read(text, first + n) for n, text in enumerate(texts)]
         if header.epoch == self._host.epoch:
             raise conflict("line 1: this is a transcript of this network itself")
         async with self._turn:
             return await _TranscriptImport(self._host, call, header.epoch).run(lines)
 
 
-def _read(text: str, number: int, now: float) -> _Line:
+def _read(text: str, number: int) -> _Line:
     try:
-        return _Line(number, text, read_line(text, now))
+        return _Line(number, text, read_line(text))
     except ValueError as error:
         raise _line_error(number, ErrorCode.BAD_REQUEST, str(error)) from None
 
