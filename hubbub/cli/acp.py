@@ -14,6 +14,7 @@ from hubbub.cli.connection import (
     AsOption,
     NetworkTarget,
     TokenOption,
+    current_token,
     default_person,
     run_async,
 )
@@ -59,7 +60,7 @@ async def _serve(target: NetworkTarget, person: str, agent: str) -> None:
         WebSocketTransport(*network.urls),
         person,
         "human",
-        token=target.token or network.tokens.get(person),
+        token=current_token(network, person, target.token),
         cursor="latest",
         options=ClientOptions(schemas=False),
     )

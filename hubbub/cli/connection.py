@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import os
 import re
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
@@ -20,6 +20,7 @@ from hubbub.wording import did_you_mean
 
 if TYPE_CHECKING:
     from hubbub.client import Client
+    from hubbub.client.runfile import Address
     from hubbub.protocol.frames import Cursor
     from hubbub.protocol.messages import Kind, Participant
 
@@ -32,6 +33,7 @@ __all__ = [
     "Unreachable",
     "ask",
     "check_known",
+    "current_token",
     "default_person",
     "joined",
     "participants",
@@ -126,13 +128,11 @@ async def joined(
     place = find_network(target.address)
     name, kind = _identity(person)
     kind = "agent" if agent else kind
-    given, own = target.token, place.tokens.get(name)
     client = Client(
         WebSocketTransport(*place.urls),
         name,
         kind,
-        # A token in the environment is usually a person's.
-        token=(own or given) if name == OPERATOR else (given or own),
+        token=current_token(place, name, target.token),
         cursor=cursor,
         options=ClientOptions(observe=observe, schemas=agent),
     )
@@ -148,6 +148,19 @@ async def joined(
         yield client
     finally:
         await client.__aexit__(None, None, None)
+
+
+def current_token(place: Address, name: str, given: str | None) -> Callable[[], str | None]:
+    """A function for the token that proves `name` at this moment: those of this machine's networks
+    change at each start."""
+    from hubbub.client.runfile import find_network
+
+    def token() -> str | None:
+        own = find_network(",".join(place.urls)).tokens.get(name)
+        # A token in the environment is usually a person's.
+        return (own or given) if name == OPERATOR else (given or own)
+
+    return token
 
 
 def _identity(person: str | None) -> tuple[str, Kind]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, Self, TypeVar
 
@@ -25,16 +26,14 @@ from pydantic import JsonValue
 
 from hubbub.client.calls import Backoff, PendingCall, PendingCalls, encode
 from hubbub.client.items import Disconnected, Events
-from hubbub.client.snapshot import complete, decode, refused
+from hubbub.client.snapshot import checked_token, complete, decode, refused
 from hubbub.client.stream import Stream, Verdict
 from hubbub.client.transport import ABNORMAL, Transport, Wire
 from hubbub.clock import Clock, SystemClock
 from hubbub.errors import ConnectionLost, OperationError, UserError
 from hubbub.ids import new_ulid
 from hubbub.protocol.codes import CloseCode, ErrorCode, may_reconnect
-from hubbub.protocol.frame_errors import flaw_of
 from hubbub.protocol.frames import (
-    LONGEST_TOKEN,
     VERSION,
     Cursor,
     ErrorFrame,
@@ -103,13 +102,15 @@ class Client:
         participant: str,
         kind: Kind = "agent",
         *,
-        token: str | None = None,
+        token: str | Callable[[], str | None] | None = None,
         turns: bool = False,
         cursor: Cursor | Literal["latest"] | None = None,
         options: ClientOptions | None = None,
     ):
-        """`turns`: whether it is an agent that records its turns. `cursor` is where an earlier
-        client stopped, or `latest` (the head of the log); the default is the hub's own cursor.
+        """`token`: a function is called at each connection, for tokens that change when the hub
+        restarts. `turns`: whether it is an agent that records its turns. `cursor` is where an
+        earlier client stopped, or `latest` (the head of the log); the default is the hub's own
+        cursor.
 
         Raises `UserError` for a name that no participant can have, and `OperationError` for a token
         that is none.
@@ -122,14 +123,12 @@ class Client:
         self._schemas = options.schemas
         self.participant = participant
         self._transport = transport
-        if token is not None and (len(token) > LONGEST_TOKEN or flaw_of(token)):
-            text = f"this is no token: a token is text of at most {LONGEST_TOKEN} characters"
-            raise OperationError(ErrorCode.AUTH_FAILED, text)
+        fixed = None if callable(token) else checked_token(token)
+        self._token = token if callable(token) else lambda: fixed
         self._identity = Identify(
             version=VERSION,
             participant=participant,
             kind=kind,
-            token=token,
             card=options.card,
             turns=turns,
             observe=options.observe,
@@ -323,7 +322,8 @@ class Client:
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"the hub supports {', '.join(hello.versions)}, this client {VERSION}",
             )
-        identify = self._identity.model_copy(update={"cursor": self._stream.resume})
+        update = {"cursor": self._stream.resume, "token": checked_token(self._token())}
+        identify = self._identity.model_copy(update=update)
         await wire.send(identify.model_dump_json(exclude_none=True))
         ready, early = await complete(wire, await _expect(wire, Ready), schemas=self._schemas)
         self._begin(hello, ready)

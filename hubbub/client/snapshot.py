@@ -1,4 +1,5 @@
-"""Requests the data that `ready` leaves out, before a client begins: schemas, and long lists.
+"""The introduction of a client: its token, and the data that `ready` leaves out, schemas and long
+lists.
 
 Schemas are cached by their hash for the life of the process. The models of operations are imported
 only when needed, as `ready` is enough for most clients.
@@ -13,11 +14,19 @@ from pydantic_core import to_json
 
 from hubbub.client.transport import Wire
 from hubbub.errors import ConnectionLost, OperationError
-from hubbub.protocol.codes import CloseCode
-from hubbub.protocol.frames import ErrorFrame, HubFrame, Ready, Result, hub_frames
+from hubbub.protocol.codes import CloseCode, ErrorCode
+from hubbub.protocol.frame_errors import flaw_of
+from hubbub.protocol.frames import (
+    LONGEST_TOKEN,
+    ErrorFrame,
+    HubFrame,
+    Ready,
+    Result,
+    hub_frames,
+)
 from hubbub.protocol.messages import OperationInfo, Participant
 
-__all__ = ["complete", "decode", "forget", "refused"]
+__all__ = ["checked_token", "complete", "decode", "forget", "refused"]
 
 _REF = "ready"
 """The ref of these calls; others have numbers."""
@@ -124,3 +133,11 @@ def refused(error: ErrorFrame) -> OperationError:
         retry_after_s=error.retry_after_s,
         details=error.details,
     )
+
+
+def checked_token(token: str | None) -> str | None:
+    """The token. Raises `OperationError` for a text that is none."""
+    if token is not None and (len(token) > LONGEST_TOKEN or flaw_of(token)):
+        text = f"this is no token: a token is text of at most {LONGEST_TOKEN} characters"
+        raise OperationError(ErrorCode.AUTH_FAILED, text)
+    return token

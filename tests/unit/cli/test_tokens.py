@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from hubbub.cli.connection import NetworkTarget, joined
 from hubbub.client import Client, WebSocketTransport
 from tests.unit.cli.conftest import NETWORK, Shell, running
 
@@ -68,6 +69,22 @@ def test_an_invalid_name_or_a_store_in_memory_is_refused(closed: Path, hubbub: S
         result = hubbub("tokens", *args)
         assert result.code == 2
         assert "a store in memory" in result.err
+
+
+def test_commands_stay_in_a_network_that_restarts_with_new_tokens(home: Path) -> None:
+    closed = NETWORK.replace("auth: open", "auth: tokens")
+    first, second = ExitStack(), ExitStack()
+
+    async def work(url: str) -> None:
+        restarted = closed.replace("127.0.0.1:0", url.removeprefix("ws://"))
+        async with joined(NetworkTarget(url)) as operator, joined(NetworkTarget(url), "ann") as ann:
+            await asyncio.to_thread(first.close)
+            await asyncio.to_thread(second.enter_context, running(restarted, home))
+            for client in (operator, ann):
+                assert await client.call("list_threads")
+
+    with second, first:
+        asyncio.run(work(first.enter_context(running(closed, home))))
 
 
 @pytest.mark.behaviour("D-2")
