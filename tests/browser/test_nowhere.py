@@ -7,6 +7,7 @@ from playwright.async_api import expect
 from tests.browser.support.desk import Desks
 from tests.browser.support.room import Plan, Room
 
+MODS = ["documents", "files", "tasks"]
 PRIVATE: Plan = {"humans": {"ann": {"roles": ["owner"]}, "dan": {}}}
 
 
@@ -16,6 +17,8 @@ async def test_a_link_to_a_missing_object_shows_an_explanation(desks: Desks, roo
         (("thread", "channel.nope"), "There is no channel #nope."),
         (("thread", "xyz"), "There is no thread “xyz”."),
         (("turn", "helper-m999"), "There is no record of this turn"),
+        (("tasks", "nope"), "There is nothing here that you can see."),
+        (("documents", "dm.bob.cyd"), "There is nothing here that you can see."),
         (("interaction", "i999"), "i999"),
         (("interaction",), "set in motion"),
         (("turn",), "Turn"),
@@ -28,6 +31,9 @@ async def test_a_link_to_a_missing_object_shows_an_explanation(desks: Desks, roo
     await expect(desk.page).to_have_title("test")
     await desk.visit("", opened=("participant", "nobody"))
     await expect(desk.details).to_contain_text("No one here is called nobody.")
+    for kind in ("task", "file"):
+        await desk.visit("", opened=(kind, "nope"))
+        await expect(desk.details).to_contain_text("There is nothing here that you can see.")
 
 
 async def test_only_an_owner_is_told_that_a_conversation_of_others_can_be_read(

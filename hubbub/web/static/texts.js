@@ -6,6 +6,7 @@ export const t = {
   close: "Close",
   nothingHere: "Nothing to show here.",
   nowhere: { title: "Page not found", text: "The link may be old or have a typo.", home: "Go home" },
+  notFound: "There is nothing here that you can see. The link may be old or have a typo.",
   retryNow: "Try now",
   skip: "Skip to the conversation",
   back: "Back",

@@ -9,8 +9,11 @@ export function Empty({ icon, title, text = null, children }) {
     ${children}</div>`;
 }
 
-/** Loading, or failed to load: `found` is the result of `useWatched`. */
+const NO_SUCH = ["bad_request", "unknown_thread"]; // their messages name operations and arguments
+
+/** Loading, or failed to load: `found` is the result of `useWatched`, for an address of the page. */
 export function Loading({ found: { value, error } }) {
-  if (error) return html`<p class="note danger" role="alert">${error.message}</p>`;
+  const text = error && (NO_SUCH.includes(error.code) ? t.notFound : error.message);
+  if (error) return html`<p class="note danger" role="alert">${text}</p>`;
   return !value && html`<p class="quiet" role="status">${t.loading}</p>`;
 }
