@@ -5,13 +5,14 @@ Imports everything that such agents need, which a network without them does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from hubbub.agents.parts import window_size
 from hubbub.agents.prompt.system import system_prompt
 from hubbub.agents.prompt.tokens import counter_for
 from hubbub.agents.tools.tool_names import (
+    ALWAYS,
     KnownTool,
     WrongName,
     forbidden_names,
@@ -22,7 +23,7 @@ from hubbub.app.prompts import check_prompts, check_skills
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.models import AgentConfig, ModelConfig
 from hubbub.config.paths import split_spec
-from hubbub.config.problems import ConfigProblems
+from hubbub.config.problems import ConfigProblems, nearest
 from hubbub.config.source import Loc
 from hubbub.errors import ConfigError
 
@@ -47,13 +48,23 @@ def check_tools(config: LoadedConfig, functions: Mapping[str, MadeTool] = _NOT_T
     For functions that are missing there, any tool name is accepted.
     """
     offered = _offered(config)
-    problems: list[ConfigError] = []
+    problems = list(_wrong_choices(config, {*ALWAYS, *(tool.name for tool in offered)}))
     for name in config.file.agents:
         agent = config.file.agent(name)
         wrong = _wrong_names(agent, offered, functions)
         problems += [_problem(config, name, one) for one in wrong]
     if problems:
         raise ConfigProblems(problems)
+
+
+def _wrong_choices(config: LoadedConfig, names: Collection[str]) -> Iterator[ConfigError]:
+    """What owners could not choose as a tool of an agent that they create."""
+    folder = config.file.network.agent_folder
+    for n, name in enumerate((folder.tools if folder else None) or ()):
+        if name not in names:
+            text = f"network.agent_folder.tools: there is no operation '{name}'"
+            at: Loc = ("network", "agent_folder", "tools", n)
+            yield config.problem(at, f"{text}{nearest(name, names)}")
 
 
 def _offered(config: LoadedConfig) -> Sequence[KnownTool]:

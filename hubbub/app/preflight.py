@@ -122,8 +122,9 @@ def _mod_problems(
 
 
 def _agent_problems(config: LoadedConfig, functions: Mapping[str, MadeTool]) -> list[ConfigError]:
-    file = config.file
-    if not file.models and all(map(_is_plain, file.agents.values())):
+    file, folder = config.file, config.file.network.agent_folder
+    chooses = folder is not None and folder.tools
+    if not file.models and not chooses and all(map(_is_plain, file.agents.values())):
         return []
     from hubbub.app.agent_checks import agent_problems  # imports what agents with models need
 

@@ -109,6 +109,21 @@ def test_the_name_of_an_unknown_or_unusable_tool_is_reported_with_its_line(write
 
 
 @pytest.mark.behaviour("L-3")
+def test_only_operations_can_be_chosen_in_the_agent_folder_whether_it_has_agents_or_not(
+    write: Write,
+) -> None:
+    folder = "network:\n  agent_folder:\n    tools:\n      - %s\n"
+    for tool, problem in (
+        ("shop.py:buy", "there is no operation 'shop.py:buy'"),
+        ("read_thred", "there is no operation 'read_thred'; did you mean 'read_thread'?"),
+    ):
+        found = problem_of(write, folder % tool)
+        assert found.startswith(f"net.yaml:4: network.agent_folder.tools: {problem}")
+    for tool in ("read_thread", "finish"):
+        load_valid(write("net.yaml", folder % tool))
+
+
+@pytest.mark.behaviour("L-3")
 def test_the_missing_extra_for_mcp_is_reported_once_with_its_line(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
