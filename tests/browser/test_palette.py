@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.async_api import Locator, expect
 
 from tests.browser.support.desk import Desk, Desks
-from tests.browser.support.room import Room
+from tests.browser.support.room import Room, call, posted
 
 
 def ask(desk: Desk) -> Locator:
@@ -47,6 +47,19 @@ async def test_the_palette_opens_conversations_and_runs_commands_by_a_few_letter
     await desk.reload()
     await desk.page.keyboard.press("Control+k")
     await expect(desk.page.get_by_role("option").nth(1)).to_contain_text("bartholomew")  # lately
+
+
+async def test_the_palette_finds_a_reply_thread_by_the_message_that_it_replies_to(
+    desks: Desks, room: Room
+) -> None:
+    bob = await room.join("bob")
+    asked = await posted(bob, "where shall we have lunch?")
+    await call(bob.client, "reply", message_id=asked, text="at the harbour")
+    desk = await desks.sit(room, "ann")
+    await asks(desk, "lunch")
+    await expect(chosen(desk)).to_contain_text("Replies to: where shall we have lunch?")
+    await desk.page.keyboard.press("Enter")
+    await expect(desk.main).to_contain_text("at the harbour")
 
 
 async def test_the_palette_is_used_by_arrows_and_by_click_and_shows_no_results(

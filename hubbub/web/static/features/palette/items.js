@@ -1,15 +1,19 @@
 // The palette's items and their order. Pure, except for what an item runs.
-import { membersOf } from "../../core/ids.js";
+import { membersOf, rootOf } from "../../core/ids.js";
 import { search } from "../../core/fuzzy.js";
+import { visible } from "../../core/markdown.js";
+import { firstWords } from "../../core/messages.js";
 import { iconOfKind, iconOfThread } from "../../parts/icon.js";
 import { t } from "../../texts.js";
 
 const KINDS = { "#": "channel", "@": "person", ">": "command" };
 const RECENT_WORTH = 5; // bonus of the latest choice
 
+const REPLIES = 30; // the latest reply threads
+
 /** All items: {id, kind, title, hint, icon, keys?, unread?, participant?, run}. */
-export function itemsOf(app, context) {
-  return [...threads(app), ...people(app), ...channels(app), ...commands(app, context)];
+export function itemsOf(app, context, replied) {
+  return [...threads(app), ...people(app), ...channels(app), ...commands(app, context), ...replies(app, replied)];
 }
 
 function threads(app) {
@@ -27,11 +31,39 @@ function threads(app) {
     }));
 }
 
+const repliesOf = (app) =>
+  app.state.byActivity.peek().filter((thread) => thread.parent !== null && isMine(app, thread)).slice(0, REPLIES);
+
+/** The messages that reply threads are titled by: Map of thread to message. */
+export async function repliedMessages(app) {
+  const untitled = repliesOf(app).filter(({ id }) => !titleOf(app, id));
+  const found = await Promise.allSettled(untitled.map(({ repliesTo }) => app.message(`m${repliesTo}`)));
+  return new Map(untitled.map(({ id }, at) => [id, found[at].value]).filter(([, message]) => message));
+}
+
+const titleOf = (app, id) => app.state.labels.peek().get(id)?.title;
+
+function replies(app, replied) {
+  return repliesOf(app).map(({ id, repliesTo, unread }) => {
+    const [named, message] = [titleOf(app, id), replied.get(id)];
+    const words = message ? firstWords(app.state.current(message), 60) : `m${repliesTo}`;
+    return {
+      id: `thread:${id}`,
+      kind: "thread",
+      title: named ? visible(named) : t.sidebar.repliesTo(words),
+      hint: app.state.titleOf(id),
+      icon: "replies",
+      unread: unread.peek(),
+      run: () => app.show(id),
+    };
+  });
+}
+
 const isWithOne = (id) => id.startsWith("dm.") && membersOf(id).length === 2;
 
 function isMine(app, thread) {
   if (thread.kind !== "channel") return true;
-  return app.state.channels.peek().get(thread.id.slice("channel.".length))?.joined ?? false;
+  return app.state.channels.peek().get(rootOf(thread.id).slice("channel.".length))?.joined ?? false;
 }
 
 function people(app) {

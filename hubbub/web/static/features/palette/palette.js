@@ -5,15 +5,17 @@ import { Dialog } from "../../parts/dialog.js";
 import { Icon } from "../../parts/icon.js";
 import { Shortcut } from "../../parts/shortcut.js";
 import { t } from "../../texts.js";
-import { find, itemsOf } from "./items.js";
+import { find, itemsOf, repliedMessages } from "./items.js";
 
 const LIST = "palette-list";
 
 export function Palette({ app, recent, context, close }) {
   const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);
-  const items = useMemo(() => itemsOf(app, context), []);
-  const found = useMemo(() => [...find(query, items, recent), ...finders(app, query)], [query]);
+  const [replied, setReplied] = useState(new Map());
+  useEffect(() => void repliedMessages(app).then(setReplied), []);
+  const items = useMemo(() => itemsOf(app, context, replied), [replied]);
+  const found = useMemo(() => [...find(query, items, recent), ...finders(app, query)], [query, items]);
   const typed = (event) => {
     setQuery(event.target.value);
     setAt(0);
