@@ -48,7 +48,7 @@ class MatrixConfig(Section):
     """Its address for clients, such as `https://matrix.example.org`."""
     domain: str
     """The part after the colon in its user ids."""
-    listen: str = "127.0.0.1:4830"
+    listen: str = "127.0.0.1:4850"
     """host:port on which the bridge accepts the homeserver's requests."""
     url: str | None = None
     """The bridge's URL as the homeserver sees it; default: `http://` and `listen`."""
