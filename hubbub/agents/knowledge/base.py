@@ -300,9 +300,8 @@ class KnowledgeBase:
     def _result(self, scanned: Scan, hits: tuple[Hit, ...], matches: int) -> SearchResult:
         files = [(file.name, self._files[file.name]) for file in scanned.files]
         problems = [f"{name}: {file.problem}" for name, file in files if file.problem]
-        titles = (
-            () if hits else tuple(f"{file.title or 'untitled'} ({name})" for name, file in files)
-        )
+        read = () if hits else ((name, file.title) for name, file in files if not file.problem)
+        titles = tuple(f"{title or 'untitled'} ({name})" for name, title in read)
         return SearchResult(hits, matches, (*scanned.problems, *problems), titles)
 
     def _refresh(self, scanned: Scan) -> Index:

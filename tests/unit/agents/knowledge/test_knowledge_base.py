@@ -238,6 +238,7 @@ def test_an_unsearchable_file_is_reported_until_it_is_fixed(tmp_path: Path, docs
             result = base.search("words")
             assert [hit.file for hit in result.hits] == ["b.md"]
             assert result.problems == (problem,)
+        assert base.search("xyzzy").titles == ("untitled (b.md)",)
 
 
 @pytest.mark.behaviour("E-4")
