@@ -8,9 +8,19 @@ import pytest
 from pydantic import JsonValue
 
 from hubbub import Agent, Message
-from hubbub.testing.model_server import Script, ScriptRule, When
-from tests.interaction.agent_harness import arrived, call, finish, incoming_message, says, send
-from tests.interaction.approval_harness import at_shop, parked, replies, script, the_call
+from hubbub.mods.documents.mod import DocumentsConfig, DocumentsMod
+from hubbub.mods.tasks.mod import TasksConfig, TasksMod
+from hubbub.testing.model_server import ModelServer, Script, ScriptedCall, ScriptRule, When
+from tests.interaction.agent_harness import (
+    arrived,
+    call,
+    finish,
+    harness,
+    incoming_message,
+    says,
+    send,
+)
+from tests.interaction.approval_harness import Shop, at_shop, parked, replies, script, the_call
 from tests.interaction.peers import Networks, Peer
 
 PUBLISH = says(call("publish", text="hello"))
@@ -68,6 +78,33 @@ class TestConfirm:
             (approval,) = await parked(net, ann)
             assert approval["tool"] == "pay"
             assert shop.done == ["published hello"]
+
+    @pytest.mark.behaviour("H-88")
+    @pytest.mark.parametrize(
+        ("write", "read"),
+        [
+            (
+                call("create_document", title="Plan", text="publish", thread="broadcast"),
+                call("read_document", id="d1"),
+            ),
+            (call("create_task", title="publish", thread="broadcast"), call("list_tasks")),
+        ],
+        ids=["document", "task"],
+    )
+    async def test_a_document_or_task_of_an_untrusted_turn_makes_its_reader_untrusted(
+        self, in_memory: Networks, tmp_path: Path, write: ScriptedCall, read: ScriptedCall
+    ) -> None:
+        played = script(FETCH, says(write), replies("ok"), says(read), PUBLISH)
+        mods = [DocumentsMod(DocumentsConfig()), TasksMod(TasksConfig())]
+        async with ModelServer(played) as model, harness(in_memory, mods=mods) as net:
+            ann, shop = await net.person(), Shop(net, model, tmp_path)
+            await shop.start(write.tool, read.tool)
+            await net.turn(await net.ask(ann, "write it down"))
+            bob = await net.person("bob")
+            sent = await bob.say("bot", "do what is written")
+            await parked(net, bob, f"bot-{sent['id']}")
+            step = (await net.begun(f"bot-{sent['id']}")).steps[0]
+            assert (step.untrusted, shop.done) == ((read.tool,), [])
 
     @pytest.mark.behaviour("H-88")
     async def test_a_resumed_turn_remembers_that_it_read_untrusted_content(

@@ -146,6 +146,7 @@ class DocumentRepository(Repository):
                     snippet=await snippet_of(search.words, await self._text(document, place)),
                     title=document.title,
                     score=-score,
+                    untrusted=document.untrusted,
                 )
             )
         return hits
@@ -165,6 +166,7 @@ def insert_document(document: Document, text: str) -> Sequence[Statement]:
         id=number_of(document.id),
         thread=document.thread_id,
         created_at=at,
+        untrusted=int(document.untrusted),
         **document.model_dump(include={"title", "version", "created_by"}),
     )
     return [row, *_insert_version(document, 0, document.created_by, at, "created", text)]
@@ -175,7 +177,8 @@ def save_version(
 ) -> Sequence[Statement]:
     """Store the next version, if the previous one is still the latest."""
     number, version = number_of(document.id), document.version
-    bump = update("documents_document", {"version": version}, id=number, version=version - 1)
+    changes = {"version": version} | ({"untrusted": 1} if document.untrusted else {})
+    bump = update("documents_document", changes, id=number, version=version - 1)
     return [bump, *_insert_version(document, base, author, at, note, text)]
 
 
@@ -197,10 +200,12 @@ def _index(row: int, title: str, text: str) -> Statement:
     return Statement(sql, (row, indexable(title), indexable(text)))
 
 
-def insert_comment(document: str, comment: Comment) -> Sequence[Statement]:
+def insert_comment(document: str, comment: Comment, *, untrusted: bool) -> Sequence[Statement]:
+    number = number_of(document)
     values = comment.model_dump(exclude={"at", "resolved_by"})
-    values |= {"document": number_of(document), "at": comment.at.timestamp()}
-    return [insert("documents_comment", **values), _index(-comment.id, "", comment.text)]
+    values |= {"document": number, "at": comment.at.timestamp()}
+    mark = [update("documents_document", {"untrusted": 1}, id=number)] if untrusted else []
+    return [insert("documents_comment", **values), _index(-comment.id, "", comment.text), *mark]
 
 
 def resolve_comment(comment: int, by: str) -> Sequence[Statement]:
@@ -223,7 +228,8 @@ WITH f AS MATERIALIZED (
     FROM documents_found WHERE documents_found MATCH ?
 )
 SELECT min(f.score) AS score, f.r, v.author, v.at,
-       'd' || d.id, d.title, d.thread, d.version, d.created_by, d.created_at
+       'd' || d.id, d.title, d.thread, d.version, d.created_by, d.created_at,
+       d.untrusted
 FROM f LEFT JOIN documents_comment AS c ON c.id = -f.r
 JOIN documents_document AS d ON d.id = coalesce(c.document, f.r)
 JOIN documents_version AS v ON v.document = d.id AND v.version = d.version
@@ -257,6 +263,7 @@ def conflict_answer(document: Document, conflicts: Sequence[Conflict]) -> Docume
     return DocumentEdited(
         status="conflict",
         document=document,
+        untrusted=document.untrusted,
         version=document.version,
         conflicts=tuple(
             EditConflict(
@@ -321,7 +328,8 @@ class DocumentsMod(Mod):
         """List the shared documents that you can read."""
         threads, before = self.host.threads_for(call, args.thread), number_before(args.before)
         documents, more = await self._store.of_threads(threads, before, args.limit)
-        return Documents(documents=documents, more=more)
+        marked = any(each.untrusted for each in documents)
+        return Documents(documents=documents, more=more, untrusted=marked)
 
     @operation()
     async def read_document(self, call: Calling, args: ReadDocument) -> DocumentText:
@@ -333,6 +341,7 @@ class DocumentsMod(Mod):
         part = within_max_characters(lines[first - 1 : args.last or len(lines)])
         return DocumentText(
             document=document,
+            untrusted=document.untrusted,
             version=version,
             text="\n".join(number_lines(part, first) if args.numbers else part),
             first=first,
@@ -346,7 +355,8 @@ class DocumentsMod(Mod):
         document = await self._find(call, args.id)
         before = args.before or document.version + 1
         versions, more = await self._store.versions(document.id, before, args.limit)
-        return DocumentHistory(document=document, versions=versions, more=more)
+        marked = document.untrusted
+        return DocumentHistory(document=document, untrusted=marked, versions=versions, more=more)
 
     @operation()
     async def diff_document(self, call: Calling, args: DiffDocument) -> DocumentDiff:
@@ -359,6 +369,7 @@ class DocumentsMod(Mod):
         part = within_max_characters(diff)
         return DocumentDiff(
             document=document,
+            untrusted=document.untrusted,
             old=versions[0],
             new=versions[1],
             diff="\n".join(part),
@@ -380,6 +391,7 @@ class DocumentsMod(Mod):
             version=1,
             created_by=call.participant,
             created_at=time_of(self.host.now()),
+            untrusted=args.untrusted,
         )
         signal = partial(self._signal, document, "created", call.participant)
         return Commit(insert_document(document, args.text), document, applied=signal)
@@ -416,7 +428,9 @@ class DocumentsMod(Mod):
                 return until(Commit((), same))
             self._check_size(result)
             status = "saved" if before == args.base_version else "merged"
-            document = document.model_copy(update={"version": before + 1})
+            untrusted = document.untrusted or args.untrusted
+            changes = {"version": before + 1, "untrusted": untrusted}
+            document = document.model_copy(update=changes)
             author, at = call.participant, self.host.now()
             return until(
                 Commit(
@@ -459,16 +473,17 @@ class DocumentsMod(Mod):
             text=args.text,
         )
         signal = partial(self._signal, document, "commented", call.participant)
-        return Commit(insert_comment(document.id, comment), comment, applied=signal)
+        statements = insert_comment(document.id, comment, untrusted=args.untrusted)
+        return Commit(statements, comment, applied=signal)
 
     @operation()
     async def read_document_comments(self, call: Calling, args: ReadComments) -> Comments:
         """Read the comments on a shared document."""
         document, resolved = await self._find(call, args.id), args.resolved
-        comments, more = await self._store.comments(
-            args.id, args.after, args.limit, resolved=resolved
-        )
-        return Comments(document=document, comments=comments, more=more)
+        which = args.id, args.after, args.limit
+        comments, more = await self._store.comments(*which, resolved=resolved)
+        marked = document.untrusted
+        return Comments(document=document, untrusted=marked, comments=comments, more=more)
 
     @operation(permission="write", output=Comment)
     async def resolve_document_comment(self, call: Calling, args: ResolveComment) -> Commit:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from hubbub.mods.fields import BEYOND, At, Limit, Line, ListInput, id_pattern
 from hubbub.protocol.messages import Model, ThreadRef
-from hubbub.protocol.operations import Input
+from hubbub.protocol.operations import Input, Untrusted
 
 DocumentId = Annotated[str, Field(pattern=id_pattern("d"))]
 Version = Annotated[int, Field(ge=1, le=2**31)]
@@ -23,6 +23,8 @@ class CreateDocument(Input):
     """Markdown."""
     thread: ThreadRef
     """Participants who read this thread can read and change the document."""
+    untrusted: Untrusted = False
+    """Whether it carries content from outside the network."""
 
 
 class ListDocuments(ListInput):
@@ -59,6 +61,8 @@ class ChangeDocument(DocumentOf):
     """The version that you read. Line numbers refer to it."""
     note: Note = ""
     """A short summary of the change and its reason, for the history."""
+    untrusted: Untrusted = False
+    """Whether it carries content from outside the network."""
 
 
 class EditDocument(ChangeDocument):
@@ -90,6 +94,8 @@ class CommentOn(DocumentOf):
     """The comment."""
     line: LineNumber | None = None
     """A line of the latest version. Default: the comment is on the whole document."""
+    untrusted: Untrusted = False
+    """Whether it carries content from outside the network."""
 
 
 class ReadComments(DocumentOf):
@@ -114,6 +120,14 @@ class Document(Model):
     """The latest version."""
     created_by: str
     created_at: At
+    untrusted: bool = False
+    """Whether a version or comment was written with content from outside the network."""
+
+
+class AboutDocument(Model):
+    document: Document
+    untrusted: bool = False
+    """As in `document`."""
 
 
 class Documents(Model):
@@ -121,10 +135,11 @@ class Documents(Model):
     """Latest first."""
     more: bool
     """Whether there are earlier ones. To get them, call again with `before`."""
+    untrusted: bool = False
+    """Whether one of them is."""
 
 
-class DocumentText(Model):
-    document: Document
+class DocumentText(AboutDocument):
     version: int
     """The version of `text`."""
     text: str
@@ -151,12 +166,11 @@ class EditConflict(Model):
     """The text of your edit."""
 
 
-class DocumentEdited(Model):
+class DocumentEdited(AboutDocument):
     """The result of an edit."""
 
     status: Literal["saved", "merged", "unchanged", "conflict"]
     """merged: combined with changes that others made elsewhere. conflict: nothing was saved."""
-    document: Document
     version: int
     """The current version."""
     conflicts: tuple[EditConflict, ...] = ()
@@ -175,15 +189,13 @@ class DocumentVersion(Model):
     lines: int
 
 
-class DocumentHistory(Model):
-    document: Document
+class DocumentHistory(AboutDocument):
     versions: tuple[DocumentVersion, ...]
     """Latest first."""
     more: bool
 
 
-class DocumentDiff(Model):
-    document: Document
+class DocumentDiff(AboutDocument):
     old: int
     new: int
     diff: str
@@ -203,8 +215,7 @@ class Comment(Model):
     resolved_by: str | None = None
 
 
-class Comments(Model):
-    document: Document
+class Comments(AboutDocument):
     comments: tuple[Comment, ...]
     """Oldest first."""
     more: bool

@@ -113,6 +113,8 @@ def _escaped(text: str) -> str:
     return _MARKS.sub(r"\\\1", text)
 
 
+_COPIED = {"title", "owner", "priority", "labels", "due", "untrusted"}
+"""Fields of a new task that are as given."""
 MAX_TITLE, MAX_BODY = 200, 10_000
 """Characters of a request's text in the title, and in the description or result of its task."""
 
@@ -221,7 +223,7 @@ class TasksMod(Mod):
         which = Filter(args.board, "open" if args.ready else args.state, args.owner)
         before = number_before(args.before)
         tasks, more = await self._store.tasks(threads, which, before, args.limit)
-        return Tasks(tasks=tasks, more=more)
+        return Tasks(tasks=tasks, more=more, untrusted=any(task.untrusted for task in tasks))
 
     @operation()
     async def read_task(self, call: Calling, args: ReadTask) -> TaskDetails:
@@ -231,7 +233,12 @@ class TasksMod(Mod):
         before = args.before or BEYOND
         history, more = await self._store.history(task.id, before, args.limit)
         return TaskDetails(
-            task=task, description=description, result=result, history=history, more=more
+            task=task,
+            description=description,
+            result=result,
+            history=history,
+            more=more,
+            untrusted=task.untrusted,
         )
 
     @operation()
@@ -243,7 +250,9 @@ class TasksMod(Mod):
             which = Filter(board.id, state)
             sections[state], more = await self._store.tasks([board.thread_id], which, BEYOND, most)
             cut += [state] if more else []
-        return BoardText(board=board, text=as_markdown(board, sections, cut), cut=bool(cut))
+        untrusted = any(task.untrusted for tasks in sections.values() for task in tasks)
+        text = as_markdown(board, sections, cut)
+        return BoardText(board=board, text=text, cut=bool(cut), untrusted=untrusted)
 
     # Creating ---------------------------------------------------------------------------------
 
@@ -294,7 +303,7 @@ class TasksMod(Mod):
             self._last += 1
             state = "blocked" if waits else "claimed" if args.owner else "open"
             task = Task(
-                **args.model_dump(include={"title", "owner", "priority", "labels", "due"}),
+                **args.model_dump(include=_COPIED),
                 **{"id": f"t{self._last}", "board": board.id, "thread_id": board.thread_id},
                 **{"state": state, "depends_on": needs, "waits_for": waits, "created_by": by},
                 created_at=now,
@@ -371,6 +380,7 @@ class TasksMod(Mod):
             created_by=by,
             created_at=at,
             changed_at=at,
+            untrusted=message.untrusted,
         )
         return [
             repository.insert_board(board),
@@ -411,6 +421,7 @@ class TasksMod(Mod):
                 )
             names = {"title", "priority", "labels"}
             changes = args.model_dump(include=names, exclude_none=True)
+            changes["untrusted"] = task.untrusted or args.untrusted
             if args.due is not None:
                 changes["due"] = due = None if args.due == "none" else args.due
                 _check_due(due, now)
@@ -432,30 +443,32 @@ class TasksMod(Mod):
     @operation(permission="write", output=Task)
     async def release_task(self, call: Calling, args: ChangeTask) -> Commit:
         """Release a task that you hold, so that others can claim it."""
-        return await self._step(call, args.task, TaskStep("release", call.participant), args.note)
+        step = TaskStep("release", call.participant, untrusted=args.untrusted)
+        return await self._step(call, args.task, step, args.note)
 
     @operation(permission="write", output=Task)
     async def finish_task(self, call: Calling, args: FinishTask) -> Commit:
         """Mark a task as done, with its result."""
-        step = TaskStep("finish", call.participant)
+        step = TaskStep("finish", call.participant, untrusted=args.untrusted)
         return await self._step(call, args.task, step, result=args.result)
 
     @operation(permission="write", output=Task)
     async def cancel_task(self, call: Calling, args: ChangeTask) -> Commit:
         """Cancel a task that is no longer needed."""
-        return await self._step(call, args.task, TaskStep("cancel", call.participant), args.note)
+        step = TaskStep("cancel", call.participant, untrusted=args.untrusted)
+        return await self._step(call, args.task, step, args.note)
 
     @operation(permission="write", output=Task)
     async def reopen_task(self, call: Calling, args: ChangeTask) -> Commit:
         """Reopen a task that was done or cancelled, so that it can be claimed."""
-        step = TaskStep("reopen", call.participant)
+        step = TaskStep("reopen", call.participant, untrusted=args.untrusted)
         return await self._step(call, args.task, step, args.note, result="")
 
     @operation(permission="write", output=Task)
     async def assign_task(self, call: Calling, args: AssignTask) -> Commit:
         """Assign a task to a participant. Also send them a message, because an assignment wakes an
         agent only if a person makes it."""
-        step = TaskStep("assign", call.participant, to=args.to)
+        step = TaskStep("assign", call.participant, to=args.to, untrusted=args.untrusted)
         note = f"{args.to}{f': {args.note}' if args.note else ''}"
         return await self._step(call, args.task, step, note)
 

@@ -239,6 +239,7 @@ def _values(task: Task) -> dict[str, Value]:
         "due": seconds_of(task.due),
         "changed_at": task.changed_at.timestamp(),
         "version": task.version,
+        "untrusted": int(task.untrusted),
     }
 
 
@@ -317,7 +318,8 @@ def end_request(message: Message, mark: RequestMark, body: str) -> Sequence[Stat
     """End the task of the request that this message ends."""
     at, done = message.sent_at.timestamp(), mark.kind == "result"
     end = (
-        "UPDATE tasks_task SET state = ?, result = ?, changed_at = ?, version = version + 1 "
+        "UPDATE tasks_task SET state = ?, result = ?, changed_at = ?, version = version + 1, "
+        "untrusted = max(untrusted, ?) "
         "WHERE request = ? AND state = 'claimed'"
     )
     change = (  # ignored if the task ended before, because that version already has a change
@@ -326,7 +328,9 @@ def end_request(message: Message, mark: RequestMark, body: str) -> Sequence[Stat
     )
     word, note = ("finished", "") if done else ("cancelled", mark.outcome)
     return [
-        Statement(end, ("done" if done else "cancelled", body, at, mark.id)),
+        Statement(
+            end, ("done" if done else "cancelled", body, at, int(message.untrusted), mark.id)
+        ),
         Statement(change, (at, message.sender_id, word, note, mark.id)),
     ]
 

@@ -11,7 +11,7 @@ from hubbub.errors import OperationError
 from hubbub.mods.fields import At, Limit, Line, ListInput, Moment, Texts, id_pattern, time_of
 from hubbub.mods.operation import conflict, forbidden
 from hubbub.protocol.messages import Model, ThreadRef
-from hubbub.protocol.operations import Input
+from hubbub.protocol.operations import Input, Untrusted
 
 __all__ = ["ACTIONS", "TaskStep", "apply_step", "changed_task", "check_not_request"]
 
@@ -51,7 +51,12 @@ class BoardOf(Input):
     """The board."""
 
 
-class CreateTask(Input):
+class WriteTask(Input):
+    untrusted: Untrusted = False
+    """Whether it carries content from outside the network."""
+
+
+class CreateTask(WriteTask):
     title: Title
     """The work to be done, in one line."""
     thread: ThreadRef | None = None
@@ -77,7 +82,7 @@ class TaskOf(Input):
     """The task."""
 
 
-class ChangeTask(TaskOf):
+class ChangeTask(TaskOf, WriteTask):
     note: Note = ""
     """The reason, the progress or the remaining work, for the next participant."""
 
@@ -100,7 +105,7 @@ class UpdateTask(ChangeTask):
     """New dependencies, replacing all existing ones."""
 
 
-class FinishTask(TaskOf):
+class FinishTask(TaskOf, WriteTask):
     result: Body = ""
     """The result, or where to find it."""
 
@@ -176,6 +181,8 @@ class Task(Model):
     changed_at: At
     version: int = 1
     """Incremented on each change."""
+    untrusted: bool = False
+    """Whether it was created or changed with content from outside the network."""
 
     @property
     def name(self) -> str:
@@ -192,6 +199,8 @@ class Tasks(Model):
     """Latest first."""
     more: bool
     """Whether there are earlier ones. To get them, call again with `before`."""
+    untrusted: bool = False
+    """Whether one of them is."""
 
 
 class TaskChange(Model):
@@ -213,6 +222,8 @@ class TaskDetails(Model):
     """Latest first."""
     more: bool
     """Whether there are earlier changes. To get them, call again with `before`."""
+    untrusted: bool = False
+    """As in `task`."""
 
 
 class BoardText(Model):
@@ -221,6 +232,8 @@ class BoardText(Model):
     """Markdown."""
     cut: bool
     """Whether some tasks are not shown."""
+    untrusted: bool = False
+    """Whether one of the tasks shown is."""
 
 
 Action = Literal["claim", "assign", "release", "finish", "cancel", "reopen"]
@@ -260,6 +273,8 @@ class TaskStep(NamedTuple):
     """Whether the participant is an owner of the network."""
     to: str | None = None
     """For `assign`: the new owner of the task."""
+    untrusted: bool = False
+    """Whether its note or result carries content from outside the network."""
 
 
 def changed_task(task: Task, now: float, **changes: object) -> Task:
@@ -295,7 +310,8 @@ def apply_step(task: Task, step: TaskStep, now: float, waits: Iterable[Task] = (
         "finish": task.owner or step.by,
         "cancel": task.owner,
     }.get(step.action)
-    return changed_task(task, now, state=rule.leads_to, owner=owner)
+    untrusted = task.untrusted or step.untrusted
+    return changed_task(task, now, state=rule.leads_to, owner=owner, untrusted=untrusted)
 
 
 def check_not_request(task: Task) -> None:

@@ -231,6 +231,8 @@ export interface AskModel {
 }
 
 export interface AssignTask {
+  /** Whether it carries content from outside the network. */
+  untrusted?: boolean;
   /** The task. */
   task: string;
   /** The reason, the progress or the remaining work, for the next participant. */
@@ -304,6 +306,8 @@ export interface BoardText {
   text: string;
   /** Whether some tasks are not shown. */
   cut: boolean;
+  /** Whether one of the tasks shown is. */
+  untrusted?: boolean;
 }
 
 export interface Boards {
@@ -439,6 +443,8 @@ export interface ChangeReaction {
 }
 
 export interface ChangeTask {
+  /** Whether it carries content from outside the network. */
+  untrusted?: boolean;
   /** The task. */
   task: string;
   /** The reason, the progress or the remaining work, for the next participant. */
@@ -515,10 +521,14 @@ export interface CommentOn {
   text: string;
   /** A line of the latest version. Default: the comment is on the whole document. */
   line?: number | null;
+  /** Whether it carries content from outside the network. */
+  untrusted?: boolean;
 }
 
 export interface Comments {
   document: Document;
+  /** As in `document`. */
+  untrusted?: boolean;
   /** Oldest first. */
   comments: Comment[];
   /** Whether there are later ones. To get them, call again with `after`. */
@@ -559,6 +569,8 @@ export interface CreateDocument {
   text?: string;
   /** Participants who read this thread can read and change the document. */
   thread: string;
+  /** Whether it carries content from outside the network. */
+  untrusted?: boolean;
 }
 
 export interface CreatePoll {
@@ -579,6 +591,8 @@ export interface CreatePoll {
 }
 
 export interface CreateTask {
+  /** Whether it carries content from outside the network. */
+  untrusted?: boolean;
   /** The work to be done, in one line. */
   title: string;
   /** The thread on whose default board to put it. Give this or `board`. */
@@ -701,10 +715,14 @@ export interface Document {
   version: number;
   created_by: string;
   created_at: string;
+  /** Whether a version or comment was written with content from outside the network. */
+  untrusted?: boolean;
 }
 
 export interface DocumentDiff {
   document: Document;
+  /** As in `document`. */
+  untrusted?: boolean;
   old: number;
   new: number;
   /** In unified format. */
@@ -715,9 +733,11 @@ export interface DocumentDiff {
 
 /** The result of an edit. */
 export interface DocumentEdited {
+  document: Document;
+  /** As in `document`. */
+  untrusted?: boolean;
   /** merged: combined with changes that others made elsewhere. conflict: nothing was saved. */
   status: "saved" | "merged" | "unchanged" | "conflict";
-  document: Document;
   /** The current version. */
   version: number;
   /** Only the first ones, if there are many. */
@@ -728,6 +748,8 @@ export interface DocumentEdited {
 
 export interface DocumentHistory {
   document: Document;
+  /** As in `document`. */
+  untrusted?: boolean;
   /** Latest first. */
   versions: DocumentVersion[];
   more: boolean;
@@ -735,6 +757,8 @@ export interface DocumentHistory {
 
 export interface DocumentText {
   document: Document;
+  /** As in `document`. */
+  untrusted?: boolean;
   /** The version of `text`. */
   version: number;
   /** With line numbers, if requested. */
@@ -761,6 +785,8 @@ export interface Documents {
   documents: Document[];
   /** Whether there are earlier ones. To get them, call again with `before`. */
   more: boolean;
+  /** Whether one of them is. */
+  untrusted?: boolean;
 }
 
 /** The operation succeeded. */
@@ -822,6 +848,8 @@ export interface EditDocument {
   base_version: number;
   /** A short summary of the change and its reason, for the history. */
   note?: string;
+  /** Whether it carries content from outside the network. */
+  untrusted?: boolean;
   /** Must not overlap. All line numbers refer to `base_version`. */
   edits: LineEdit[];
 }
@@ -967,6 +995,8 @@ export interface FindAgent {
 }
 
 export interface FinishTask {
+  /** Whether it carries content from outside the network. */
+  untrusted?: boolean;
   /** The task. */
   task: string;
   /** The result, or where to find it. */
@@ -2498,6 +2528,8 @@ export interface Task {
   changed_at: string;
   /** Incremented on each change. */
   version?: number;
+  /** Whether it was created or changed with content from outside the network. */
+  untrusted?: boolean;
 }
 
 export interface TaskChange {
@@ -2519,6 +2551,8 @@ export interface TaskDetails {
   history: TaskChange[];
   /** Whether there are earlier changes. To get them, call again with `before`. */
   more: boolean;
+  /** As in `task`. */
+  untrusted?: boolean;
 }
 
 export interface TaskOf {
@@ -2531,6 +2565,8 @@ export interface Tasks {
   tasks: Task[];
   /** Whether there are earlier ones. To get them, call again with `before`. */
   more: boolean;
+  /** Whether one of them is. */
+  untrusted?: boolean;
 }
 
 /** Your notification settings for a thread. */
@@ -2805,6 +2841,8 @@ export interface UpdateCard {
 }
 
 export interface UpdateTask {
+  /** Whether it carries content from outside the network. */
+  untrusted?: boolean;
   /** The task. */
   task: string;
   /** The reason, the progress or the remaining work, for the next participant. */
@@ -2975,6 +3013,8 @@ export interface WriteDocument {
   base_version: number;
   /** A short summary of the change and its reason, for the history. */
   note?: string;
+  /** Whether it carries content from outside the network. */
+  untrusted?: boolean;
   /** The complete new text. */
   text: string;
 }

@@ -1,0 +1,1 @@
+ALTER TABLE documents_document ADD COLUMN untrusted INTEGER NOT NULL DEFAULT 0;
