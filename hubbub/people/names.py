@@ -41,11 +41,13 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def label(thread_id: str, reader: str) -> str:
-    """A thread's name for `reader`: `#general`, `@bob`, `@bob,@carol`, `#general › m13`."""
+    """A thread's name for `reader`: `#general`, `@bob`, `@bob,@carol`, `#general › m13`; a direct
+    thread of others keeps its id."""
     top = thread_ids.root(thread_id)
     if top.startswith("dm."):
         others = [member for member in thread_ids.members_of(top) if member != reader]
-        shown = ",".join(f"@{member}" for member in others)
+        is_member = reader in thread_ids.members_of(top)
+        shown = ",".join(f"@{member}" for member in others) if is_member else top
     elif top.startswith("channel."):
         shown = "#" + top.partition(".")[2]
     else:

@@ -162,7 +162,7 @@ async def test_a_person_who_joins_sees_open_approvals_stops_and_takeovers(
     await bob.call("stop", scope="agent", target="writer")
     await bob.call("take_over", agent="writer", minutes=1)
     async with chatting(network) as chat:
-        await chat.ann.sees("calculator asks to run delete_file in @bob,@calculator")
+        await chat.ann.sees("calculator asks to run delete_file in dm.bob.calculator")
         for notice in ("1 to approve", "1 stopped", "bob speaks for writer"):
             await chat.ann.status_shows(notice)
         chat.cut()

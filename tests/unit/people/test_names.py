@@ -69,12 +69,12 @@ replies = st.lists(st.integers(1, 10**6), max_size=3)
 tops = st.one_of(
     st.just("broadcast"),
     st.sampled_from(CHANNELS).map(thread_ids.channel),
-    st.sets(st.sampled_from(PEOPLE[1:]), min_size=1).map(lambda o: thread_ids.direct({*o, "ann"})),
+    st.sets(st.sampled_from(PEOPLE), min_size=2).map(thread_ids.direct),
 )
 
 
 @given(tops, replies)
-def test_a_thread_is_found_by_its_label(top: str, replies: list[int]) -> None:
+def test_a_thread_is_found_by_its_label_also_a_direct_one_of_others(top: str, replies: list[int]) -> None:
     thread = top + "".join(f".t{seq}" for seq in replies)
     assert find_thread(label(thread, "ann"), "ann", PEOPLE, CHANNELS) == thread
 

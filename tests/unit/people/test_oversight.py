@@ -296,7 +296,7 @@ def test_a_message_to_an_agent_under_takeover_is_shown_once() -> None:
     session = new_session()
     takeover_lines(session, takeover("bob", "ann"))
     assert observed_lines(session, 9, "psst", "dm.bob.eve") == [
-        "12:09 m9 [to bob in @bob,@eve] eve: psst",
+        "12:09 m9 [to bob in dm.bob.eve] eve: psst",
         "to answer there: /open dm.bob.eve, then /as bob <text>",
     ]
     assert observed_lines(session, 9, "psst", "dm.bob.eve") == []
