@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from types import MappingProxyType
 
 from pydantic import JsonValue
@@ -21,7 +20,7 @@ from hubbub.agents.prompt.context import (
     summarise_participants,
 )
 from hubbub.agents.prompt.escape import escaped
-from hubbub.agents.prompt.render import shown_id
+from hubbub.agents.prompt.render import select_history, shown_id
 from hubbub.agents.prompt.system import SystemPrompt, SystemPrompts
 from hubbub.agents.prompt.tokens import counter_for
 from hubbub.agents.prompt_client import described_tools
@@ -134,14 +133,14 @@ class SystemPromptBuilder:
     ) -> PromptContext:
         """The data that components of the system message may use."""
         me = ready.participant
-        shown = islice(threads, self.config.history.threads)
+        shown = select_history(threads, plan, me, self.config.history)
         context = prompt_context(self.config, me, self.network, toolbox, dialect)
         return replace(
             context,
             mods=self.mods,
             model=self.model,
             thread=shown_id(plan.thread_id, me),
-            threads=[shown_id(thread.id, me) for thread in shown],
+            threads=list(shown),
             participants=self._participants(ready),
             state=await self._state(toolbox, ready),
             knowledge=await self._knowledge(plan, toolbox),

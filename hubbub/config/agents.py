@@ -293,7 +293,7 @@ class HistoryConfig(Section):
     messages: Annotated[int, Field(ge=1, le=50)] = 10
     """Messages per thread."""
     threads: Annotated[int, Field(ge=1, le=200)] = 50
-    """The number of most recently active threads."""
+    """The number of threads: the one in which it answers, and the most recently active others."""
     types: list[Literal["direct", "channel", "broadcast", "mod"]] | None = None
     """Only messages of these types. Default: all."""
     hide_senders: list[str] = []

@@ -56,7 +56,7 @@ def select_history(
     threads: Iterable[InboxThread], turn: TurnPlan, me: str, rules: HistoryConfig
 ) -> dict[str, ThreadView]:
     """The history that the prompt of `turn` shows, by relative thread id, most recently active
-    first.
+    first. The thread in which the turn answers counts first against `rules.threads`.
 
     It excludes messages after the newest incoming one and the incoming messages themselves, except
     those that the turn does not show as incoming.
@@ -66,7 +66,11 @@ def select_history(
     incoming = frozenset(m.seq for m in shown)
     is_unfiltered = rules.types is None and not rules.hide_senders
     views: dict[str, ThreadView] = {}
+    others = rules.threads - 1
     for thread in threads:
+        is_own = thread.id == turn.reply_thread
+        if not is_own and others == 0:
+            continue
         messages = thread.messages
         if not is_unfiltered or messages[-1].seq >= first:
             messages = tuple(
@@ -77,8 +81,7 @@ def select_history(
         if messages:
             id = shown_id(thread.id, me)
             views[id] = ThreadView(id, messages[-rules.messages :])
-            if len(views) == rules.threads:
-                break
+            others -= not is_own
     return views
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,6 +20,7 @@ from hubbub.agents.prompt.render import (
     ConversationTemplate,
     ThreadView,
     attachments,
+    select_history,
 )
 from hubbub.agents.turn import driver
 from hubbub.config.models import HistoryConfig
@@ -131,6 +133,18 @@ def test_the_config_selects_messages_threads_types_and_senders() -> None:
     assert [t.get("id") for t in root.iter("thread")] == ["channel_desk"]
     root = conversation(rendered(earlier, incoming, HistoryConfig(hide_senders=["noisy"])))
     assert shown(root, "channel_desk") == ["desk"]
+
+
+def test_a_turns_own_thread_counts_first_so_one_thread_shows_no_one_elses_conversation() -> None:
+    one = HistoryConfig(threads=1)
+    bobs = [message(1, "bob", "my card is 4111"), message(4, "bob", "hello?")]
+    assert not conversation(rendered(bobs, [message(3)], one)).findall("threads/thread")
+    root = conversation(rendered([message(2, content="mine"), *bobs], [message(3)], one))
+    assert [t.get("id") for t in root.iter("thread")] == ["direct_alice"]
+    inbox = Inbox(ME)
+    inbox.note(message(2, content="mine"), *bobs, result := message(5, "helper", "done"))
+    returned = replace(plan(result), original_request=message(2, content="mine"))
+    assert list(select_history(inbox.threads, returned, ME, one)) == ["direct_alice"]
 
 
 def test_incoming_messages_over_the_limit_are_counted_and_shown_as_history() -> None:
