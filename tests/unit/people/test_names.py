@@ -74,7 +74,7 @@ tops = st.one_of(
 
 
 @given(tops, replies)
-def test_a_thread_is_found_by_its_label_also_a_direct_one_of_others(top: str, replies: list[int]) -> None:
+def test_a_thread_is_found_by_its_label_also_one_of_others(top: str, replies: list[int]) -> None:
     thread = top + "".join(f".t{seq}" for seq in replies)
     assert find_thread(label(thread, "ann"), "ann", PEOPLE, CHANNELS) == thread
 
