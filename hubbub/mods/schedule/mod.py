@@ -148,6 +148,7 @@ class ScheduleMod(Mod):
             if old is not None:
                 self._scheduler.remove(old)
             self._scheduler.put(row)
+            self._scheduler.report(row)
 
     def _declared(self, id: int, each: DeclaredReminder, config: ScheduleConfig) -> ReminderRow:
         now, zone = self.host.now(), config.timezone

@@ -14,7 +14,6 @@ from hubbub.mods.repository import insert, put, update
 from hubbub.mods.schedule.schemas import Reminder
 from hubbub.mods.schedule.when import Every, Rule, parse_when, zone_of
 from hubbub.protocol import thread_ids
-from hubbub.protocol.codes import ErrorCode
 
 __all__ = [
     "OPERATOR",
@@ -250,8 +249,21 @@ class ReminderScheduler:
         finally:
             self.sending.discard(row.id)
         self.ring_next()
-        if problem and row.owner == OPERATOR:
-            raise OperationError(ErrorCode.REJECTED, f"the reminder {row.name!r}: {problem}")
+        if row.owner == OPERATOR:
+            self.report(row, problem)
+
+    def report(self, row: ReminderRow, problem: str = "") -> None:
+        """Tell owners, once, why a reminder of the config was not sent, or whom it cannot wake."""
+        missing = [who for who in row.wakes if not self._host.reads(who, row.thread)]
+        if problem:
+            problem = f" was not sent: {problem}"
+        elif missing:
+            who = ", ".join(missing)
+            problem = f" cannot wake {who}: no such participant reads {row.thread}."
+        else:
+            return
+        text = f"The reminder {row.name!r} of the config{problem}"
+        self._host.notify_owners(text, {"reminder": f"r{row.id}"}, f"{row.id}:{problem}")
 
     async def _post(self, row: ReminderRow) -> str:
         """Post the message. Returns why it could not be posted, or an empty string."""

@@ -451,10 +451,31 @@ async def test_a_configured_reminder_that_could_not_be_sent_is_tried_again_after
         await pass_time(network, clock, 3600)
         [reminder] = await own_reminders(olga, everybody=True)
         assert (reminder["state"], "plans" in reminder["problem"]) == ("paused", True)
+        said = [e["message"]["text_representation"] for e in await olga.sync()]
+        assert said[-1] == (
+            "The reminder 'morning' of the config was not sent: "
+            "no thread has the id 'channel.plans'; see list_threads"
+        )
         await olga.call("create_channel", name="plans")
     async with workspace([mod(reminders=schedule)], "olga", **given) as (network, olga):
         await pass_time(network, clock, 3600)
         assert texts(await fired(olga)) == ["plan"]
+
+
+@pytest.mark.behaviour("M-208")
+async def test_owners_learn_at_once_whom_a_configured_reminder_cannot_wake() -> None:
+    used, clock = mod(reminders=[configured(when="every 1h")]), HandClock()
+    async with workspace([used], "bot", "olga", clock=clock) as (network, _, olga):
+        misspelled = mod(reminders=[configured(when="every 1h", wakes=["bot", "bott"])]).config
+        network.hub.services.mods.configure(used, misspelled)  # while the network runs
+        notice = await olga.event()
+        assert notice["message"]["text_representation"] == (
+            "The reminder 'morning' of the config cannot wake bott: no such participant reads "
+            "channel.desk."
+        )
+        for _ in range(2):  # it is sent again and again, and nothing more is said
+            await pass_time(network, clock, 3600)
+            assert texts(await olga.sync()) == ["plan"]
 
 
 @pytest.mark.behaviour("M-208")
