@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pydantic import JsonValue
 
 from hubbub.people.figures import CommandSyntax, moment, span_text
-from hubbub.people.text import clip, counted, one_line
+from hubbub.people.text import clip, counted, one_line, visible
 from hubbub.protocol.control import (
     Approval,
     Breakers,
@@ -33,7 +33,9 @@ __all__ = [
 ]
 
 ARGUMENT = 500
-"""Columns of an argument that is cut."""
+"""Columns of a line of arguments that is cut."""
+ARGUMENT_LINES = 40
+"""Lines of arguments that are cut."""
 Shown = Callable[[str], str]
 """Formats a thread's canonical id for the reader."""
 _Held = tuple[tuple[Stopped, ...], tuple[BreakerState, ...]]
@@ -176,11 +178,15 @@ def observed_message(signal: Signal) -> ObservedMessage | None:
 
 
 def argument_lines(arguments: Mapping[str, JsonValue]) -> list[str]:
-    """Lines such as `path: "a.txt"`."""
-    return [
-        f"{one_line(name)}: {one_line(json.dumps(value, ensure_ascii=False))}"
-        for name, value in arguments.items()
-    ] or ["without arguments"]
+    """Lines such as `path: "a.txt"`. Texts keep their line breaks and come last."""
+    lines, texts = list[str](), list[str]()
+    for name, value in arguments.items():
+        if isinstance(value, str) and "\n" in value:
+            texts.append(f"{one_line(name)}:")
+            texts += [f"   | {line}" for line in visible(value).split("\n")]
+        else:
+            lines.append(f"{one_line(name)}: {one_line(json.dumps(value, ensure_ascii=False))}")
+    return [*lines, *texts] or ["without arguments"]
 
 
 def approval_lines(
@@ -195,7 +201,7 @@ def approval_lines(
     if approval.reason:
         lines.append(f"   because: {one_line(approval.reason)}")
     arguments = argument_lines(approval.arguments)
-    cut = arguments if whole else [clip(line, ARGUMENT) for line in arguments]
+    cut = arguments if whole else [clip(line, ARGUMENT) for line in arguments[:ARGUMENT_LINES]]
     lines += [f"   {line}" for line in cut]
     if cut != arguments:
         lines.append(f"   … is cut: `{typed('approvals list')}` shows all of it")

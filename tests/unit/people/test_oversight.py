@@ -306,6 +306,18 @@ def test_a_message_to_an_agent_under_takeover_is_shown_once() -> None:
         assert observed_lines(new_session(), 9, "already hers", thread) == []
 
 
+def test_an_argument_of_several_lines_is_shown_in_lines_below_the_others() -> None:
+    diff = "@@ -1 +1 @@\n-old\n+new\x1b[2J\n" + "\n".join(f" {n}" for n in range(50))
+    asked = approval(arguments={"diff": diff, "path": "a.txt"})
+    shown = ['   path: "a.txt"', "   diff:", "      | @@ -1 +1 @@", "      | -old",
+             "      | +new<U+001B>[2J", "      |  0"]  # fmt: skip
+    lines = asks(new_session(), asked)
+    assert lines[1:7] == shown
+    assert "is cut" in lines[-2]
+    whole = approval_lines(asked, str, CHAT, whole=True)
+    assert (whole[1:7], whole[-2]) == (shown, "      |  49")
+
+
 @pytest.mark.behaviour("H-131")
 def test_messages_are_labelled_with_speaker_trust_mode_and_request() -> None:
     timeout = RequestMark(id="m7", kind="failed", outcome="timeout")
