@@ -61,7 +61,7 @@ from hubbub.network.caller import OPERATOR
 from hubbub.network.hub import Hub
 from hubbub.network.ports import Store
 from hubbub.network.store import open_store
-from hubbub.protocol.frames import Event
+from hubbub.protocol.frames import Event, Ready
 from hubbub.protocol.messages import Kind, Message
 from hubbub.protocol.operations import SendResult
 from hubbub.waiting import cancel
@@ -77,6 +77,8 @@ _MAX_DELAY_S = 2.0
 UNRECORDED = "a model got a request that the recording has no answer to"
 _OUTWARD = frozenset({"webhooks"})
 """Mods that send data outside of the network."""
+_OTHER_PROGRAMS = frozenset({"a2a", "acp", "program"})
+"""Kinds of agents that do not run in tests."""
 _TURN: ContextVar[str] = ContextVar("_TURN")
 """The current turn."""
 WaitForEnd = Callable[[str], Awaitable[None]]
@@ -169,11 +171,6 @@ class NetworkRun:
     async def hub(self, store: Store, clock: Clock | None = None) -> AsyncIterator[Hub]:
         """Run the hub and its mods, without those that send data outside."""
         file = self.loaded.file
-        others = [
-            name for name in file.agents if file.agent(name).kind in ("a2a", "acp", "program")
-        ]
-        if others:
-            raise UserError(f"agents.{others[0]}: other programs do not run in tests of a network")
         section = file.network.model_copy(update={"store": MEMORY_STORE, "auth": "open"})
         mods = [mod for mod in file.mods if _mod_name(mod) not in _OUTWARD]
         file = file.model_copy(update={"network": section, "mods": mods})
@@ -240,8 +237,10 @@ class NetworkRun:
 
     async def _keep_alive(self, hub: Hub, name: str) -> None:
         """Run an agent, and restart it when it is killed."""
+        is_other = self.loaded.file.agent(name).kind in _OTHER_PROGRAMS
+        run = self._stand_in if is_other else self._agent
         while True:
-            life = self._lives[name] = asyncio.create_task(self._agent(hub, name))
+            life = self._lives[name] = asyncio.create_task(run(hub, name))
             try:
                 await asyncio.wait({life})
             finally:
@@ -273,6 +272,19 @@ class NetworkRun:
                 objects=agent.objects,
                 program=self,
             )
+
+    async def _stand_in(self, hub: Hub, name: str) -> None:
+        """Take the place of a program until a message wakes it. Raises `UserError` then."""
+        options = ClientOptions(card=self.loaded.file.agent(name).card)
+        transport, token = MemoryTransport(hub.gateway.attach), self._tokens[name]
+        client = Client(transport, name, "agent", token=token, turns=True, options=options)
+        async with client:
+            async for item in client.events():
+                pending = isinstance(item, Ready) and item.pending
+                if pending or (isinstance(item, Event) and item.wake is not None):
+                    raise UserError(
+                        f"agents.{name} was woken: other programs do not run in tests of a network"
+                    )
 
     def recorded(self, question: CompletionRequest) -> Completion | None:
         """The model's recorded answer; None if the request goes to the model. Raises `ModelError`

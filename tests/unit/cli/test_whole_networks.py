@@ -331,6 +331,21 @@ WRONG = {
 }
 
 
+def test_a_network_with_another_program_is_tested_unless_a_message_wakes_the_program(
+    shop: Path, hubbub: Shell
+) -> None:
+    with (shop / "hubbub.yaml").open("a") as file:
+        file.write("  robot: {kind: program, command: ['false']}\n")
+    case = "cases: [{name: c, says: {to: %s, text: hello}, expect: [never_silent]}]"
+    (shop / "c.yaml").write_text(case % "clerk")
+    command = ("test", "hubbub.yaml", "c.yaml", "-n", "1", "--record", "--json")
+    assert statuses(hubbub(*command)) == ["passed"]
+    (shop / "c.yaml").write_text(case % "robot")
+    refused = hubbub(*command)
+    assert refused.code == 2
+    assert "agents.robot was woken: other programs do not run" in refused.err
+
+
 def test_a_contradictory_case_is_refused(home: Path) -> None:
     (home / "hubbub.yaml").write_text(CONFIG.format(url=NOWHERE))
     (home / "orders.py").write_text(ORDERS)
