@@ -14,7 +14,7 @@ import asyncio
 import inspect
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, overload
@@ -186,7 +186,7 @@ class Network:
             self._operator = self._follow(await self.join(OPERATOR, "service", observe=True))
             # The agents leave before the server of `serve` closes all connections.
             self._servers = await self._stack.enter_async_context(AsyncExitStack())
-            group = await self._stack.enter_async_context(_task_group())
+            group = await self._stack.enter_async_context(_ungrouped(asyncio.TaskGroup()))
             tasks = [group.create_task(self._run(each), name=each) for each in self._agents]
             self._stack.callback(lambda: [task.cancel() for task in tasks])
         except BaseException:
@@ -335,7 +335,7 @@ class Network:
             cards = {name: agent.card for name, agent in self.file.agents.items()}
             doors = await self._servers.enter_async_context(open_doors(self.hub, host, cards))
         listening = serve_hub(self.hub, f"{host}:{port}", pages=site, doors=doors)
-        return (await self._servers.enter_async_context(listening)).url
+        return (await self._servers.enter_async_context(_ungrouped(listening))).url
 
     # Agents -------------------------------------------------------------------------------------
 
@@ -450,11 +450,11 @@ class _ProgramApprover:
 
 
 @asynccontextmanager
-async def _task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """A task group that raises a single failure without the exception group."""
+async def _ungrouped(context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    """A context with a task group, which raises a single failure without the exception group."""
     try:
-        async with asyncio.TaskGroup() as group:
-            yield group
+        async with context as value:
+            yield value
     except BaseExceptionGroup as group:
         if len(group.exceptions) > 1:
             raise

@@ -531,6 +531,18 @@ async def test_a_served_network_accepts_clients_and_its_agents_leave_before_it_s
         assert capfd.readouterr().err == "", "no agent saw the hub stop"
 
 
+async def test_a_served_network_raises_what_its_block_raised() -> None:
+    async def failing(error: Exception) -> None:
+        async with Network(openai=True, mcp=True) as net:
+            await net.serve()
+            raise error
+
+    for error in (KeyError("mine"), ExceptionGroup("mine", [KeyError("one")])):
+        with pytest.raises(type(error)) as raised:
+            await failing(error)
+        assert raised.value is error
+
+
 async def test_invalid_arguments_are_reported_in_a_sentence(snapshot: SnapshotAssertion) -> None:
     def undocumented(x: int) -> int:
         return x
