@@ -37,6 +37,7 @@ async def hold(
     address that is invalid or in use, and if a hub refuses the gateway.
     """
     stop = asyncio.Event()
+    parse_listen(listen)  # a mistake need not wait for an owner
     with stopping(stop, report, signals):
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
 

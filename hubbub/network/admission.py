@@ -409,7 +409,7 @@ class Admission:
         """Report once per run that a client has seen more of an earlier run than the log holds."""
         if self._reported_shorter:
             return
-        self._reported_shorter = True
+        self._reported_shorter, end = True, max(end, 0)
         log.warning(
             "the log is shorter than what a client has seen", who=participant, seen=seen, end=end
         )

@@ -60,11 +60,11 @@ class Listening(ListenAddress):
 
 
 def parse_listen(listen: str) -> ListenAddress:
-    """Host and port of a `listen` line. Raises `UserError`."""
+    """The host and port in `listen`, `--listen`, `--hubs` and the like. Raises `UserError`."""
     try:
         return parse_address(listen)
     except ValueError as error:
-        raise UserError(f"listen: {error}") from None
+        raise UserError(str(error)) from None
 
 
 @asynccontextmanager
@@ -161,10 +161,10 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise UserError(
-                f"listen: {host}:{port} is in use, perhaps by another hub; stop it, or set another "
-                "port in the `listen` line"
+                f"the address {host}:{port} is in use, perhaps by another network: stop it, or "
+                "choose another port"
             ) from None
-        raise UserError(f"listen: cannot listen on {host}:{port}: {error.strerror}") from None
+        raise UserError(f"cannot listen on {host}:{port}: {error.strerror}") from None
     bound.setblocking(False)
     return bound
 
