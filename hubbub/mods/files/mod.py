@@ -17,6 +17,7 @@ from typing import ClassVar, NamedTuple
 from pydantic import JsonValue
 
 from hubbub.errors import OperationError
+from hubbub.ids import parse_message_id
 from hubbub.logs import get_logger
 from hubbub.mods.api import PASS, Mod, Reject, Replace, Verdict
 from hubbub.mods.fields import number_before, time_of
@@ -128,6 +129,14 @@ async def _attachment(file: StoredFile, vault: ContentStore, share: int) -> Atta
         size=file.size,
         excerpt=excerpt,
     )
+
+
+def _deleted_by(message: Draft | Message) -> int | None:
+    """The position of the message that this one deletes."""
+    amends = message.amends
+    if amends is None or amends.kind != "deleted":
+        return None
+    return parse_message_id(amends.message_id)
 
 
 def mark_deleted(message: Message, files: Container[str]) -> Message:
@@ -328,7 +337,7 @@ class FilesMod(Mod):
         stored, _ = await self._find(call, args.id)
         thread, who = thread_ids.root(self.host.place(call, args.thread)), call.participant
         stored = stored.model_copy(update={"threads": (*stored.threads, thread)})
-        share = repository.grant(stored.id, thread, who, self._roots(who))
+        share = repository.share(stored.id, thread, who, self._roots(who))
         signal = partial(self._signal, stored, "added", who)
         return Commit([share], stored.for_reader(thread), applied=signal)
 
@@ -374,15 +383,17 @@ class FilesMod(Mod):
         return any(self._access(each, file)[0] for each in who)
 
     def watches(self, draft: Draft) -> bool:
-        return draft.attachments != ()
+        return draft.attachments != () or _deleted_by(draft) is not None
 
     def on_stored(self, message: Message) -> Sequence[Statement]:
-        """Share attached files with the readers of the message."""
+        """Share attached files with the readers of the message, until it is deleted."""
+        if (deleted := _deleted_by(message)) is not None:
+            return [repository.unshare(deleted)]
         thread = thread_ids.root(message.thread_id)
         senders = filter(None, (message.sender_id, message.sent_by))
         roots = {who: self._roots(who) for who in senders}
         return [
-            repository.grant(id, thread, who, roots[who])
+            repository.share(id, thread, who, roots[who], message=message.seq)
             for id in map(file_id, message.attachments)
             for who in roots
             if id is not None and IS_ID.fullmatch(id)

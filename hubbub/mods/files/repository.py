@@ -32,8 +32,9 @@ __all__ = [
     "StorageUsage",
     "StoredFile",
     "delete_file",
-    "grant",
     "insert_file",
+    "share",
+    "unshare",
 ]
 
 
@@ -61,11 +62,11 @@ class StorageUsage(NamedTuple):
     """Number of files of the network."""
 
 
-_GRANTS = "(SELECT json_group_array(thread) FROM files_grant WHERE file = files_file.id)"
+_GRANTS = "(SELECT json_group_array(DISTINCT thread) FROM files_share WHERE file = files_file.id)"
 _FILES = "SELECT {} FROM files_file WHERE".format(
     columns(StoredFile, id="'f' || id", threads=_GRANTS)
 )
-_MAY_READ = f"(uploaded_by = ? OR id IN (SELECT file FROM files_grant WHERE thread {AMONG}))"
+_MAY_READ = f"(uploaded_by = ? OR id IN (SELECT file FROM files_share WHERE thread {AMONG}))"
 _EXISTS = "deleted_at IS NULL"
 _PAGE = f"AND {_EXISTS} AND id < ? ORDER BY id DESC LIMIT ?"
 _file = from_row(StoredFile)
@@ -86,7 +87,7 @@ class FileRepository(Repository):
         self, thread: str, before: int, limit: int
     ) -> tuple[tuple[StoredFile, ...], bool]:
         """Files of a root thread with numbers below `before`, latest first."""
-        sql = f"{_FILES} id IN (SELECT file FROM files_grant WHERE thread = ?) {_PAGE}"
+        sql = f"{_FILES} id IN (SELECT file FROM files_share WHERE thread = ?) {_PAGE}"
         return await self.page(_file, sql, thread, before, limit=limit)
 
     async def of_reader(
@@ -145,7 +146,7 @@ WITH f AS MATERIALIZED (
     FROM files_found WHERE files_found MATCH ?
 )
 SELECT d.id, min(g.thread), d.name, d.uploaded_by, d.at, f.score, f.text, d.untrusted
-FROM f JOIN files_file AS d ON d.id = f.id JOIN files_grant AS g ON g.file = d.id
+FROM f JOIN files_file AS d ON d.id = f.id JOIN files_share AS g ON g.file = d.id
 WHERE d.deleted_at IS NULL AND g.thread IN (SELECT value FROM json_each(?)){more}
 GROUP BY d.id ORDER BY f.score, d.id DESC LIMIT ? OFFSET ?
 """
@@ -158,18 +159,24 @@ def insert_file(file: StoredFile, text: str) -> Sequence[Statement]:
     values = file.model_dump(exclude=own)
     return [
         insert("files_file", id=number, at=file.at.timestamp(), **values),
-        *(insert("files_grant", file=number, thread=thread) for thread in file.threads),
+        *(insert("files_share", file=number, thread=thread, message=0) for thread in file.threads),
         insert("files_found", rowid=number, **indexed),
     ]
 
 
-def grant(id: str, thread: str, who: str, roots: Collection[str]) -> Statement:
-    """Share a file with the readers of a thread, if it exists and `who` can read it."""
+def share(id: str, thread: str, who: str, roots: Collection[str], *, message: int = 0) -> Statement:
+    """Share a file with the readers of a thread, if it exists and `who` can read it; by a message,
+    until that is deleted."""
     sql = (
-        "INSERT OR IGNORE INTO files_grant "
-        f"SELECT id, ? FROM files_file WHERE id = ? AND {_EXISTS} AND {_MAY_READ}"
+        "INSERT OR IGNORE INTO files_share "
+        f"SELECT id, ?, ? FROM files_file WHERE id = ? AND {_EXISTS} AND {_MAY_READ}"
     )
-    return Statement(sql, (thread, number_of(id), who, listed(roots)))
+    return Statement(sql, (thread, message, number_of(id), who, listed(roots)))
+
+
+def unshare(message: int) -> Statement:
+    """End what a message shared."""
+    return Statement("DELETE FROM files_share WHERE message = ?", (message,))
 
 
 def delete_file(file: File, by: str, at: float) -> Sequence[Statement]:

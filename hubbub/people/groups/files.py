@@ -157,7 +157,7 @@ async def put(person: PersonClient, given: dict[str, Any]) -> CommandResult:
     uploaded = list[File]()
     try:
         for path in paths:
-            uploaded.append(await upload(person, path, thread))
+            uploaded.append(await upload(person, path, thread if message is None else None))
         if message is not None:
             files = [_attachment(file) for file in uploaded]
             await person.call("send_text_message", to=thread, text=message, attachments=files)

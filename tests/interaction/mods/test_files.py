@@ -18,6 +18,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from hubbub.errors import UserError
+from hubbub.mods.edits.mod import EditsConfig, EditsMod
 from hubbub.mods.files.schemas import CHUNK
 from hubbub.protocol.messages import Message
 from tests.interaction.mods.files_harness import (
@@ -252,6 +253,18 @@ async def test_a_deleted_file_is_gone_and_marked_in_its_messages() -> None:
         refs = [(who, await who.post("delete_file", id="f2")) for who in (olga, ann)]
         answers = [(await who.answer(ref))["op"] for who, ref in refs]
         assert sorted(answers) == ["error", "result"]
+
+
+@pytest.mark.behaviour("M-114")
+async def test_a_message_shares_its_files_until_it_is_deleted() -> None:
+    async with network("ann", "bot", extra=[EditsMod(EditsConfig())]) as (_, ann, bot):
+        await upload(ann, "plan.md", TEXT, thread=None)
+        for message in [await attach(ann, "f1"), await attach(ann, "f1")]:
+            assert await ids(bot) == await ids(bot, thread="channel.desk") == ["f1"]
+            await ann.call("delete_message", message_id=message["id"])
+        assert await refused(bot, "read_file", id="f1") == "not_found"
+        assert await ids(bot, thread="channel.desk") == []
+        assert await ids(ann) == ["f1"]
 
 
 # Refusals ---------------------------------------------------------------------------------------
