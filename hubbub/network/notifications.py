@@ -310,7 +310,8 @@ class Activities:
     def note(self, agent: str, thread_id: str, data: JsonValue, now: float) -> Change | None:
         """Store an agent's activity in a thread.
 
-        Returns `working` if it was idle in all threads before, `idle` if it is now, otherwise None.
+        Returns `working` if it worked in no thread before, `idle` if it does not now, otherwise
+        None. An agent that waits for approval does not work.
         """
         state = _state(data)
         threads = self._active.setdefault(agent, {})
@@ -329,12 +330,14 @@ class Activities:
         return self._change(agent, 0.0)
 
     def _change(self, agent: str, now: float) -> Change | None:
-        if self._active.get(agent):
+        threads = self._active.get(agent)
+        if not threads:
+            self._active.pop(agent, None)
+        elif not all(_is_parked(activity.data) for activity in threads.values()):
             if agent in self._since:
                 return None
             self._since[agent] = now
             return "working"
-        self._active.pop(agent, None)
         return "idle" if self._since.pop(agent, None) is not None else None
 
     def working(self) -> Iterator[tuple[str, float]]:
@@ -344,6 +347,14 @@ class Activities:
     def __iter__(self) -> Iterator[Activity]:
         for threads in self._active.values():
             yield from threads.values()
+
+
+def _is_parked(data: JsonValue) -> bool:
+    """Whether the turn waits for a person's approval."""
+    match data:
+        case {"state": "waiting", "for": "approval"}:
+            return True
+    return False
 
 
 def _state(data: JsonValue) -> str:

@@ -34,6 +34,7 @@ TYPING_S = 10.0
 """The same for typing, whose end is not reported."""
 QUIET = frozenset({"", "idle", "done", "finished", "stopped", "off", "end", "ended"})
 """States that mean the end of an activity."""
+PARKED = "waiting for approval"
 MOST = 40
 """Columns of one activity."""
 
@@ -215,8 +216,10 @@ class CurrentActivities:
         ]
 
     def _end(self, sender: str, thread_id: str | None) -> None:
-        if thread_id is None:
-            self.left(sender)  # idle everywhere
+        if thread_id is None:  # it works nowhere
+            parked = {key: doing for key, doing in self._running.items() if doing.text == PARKED}
+            self.left(sender)
+            self._running |= parked
         else:
             self.over(sender, thread_id)
 
@@ -229,8 +232,11 @@ def _doing(data: JsonValue) -> str:
     state = data.get("state")
     text = one_line(state) if isinstance(state, str) else "thinking"
     tool = data.get("tool")
+    whom = data.get("for")
     if text not in QUIET and isinstance(tool, str) and tool:
         text = f"{text} {one_line(tool)}"
+    if text == "waiting" and isinstance(whom, str) and whom:
+        text = f"waiting for {one_line(whom)}"
     return clip(text, MOST)
 
 

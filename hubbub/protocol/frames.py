@@ -272,8 +272,8 @@ class Signal(Model):
     `approval`, to its approvers, owners and its agent: an approval is new or has changed (data: an
     `Approval`); approvers also get the pending ones when they join.
 
-    `activity` without a thread, to people: an agent (`sender`) began to work in some thread, or is
-    idle in all (data: `state`, `working` or `idle`).
+    `activity` without a thread, to people: an agent (`sender`) began to work in some thread, or
+    works in none, as when it only waits for approval (data: `state`, `working` or `idle`).
 
     `turn_ended`, to people who read the turn's thread: the turn ended (data: `turn`, `agent`,
     `outcome`), in any way.
@@ -288,8 +288,9 @@ class Signal(Model):
     `activity` in a thread: what an agent is doing there. Data: `state`, and with it `turn`, the id
     from the wake, and `step`, the number of the step, from 1. `thinking`: the model is working, or
     a handler is running. `calling`: tools are running; `tool` names them. `waiting`: for an
-    answer; `for` names the participant. `idle`: the turn ended, in any way. The hub repeats it,
-    with `age_s`, to a person who joins; an agent that lost its connection sends it again.
+    answer; `for` names the participant, or is `approval`. `idle`: the turn ended, in any way. The
+    hub repeats it, with `age_s`, to a person who joins; an agent that lost its connection sends it
+    again.
 
     `partial`: the text that an agent is about to send to a thread (data: `turn`, `step`, `text` so
     far, `to` if it names one), until the message itself or its `activity` `idle`. If a mod checks

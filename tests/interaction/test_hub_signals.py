@@ -133,6 +133,12 @@ async def test_only_readers_see_in_which_thread_an_agent_is_working(network: Net
     ]:  # fmt: skip
         await signal_activity(bot, thread, state=state)
     assert await network_states(bob) == ["working", "idle"], "idle once all its threads are"
+    await signal_activity(bot, "channel_desk", state="thinking")
+    await signal_activity(bot, "channel_desk", **{"state": "waiting", "for": "approval"})
+    assert await network_states(bob) == ["working", "idle"], "one that waits for him does not work"
+    await signal_activity(bot, "channel_desk", state="thinking")
+    await signal_activity(bot, "channel_desk", state="idle")
+    assert await network_states(bob) == ["working", "idle"]
     watcher = await network.join("operator", "service", observe=True)
     await ann.send(op="signal", type="typing", thread_id="channel_desk", data=True, age_s=99)
     assert (await watcher.signal("typing"))["thread_id"] == "channel.desk"

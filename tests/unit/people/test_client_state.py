@@ -43,6 +43,7 @@ def test_an_activity_is_a_short_sentence_until_it_ends() -> None:
         ("thinking", "calc is thinking"),
         ({"state": "thinking"}, "calc is thinking"),
         ({"state": "calling", "tool": "read_thread"}, "calc is calling read_thread"),
+        ({"state": "waiting", "for": "bob"}, "calc is waiting for bob"),
         ({"percent": 3}, "calc is thinking"),
         (True, "calc is thinking"),
         ("evil\x1b[2J", "calc is evil<U+001B>[2J"),
@@ -53,6 +54,10 @@ def test_an_activity_is_a_short_sentence_until_it_ends() -> None:
     ends: tuple[JsonValue, ...] = ("idle", "done", "", None, False, {"state": "finished"})
     for end in ends:
         assert activities_after(activity("thinking"), activity(end)).now(1) == []
+    parked = activity({"state": "waiting", "for": "approval"})
+    elsewhere = activity("thinking", "channel.desk")
+    still = activities_after(elsewhere, parked, activity({"state": "idle"}, None))
+    assert still.now(1) == ["calc is waiting for approval"], "it works nowhere"
     typing = Signal(type="typing", sender="bob", data=True)
     activities = activities_after(typing, Signal(type="partial", sender="eve", data="text"))
     assert activities.now(0) == ["bob is typing"]
