@@ -20,7 +20,7 @@ export function match(query, text) {
     score += found.score;
     found.at.forEach((position) => at.add(position));
   }
-  return { score: score - plain.length * 0.01, at: [...at].sort((a, b) => a - b) };
+  return { score: at.size && score - plain.length * 0.01, at: [...at].sort((a, b) => a - b) };
 }
 
 /** Matching items, best first; ties keep their order. */
