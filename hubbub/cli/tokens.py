@@ -185,15 +185,20 @@ def _add_offline(config: LoadedConfig, participant: str) -> str:
 
 
 def _revoke_offline(config: LoadedConfig, participant: str) -> None:
+    from hubbub.config.paths import POSTGRES
     from hubbub.network.store import hub_runs_on, revoke_tokens_offline
 
     store = config.file.network.store
-    if hub_runs_on(store):
+    runs = hub_runs_on(store)
+    if runs and not store.startswith(POSTGRES):
         raise UserError(
             f"the network is running, but not on {config.address}: name its address with "
             f"--address, so that the connections of {participant} are closed"
         )
     run_async(revoke_tokens_offline(store, participant))
+    if runs:  # its address is not known here, and a leaked token cannot wait for it
+        text = f"the hub runs elsewhere: connections of {participant} stay open until it restarts"
+        typer.echo(f"hubbub: {text}", err=True)
 
 
 def _running(config: Path | None, address: str | None) -> NetworkTarget | None:

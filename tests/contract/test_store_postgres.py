@@ -25,6 +25,7 @@ from hubbub.network.records import (
 )
 from hubbub.network.store import (
     add_token_offline,
+    hub_runs_on,
     list_tokens_offline,
     open_store,
     revoke_tokens_offline,
@@ -244,8 +245,10 @@ async def test_tokens_are_added_and_revoked_while_a_hub_runs(url: str) -> None:
         await add_token_offline(url, "a" * 64, "bob")
         assert await store.read(TokenHashes("bob")) == ["a" * 64]
         assert await list_tokens_offline(url) == {"bob": 1}
+        assert await asyncio.to_thread(hub_runs_on, url)
         await revoke_tokens_offline(url, "bob")
         assert await store.read(TokenHashes("bob")) == []
+    assert not await asyncio.to_thread(hub_runs_on, url)
 
 
 async def test_an_unreachable_store_is_reported_without_its_password() -> None:

@@ -49,9 +49,12 @@ async def revoke_tokens_offline(url: str, participant: str) -> None:
 
 
 def hub_runs_on(url: str) -> bool:
-    """Whether a hub is running on a store in a file. False for one on a server, whose hub may run
-    on another machine."""
-    if url.startswith(POSTGRES) or not _path(url).exists():
+    """Whether a hub is running on the store, on any machine."""
+    if url.startswith(POSTGRES):
+        with cluster_extra():
+            from hubbub.network.store.postgres.database import has_owner, run_beside
+        return run_beside(url, has_owner)
+    if not _path(url).exists():
         return False
     lock = DatabaseLock(_path(url))
     try:

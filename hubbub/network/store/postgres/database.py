@@ -25,6 +25,7 @@ __all__ = [
     "UNFINISHED",
     "StoreInUse",
     "connected",
+    "has_owner",
     "own",
     "own_again",
     "prepare",
@@ -197,6 +198,11 @@ def _hold(session: PostgresSession, fence: int) -> None:
 def _locked(session: PostgresSession) -> bool:
     locked: bool = session.execute("SELECT pg_try_advisory_lock(?)", (HUB_LOCK,)).fetchone()[0]
     return locked
+
+
+def has_owner(session: PostgresSession) -> bool:
+    """Whether a hub owns the store."""
+    return session.execute(f"SELECT 1 {_HELD}", (HUB_LOCK,)).fetchone() is not None
 
 
 def _holder(session: PostgresSession) -> str:
