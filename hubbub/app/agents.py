@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hubbub.agents.program import PythonObjects
     from hubbub.agents.prompt.context import Note
 
-__all__ = ["AgentJob", "AgentsJob", "from_config", "from_file", "run", "run_job"]
+__all__ = ["AgentJob", "AgentsJob", "from_config", "from_file", "lost", "run", "run_job"]
 
 _ABNORMAL = 1006
 _WITHOUT_PROMPT = ("python", "program")
@@ -175,6 +175,16 @@ async def run_job(job: AgentsJob) -> None:
             group.create_task(_run(job, agent), name=agent.name)
 
 
+def lost(name: str, url: str, error: ConnectionLost) -> HubbubError:
+    """The error of a participant that cannot connect, or not any more."""
+    if error.code == _ABNORMAL:
+        return HubbubError(
+            f"no network answers at {url} ({error.reason or 'connection lost'}); start one with "
+            "`hubbub up`"
+        )
+    return HubbubError(f"{name}: the hub closed the connection: {error.reason}")
+
+
 async def _run(job: AgentsJob, agent: AgentJob) -> None:
     config = agent.config
     client = Client(
@@ -208,12 +218,7 @@ async def _run(job: AgentsJob, agent: AgentJob) -> None:
                     objects=agent.objects,
                 )
     except ConnectionLost as error:
-        if error.code == _ABNORMAL:
-            raise HubbubError(
-                f"no network answers at {job.url} ({error.reason or 'connection lost'}); start one "
-                "with `hubbub up`"
-            ) from error
-        raise HubbubError(f"{agent.name}: the hub closed the connection: {error.reason}") from error
+        raise lost(agent.name, job.url, error) from error
     except HubbubError:
         raise
     except Exception as error:  # on_start can raise anything

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from hubbub.app.agents import lost
 from hubbub.app.lifeline import URL, agent_tokens
 from hubbub.app.process import run_loop
 from hubbub.app.running import until_signal
@@ -19,7 +20,7 @@ from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.paths import beside
 from hubbub.config.problems import ConfigProblems, nearest, shown_path
-from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
+from hubbub.errors import ConfigError, ConnectionLost, UserError
 from hubbub.loading import load_attribute, missing_extra
 
 __all__ = ["chat_of", "check_bridges", "load_bridge", "run"]
@@ -89,14 +90,14 @@ def run(
     )
     try:
         run_loop(until_signal(bridge.run()))
-    except BaseExceptionGroup as group:
-        raise _first(group) from group
+    except (BaseExceptionGroup, ConnectionLost) as error:
+        raise _first(error, name, place.url) from error
 
 
-def _first(error: BaseException) -> BaseException:
+def _first(error: BaseException, name: str, url: str) -> BaseException:
     """The first error in nested groups, for the user."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ConnectionLost):
-        return HubbubError(f"lost the network: {error.reason or 'no network answers'}")
+        return lost(name, url, error)
     return error

@@ -298,7 +298,12 @@ class _Connection:
             try:
                 await self._connect()
             except (OSError, TimeoutError, asyncio.LimitOverrunError, ValueError) as error:
-                log.warning("no IRC connection", nick=self._wanted, why=str(error) or "too slow")
+                log.warning(
+                    "no IRC connection",
+                    server=self._config.server,
+                    nick=self._wanted,
+                    why=getattr(error, "strerror", None) or str(error) or "too slow",
+                )
             attempt = 0 if self.joined.is_set() else attempt + 1
             self._reset()
             self._attempted.set()

@@ -122,10 +122,18 @@ def test_the_default_person_is_the_only_owner_unless_another_is_named(town: str)
     assert default_person(NetworkTarget(), "bob") == "bob"
 
 
-def test_the_error_without_a_network_says_how_to_start_one(hubbub: Shell) -> None:
+def test_the_error_without_a_network_says_how_to_start_one(hubbub: Shell, tmp_path: Path) -> None:
     result = hubbub("agents", "list")
     assert (result.code, result.out) == (2, "")
     assert "hubbub up" in result.err
+    (tmp_path / "net.yaml").write_text(
+        "network: {listen: '127.0.0.1:1'}\nchannels: {dev: {}}\nbridges:\n"
+        "  irc: {kind: irc, channels: {dev: '#dev'}, settings: {server: 'irc.example.org:6697'}}\n"
+    )
+    config = str(tmp_path / "net.yaml")
+    result = hubbub("bridges", "run", "--name", "irc", "-c", config)
+    assert result.code == 1
+    assert "no network answers at ws://127.0.0.1:1 (Connection refused); start one" in result.err
 
 
 def test_an_agent_that_is_already_connected_is_not_run_again(
