@@ -7,7 +7,7 @@ import json
 import os
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,6 +24,7 @@ from hubbub.config.models import AgentConfig, McpServerConfig, ModelConfig
 from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import ConfigError, ConnectionLost, HubbubError, UserError
 from hubbub.loading import line_in, load_module
+from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.thread_ids import ID_RULE, is_participant_id
 from hubbub.user_code import describe_error
 from hubbub.wording import dashed
@@ -186,6 +187,18 @@ def lost(name: str, url: str, error: ConnectionLost) -> HubbubError:
 
 
 async def _run(job: AgentsJob, agent: AgentJob) -> None:
+    """One agent, until cancelled. `hubbub up` makes new tokens when it starts, for this machine."""
+    while True:
+        try:
+            return await _serve(job, agent)
+        except ConnectionLost as error:
+            token = find_network(job.url).tokens.get(agent.name)
+            if error.code != CloseCode.AUTH or token in (None, agent.token):
+                raise lost(agent.name, job.url, error) from error
+            agent = replace(agent, token=token)
+
+
+async def _serve(job: AgentsJob, agent: AgentJob) -> None:
     config = agent.config
     client = Client(
         WebSocketTransport(job.url),
@@ -217,8 +230,6 @@ async def _run(job: AgentsJob, agent: AgentJob) -> None:
                     mcp_servers=servers,
                     objects=agent.objects,
                 )
-    except ConnectionLost as error:
-        raise lost(agent.name, job.url, error) from error
     except HubbubError:
         raise
     except Exception as error:  # on_start can raise anything

@@ -240,6 +240,25 @@ async def test_an_unusable_address_or_database_is_reported_before_anything_start
     assert "written by a newer Hubbub" in await refused("same.yaml", "--listen", "127.0.0.1:0")
 
 
+async def test_an_agent_that_was_started_by_hand_comes_back_to_a_restarted_network(
+    home: Path,
+) -> None:
+    async with up("--no-agents") as network:
+        url = str((await network.event("up"))["url"])
+        agent = await start(
+            "agents", "run", "--config", "hubbub.yaml", "--name", "greeter", "-a", url
+        )
+        await all_present(url, "greeter")
+        network.process.terminate()
+        assert await network.ended() == 0
+    async with up("--no-agents", "--listen", url.removeprefix("ws://")) as network:
+        await network.event("up")
+        await all_present(url, "greeter")  # with the token that this start has made
+        agent.terminate()
+        await agent.communicate()
+        assert agent.returncode == 0
+
+
 @pytest.mark.behaviour("L-3")
 async def test_config_errors_are_reported_before_anything_starts(home: Path) -> None:
     (home / "boom.py").write_text("raise ValueError('boom')\nBot = 1\n")
