@@ -82,8 +82,13 @@ class BudgetNotices:
         """Post that a daily limit is reached."""
         whose, target, limit, used, of = reached
         once = f"daily:{day}:{whose}:{target}"
-        text = f"{_subject(whose, target)} {_spent(limit, used, of)} for today ({day}, UTC). "
-        text += f"Nothing more starts until tomorrow, unless you raise {_setting(whose)}.{limit}."
+        text = f"{_subject(whose, target)} {_spent(limit, used, of)} for today ({day}, UTC)"
+        if used < of:
+            text += ", including questions in progress. The next one needs more than is left and is"
+            text += " not asked until tomorrow"
+        else:
+            text += ". Nothing more starts until tomorrow"
+        text += f", unless you raise {_setting(whose)}.{limit}."
         details: dict[str, JsonValue] = {
             "code": f"daily_{whose}",
             "day": day,
