@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ __all__ = [
     "damage_notice",
     "damaged",
     "entry_sum",
+    "is_page_destroyed",
     "log_end",
     "proven_body",
 ]
@@ -107,12 +109,18 @@ def _thread(db: Database, number: object) -> str | None:
 
 def _time_near(db: Database, seq: int) -> str:
     """When a message was sent, from an intact one beside it."""
-    sql = f"SELECT {ENTRY} FROM message AS m WHERE seq IN (?, ?) ORDER BY seq"
-    for entry in db.execute(sql, (seq - 1, seq + 1)).fetchall():
-        with suppress(ValueError, KeyError):
-            if entry_sum(entry) == entry[-1]:
+    sql = f"SELECT {ENTRY} FROM message AS m WHERE seq = ?"
+    for near in (seq - 1, seq + 1):
+        with suppress(ValueError, KeyError, sqlite3.DatabaseError):
+            entry = db.execute(sql, (near,)).fetchone()
+            if entry is not None and entry_sum(entry) == entry[-1]:
                 return str(json.loads(entry[-2])["sent_at"])
     return "1970-01-01T00:00:00.000Z"
+
+
+def is_page_destroyed(error: Exception) -> bool:
+    """Whether a page of SQLite's file cannot be read."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
 
 
 def log_end(db: Database) -> int:

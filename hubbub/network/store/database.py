@@ -56,4 +56,4 @@ def snapshot(db: Database) -> Iterator[None]:
         yield
     finally:
         if db.in_transaction:
-            db.execute("COMMIT")
+            db.execute("ROLLBACK")  # COMMIT fails after a read of a destroyed page

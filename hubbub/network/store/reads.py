@@ -7,6 +7,7 @@ be there, both in one snapshot.
 from __future__ import annotations
 
 import json
+import sqlite3
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,13 @@ from hubbub.errors import LogDamaged
 from hubbub.network.records import DIGEST
 from hubbub.network.running_turns import TurnProcesses
 from hubbub.network.store import control
-from hubbub.network.store.checksums import ENTRY, damage_notice, log_end, proven_body
+from hubbub.network.store.checksums import (
+    ENTRY,
+    damage_notice,
+    is_page_destroyed,
+    log_end,
+    proven_body,
+)
 from hubbub.network.store.database import Database, snapshot
 from hubbub.network.store.index import floor_of, indexed_upto
 from hubbub.network.stored import (
@@ -206,17 +213,18 @@ def _bodies(db: Database, thread: int, newest_first: Sequence[Place]) -> list[by
 
 
 def _body_at(db: Database, seq: int, thread: int, tseq: int) -> bytes:
-    entry = _entry(db, seq)
     try:
+        entry = _entry(db, seq)
         body = proven_body(db, seq, entry)
-        if entry is None or entry[1:3] != (thread, tseq):
-            raise LogDamaged(seq, f"the index of the log is damaged at m{seq}")
-    except LogDamaged:
-        notice = damage_notice(db, seq, thread, tseq)
-        if notice is None:
+        if entry is not None and entry[1:3] == (thread, tseq):
+            return body
+    except (LogDamaged, sqlite3.DatabaseError) as error:
+        if not (isinstance(error, LogDamaged) or is_page_destroyed(error)):
             raise
-        return notice
-    return body
+    notice = damage_notice(db, seq, thread, tseq)
+    if notice is None:
+        raise LogDamaged(seq, f"the index of the log is damaged at m{seq}")
+    return notice
 
 
 def message(db: Database, seq: int) -> bytes | None:

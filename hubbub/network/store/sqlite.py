@@ -19,7 +19,7 @@ from hubbub.network import queries
 from hubbub.network.queries import Query
 from hubbub.network.records import Batch
 from hubbub.network.store import control, events, mods, reads, searches
-from hubbub.network.store.checksums import check_end
+from hubbub.network.store.checksums import check_end, is_page_destroyed
 from hubbub.network.store.connection import Connect, DatabaseConnection, connect, explained
 from hubbub.network.store.database import Database, transaction
 from hubbub.network.store.index import index_all
@@ -199,7 +199,7 @@ def _locating(
     try:
         return read(db)
     except sqlite3.DatabaseError as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CORRUPT:
+        if not is_page_destroyed(error):
             raise
         for seq in range(after + 1, min(upto, after + MOST_LOCATED) + 1):
             try:

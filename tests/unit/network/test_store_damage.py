@@ -149,6 +149,11 @@ async def test_messages_before_and_after_a_destroyed_page_of_the_file_are_read(
     assert 60 in lost
     assert len(lost) < 20
     assert read | lost == set(SENT)
+    for thread, seqs in THREADS.items():
+        bodies = await store.thread_page(thread, None, COUNT)
+        assert [SENT[seq] if seq in read else None for seq in sorted(seqs)] == [
+            None if is_notice(body) else body for body in bodies
+        ]
     before = await store.events("bob", 0, min(lost) - 1, COUNT, True)
     later = await store.events("bob", max(lost), COUNT, COUNT, True)
     assert {event.seq for event in (*before, *later)} == read
