@@ -137,7 +137,12 @@ async def test_work_of_an_agent_that_the_config_no_longer_has_ends_at_the_start_
             assert "worker no longer exists" in again["message"]
             await network.quiet()
             heads.append(network.hub.kernel.log.head)
-    assert heads[0] == heads[1]
+            await ann.say("worker", "and now?")
+            await network.quiet()
+            page = await ann.call("read_thread", thread="direct_worker")
+            text = "Your message stays queued until an agent of this name is added."
+            assert text in page["messages"][-1]["text_representation"]
+    assert heads[1] == heads[0] + 2  # after the message and its notice in between
     async with in_memory.start(_with_agents("boss", "worker"), store=store) as network:
         ann = await network.join("ann")
         assert (await ann.call("list_turns", agent="guest"))["turns"] == []

@@ -232,7 +232,8 @@ class LauncherService(Service):
         seq: int,
         people: Sequence[str],
     ) -> None:
-        text = f"{agent} {reason}. Your message stays queued until it is started again."
+        until = "an agent of this name is added" if reason == GONE else "it is started again"
+        text = f"{agent} {reason}. Your message stays queued until {until}."
         details: dict[str, JsonValue] = {
             "code": "agent_down",
             "agent": agent,
