@@ -16,6 +16,7 @@ from hubbub.agents.turn.loop import End
 from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.errors import OperationError
 from hubbub.ids import write_id
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Permission
 from hubbub.protocol.turns import ToolCallRecord
 
@@ -25,6 +26,7 @@ ANSWER = "answer"
 """Records the last call of a turn; never offered as a tool."""
 MAX_FILES = 20
 """Files per answer."""
+Payload = Mapping[str, JsonValue]
 _MAX_COPY_BYTES = 48 * 1024
 """Size limit of a file copied into the network: the most text `write_file` accepts."""
 _COPIES = 1000
@@ -80,22 +82,31 @@ class AnswerTool:
         files = [await self._attached(path, n, site) for n, path in enumerate(paths)]
         if isinstance(links := arguments.get("links"), list):
             files += links
-        payload: dict[str, JsonValue] = {
+        payload: Payload = {
             "text": arguments["text"],
             "attachments": [file for file in files if file is not None],
             **untrusted_mark(site.untrusted),
         }
-        name = "send_text_message"
-        if (request := arguments.get("request")) is not None:
-            name = "report"
-            payload |= {"request": request, "status": arguments.get("status", "result")}
-        else:
-            payload["to"] = site.thread_id
+        request, status = arguments.get("request"), arguments.get("status", "result")
         try:
-            await self._caller.call(name, cid=site.cid, cause=site.turn, **payload)
+            if not (request and await self._report(payload, site, request=request, status=status)):
+                await self._send("send_text_message", payload, site, to=site.thread_id)
         except OperationError as exc:
             raise hub_refusal(exc) from exc
         return "sent"
+
+    async def _report(self, payload: Payload, site: CallSite, **request: JsonValue) -> bool:
+        """Report it. False if the request has ended, for example while a person decided."""
+        try:
+            await self._send("report", payload, site, **request)
+        except OperationError as exc:
+            if exc.code != ErrorCode.REQUEST_OVER:
+                raise
+            return False
+        return True
+
+    async def _send(self, name: str, payload: Payload, site: CallSite, **to: JsonValue) -> None:
+        await self._caller.call(name, cid=site.cid, cause=site.turn, **payload, **to)
 
     async def _attached(self, path: str, n: int, site: CallSite) -> JsonValue:
         """The file as an attachment; None if it is gone or outside the workspace."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from tests.doc_pages import example
 from tests.interaction.acp_program import logged
 from tests.interaction.agent_harness import Harness, ended, harness, notice, one_person, said_to
 from tests.interaction.approval_harness import asked, parked, the_call
+from tests.interaction.mods.workspace import advance
 from tests.interaction.peers import Networks, Peer, config
+from tests.interaction.stop_harness import HandClock
 
 pytest.importorskip("acp", reason="needs the extra `acp`")
 pytestmark = pytest.mark.slow
@@ -125,6 +127,26 @@ async def test_a_delegated_task_gets_a_report(in_memory: Networks, tmp_path: Pat
         result = next(e["message"] for e in await lead.sync() if e["message"].get("request"))
         assert result["request"]["kind"] == "result"
         assert result["content"] == "it is done"
+
+
+@pytest.mark.behaviour("I-2")
+async def test_the_result_of_a_task_that_a_person_approved_too_late_still_reaches_its_requester(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    clock = HandClock()
+    async with in_memory.start(clock=clock) as network, AsyncExitStack() as stack:
+        net = Harness(network)
+        stack.push_async_callback(net.stop)
+        ann, lead = await net.person(), await network.join("lead", "agent")
+        await net.acp("bot", PROGRAM, tmp_path)
+        task = await lead.call("delegate", to="bot", task="edit a.py")
+        id = f"bot-{task['message']['id']}"
+        (approval,) = await asked(ann)
+        advance(network, clock, 600)
+        await notice(lead, "timeout")
+        await ann.call("approve", id=approval["id"])
+        assert ended(await net.turn(id)).outcome == "finished"
+        assert (await lead.sync())[-1]["message"]["content"] == "written"
 
 
 def test_the_config_of_the_how_to_page_is_valid(tmp_path: Path) -> None:
