@@ -107,10 +107,13 @@ def _thread(db: Database, number: object) -> str | None:
     return row[0].decode(errors="replace") if row else None
 
 
+_NEAR = 50
+
+
 def _time_near(db: Database, seq: int) -> str:
-    """When a message was sent, from an intact one beside it."""
+    """When a message was sent, from an intact one near it: a destroyed page has several."""
     sql = f"SELECT {ENTRY} FROM message AS m WHERE seq = ?"
-    for near in (seq - 1, seq + 1):
+    for near in (*range(seq - 1, max(seq - _NEAR, 0), -1), *range(seq + 1, seq + _NEAR)):
         with suppress(ValueError, KeyError, sqlite3.DatabaseError):
             entry = db.execute(sql, (near,)).fetchone()
             if entry is not None and entry_sum(entry) == entry[-1]:

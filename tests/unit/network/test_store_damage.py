@@ -136,7 +136,7 @@ async def test_messages_before_and_after_a_destroyed_page_of_the_file_are_read(
     url = await filled(path)
     intact = path.read_bytes()
     page = intact.index(SENT[60]) // PAGE * PAGE
-    store, read, lost = open_store(url), set[int](), set[int]()
+    store, read, lost, notices = open_store(url), set[int](), set[int](), list[bytes]()
     await store.open()  # before, as a start counts the last messages
     with path.open("r+b") as file:
         file.seek(page)
@@ -146,6 +146,8 @@ async def test_messages_before_and_after_a_destroyed_page_of_the_file_are_read(
             read |= {event.seq for event in await store.log(after, COUNT, 1)}
         except LogDamaged as damage:
             lost.add(damage.seq)
+            notices.append(damage.notice or b"")
+    assert all(map(is_notice, notices))
     assert 60 in lost
     assert len(lost) < 20
     assert read | lost == set(SENT)
