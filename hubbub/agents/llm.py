@@ -111,6 +111,7 @@ class LlmBackend(AgentBackend):
         await self._activities.drop(turn)
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
+        recorder.is_followed = self._program is not None
         plan = recorder.plan = await self._with_requester(await recorder.prepare())
         inbox, history = self._inbox, self._config.history
         conversation = ConversationPrompt.of(self._template, inbox.threads, plan, inbox.me, history)

@@ -133,14 +133,15 @@ class SystemPromptBuilder:
     ) -> PromptContext:
         """The data that components of the system message may use."""
         me = ready.participant
+        thread = shown_id(plan.thread_id, me)
         shown = select_history(threads, plan, me, self.config.history)
         context = prompt_context(self.config, me, self.network, toolbox, dialect)
         return replace(
             context,
             mods=self.mods,
             model=self.model,
-            thread=shown_id(plan.thread_id, me),
-            threads=list(shown),
+            thread=thread,
+            threads=list(dict.fromkeys([thread, *shown])),
             participants=self._participants(ready),
             state=await self._state(toolbox, ready),
             knowledge=await self._knowledge(plan, toolbox),

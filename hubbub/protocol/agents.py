@@ -55,7 +55,7 @@ __all__ = [
 
 PermissionMode = Literal["read_only", "ask", "full"]
 Text = Annotated[str, Field(max_length=64 * 1024)]
-Names = Annotated[tuple[Name, ...], Field(max_length=256)]
+Names = Annotated[tuple[Name, ...], Field(max_length=256, fail_fast=True)]
 
 
 class AgentRollout(Input):

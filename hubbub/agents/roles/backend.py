@@ -68,6 +68,7 @@ class RoleBackend(AgentBackend):
         await self._activities.drop(turn)
 
     async def take_turn(self, plan: TurnPlan, recorder: TurnRecorder) -> None:
+        recorder.is_followed = self._on_event is not None
         try:
             await self._take_turn(await recorder.prepare(), recorder)
         finally:

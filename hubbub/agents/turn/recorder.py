@@ -95,6 +95,8 @@ class TurnRecorder:
         """The turn's budget reservations; recording a step settles those of that step."""
         self.before_end: Callable[[TurnEnd], Awaitable[tuple[str, ...]]] = _no_notes
         """Called before the end is recorded; returns notes to record with it."""
+        self.is_followed = False
+        """Whether a program follows the turn, and so learns how it ends."""
         self._client = client
         self._on_begin = on_begin
         self._backoff = backoff
@@ -222,7 +224,8 @@ class TurnRecorder:
             return
         if not self._begun:
             await self.begin()
-        if outcome == "model_error":  # usually a mistake in the config, seen where it was started
+        if outcome == "model_error" and not self.is_followed:
+            # Usually a mistake in the config, which is seen where the agent was started.
             log.warning("no answer from the model", turn=self.plan.id, reason=reason)
         end = self.end_record = TurnEnd(id=self.plan.id, outcome=outcome, reason=reason, text=text)
         try:

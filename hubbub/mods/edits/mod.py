@@ -248,7 +248,9 @@ def _subject(message: Message) -> int:
 
 
 def _latest_version(message: Message, newest: Message | None) -> Message:
-    if newest is None or newest.amends is None or message.sender_kind == "system":
+    if newest is None or newest.amends is None:
+        return message
+    if message.sender_kind == "system" and newest.amends.kind == "edited":
         return message  # a notice stands for a damaged message, and has not its author
     if message.amends is None:
         return amended(message, [newest])
