@@ -206,7 +206,7 @@ class _Script:
     ) -> Completion:
         with self._watch.elsewhere():
             shown = (question.messages[1]["content"] or "").count("<thread ")
-            if shown != THREADS:
+            if shown not in (THREADS - 1, THREADS):  # the question's own has no history at first
                 raise RuntimeError(f"the prompt shows {shown} threads, not {THREADS}")
             await asyncio.sleep(0)  # what else there is to do is done meanwhile, as with a real one
         return Completion(calls=(next(self._calls),), tokens_in=1, tokens_out=1)
