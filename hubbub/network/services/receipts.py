@@ -238,9 +238,10 @@ class ReceiptService(Service):
 
     def _is_pending(self, woken: tuple[tuple[int, str], StoredWake]) -> bool:
         (_, agent), wake = woken
+        if wake.state not in ("pending", "running"):
+            return False
         # An agent that starts or restarts is not present, but will work on it soon.
-        works = agent in self.state.presence or self._launcher.runs(agent)
-        return wake.state in ("pending", "running") and works
+        return agent in self.state.presence or self._launcher.runs(agent)
 
     async def _check_opened(self, interaction: str, opened: int) -> None:
         """Raises `OperationError` unless the message at `opened` opened an interaction, or is
