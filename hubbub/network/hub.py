@@ -262,12 +262,13 @@ class Services:
     def __init__(self, kernel: Kernel, failures: Failures, stored: StoreState):
         registry, ending, completions = Registry(), Ending(kernel), Completions()
         stops, approvals = StopService(kernel, ending), ApprovalService(kernel, ending, stored)
-        requests, budgets = RequestService(kernel, stored), BudgetService(kernel)
+        requests, budgets = RequestService(kernel, approvals, stored), BudgetService(kernel)
         ending.listeners = (
             budgets.turns.turns_ended,
             approvals.turns_ended,
             requests.turns_ended,
         )
+        approvals.listeners = (requests.approvals_changed,)
         self.registry, self.ending, self.completions = registry, ending, completions
         self.stops = stops
         self.takeovers = TakeoverService(kernel, ending)

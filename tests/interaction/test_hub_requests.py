@@ -147,6 +147,55 @@ async def test_a_turn_that_ends_without_a_report_fails_the_request(in_memory: Ne
         assert "too hard" in event["message"]["text_representation"]
 
 
+@pytest.mark.behaviour("H-51")
+async def test_a_deadline_waits_while_people_decide_about_the_work(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    file = config(network={"budgets": {"wall_clock": "10h"}})
+    store, clock = f"sqlite:{tmp_path / 'log.db'}", HandClock()
+    async with in_memory.start(file, store=store, clock=clock) as network:
+        boss, worker, request, turn = await delegate_work(network, deadline_s=600)
+        helper = await network.join("helper", "agent", turns=True)
+        await begin(worker, turn, request)
+        part = await worker.call("delegate", to="helper", task="1", cause=turn, deadline_s=500)
+        turn = (await helper.event())["wake"]["turn"]
+        await begin(helper, turn, part["id"], thread="dm.helper.worker")
+        clock.wall += 100
+        call = {"call": "1.c1", "tool": "pay", "arguments": {}}
+        approval = await helper.call("request_approval", turn=turn, **call)
+        clock.wall += 3000
+        network.hub.look()
+        await network.quiet()
+        assert await list_requests(boss) == [request], "as its part waits for a person"
+    async with in_memory.start(file, store=store, clock=clock) as network:
+        await network.quiet()
+        ann = await network.join("ann")
+        boss, worker = await pair(network)
+        clock.wall += 3000
+        network.hub.look()
+        await network.quiet()
+        assert await list_requests(ann) == [part["id"], request]
+        await ann.call("approve", id=approval["id"])
+        await network.quiet()
+    async with in_memory.start(file, store=store, clock=clock) as network:
+        await network.quiet()
+        boss, worker = await pair(network)
+        clock.wall += 399
+        network.hub.look()
+        await network.quiet()
+        assert await list_requests(worker) == [part["id"], request]
+        clock.wall += 2
+        network.hub.look()
+        assert mark(await next_failure(worker)) == failed(part["id"], "timeout")
+        await network.quiet()
+        assert await list_requests(boss) == [request]
+        clock.wall += 100
+        network.hub.look()
+        event = await next_failure(boss)
+        assert mark(event) == failed(request, "timeout")
+        assert "6600 s passed" in event["message"]["text_representation"]
+
+
 async def test_a_person_can_delegate_and_receives_the_report(in_memory: Networks) -> None:
     async with in_memory.start() as network:
         ann = await network.join("ann")

@@ -13,7 +13,7 @@ at the same time, the second learns who was first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -98,6 +98,8 @@ class ApprovalService(Service):
         """Approvals to cancel because their turn ended."""
         self._ends: dict[str, float] = {}
         """Expiry of pending approvals, on the steady clock."""
+        self.listeners: Sequence[Callable[[], None]] = ()
+        """Called after an approval changed."""
         for body in stored.approvals:
             approval = Approval.model_validate_json(body)
             approvers = approvers_of(kernel.file, approval.agent)  # by the current config
@@ -373,6 +375,8 @@ class ApprovalService(Service):
             self._signal_all(after)
             if after.state == "pending":
                 self._announce(after)
+            for listener in self.listeners:
+                listener()
 
         def released() -> None:
             del self._changing[after.id]

@@ -4,7 +4,7 @@
                          |  |-> failed                        by a notice of the hub, see below
                          |-> question -> open                 the worker asks, the requester replies
 
-    timeout     the deadline passed
+    timeout     the deadline passed; it does not run while a person decides about the work
     no_report   the worker's turn ended without a report
     stopped     that turn, or the wake for it, was stopped; `taken_over` likewise
     ...         the worker, or the requester it asked, was never woken: the reason's code
@@ -16,7 +16,7 @@ woken exactly once, whatever crashes in between.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from hubbub.errors import OperationError
@@ -32,12 +32,14 @@ from hubbub.network.records import Record
 from hubbub.network.routing import cause_position
 from hubbub.network.running_turns import EndedTurn
 from hubbub.network.service import Service
+from hubbub.network.services.approvals import ApprovalService
 from hubbub.network.services.messages import sender
 from hubbub.network.services.waits import (
     RequestsAwaitingReply,
     Wait,
     Waits,
     failure_draft,
+    held_up,
     hop_limit_error,
     opened_request,
     position,
@@ -77,13 +79,16 @@ class RequestService(Service, Gate):
     """The open requests, and the participants that wait for an answer. The store has all
     requests."""
 
-    def __init__(self, kernel: Kernel, stored: StoreState):
+    def __init__(self, kernel: Kernel, approvals: ApprovalService, stored: StoreState):
         super().__init__(kernel)
+        self._approvals = approvals
         self.waits = Waits()
         self._open: dict[int, Request] = {}
         """By the position of the task's message."""
         self._ends: dict[int, float] = {}
         """Deadlines on the steady clock."""
+        self._paused: dict[int, float] = {}
+        """Requests whose deadlines do not run, and since when on the steady clock."""
         self._ending: set[int] = set()
         """Requests whose ending message is being stored."""
         self._failing: dict[int, tuple[str, str]] = {}
@@ -104,10 +109,6 @@ class RequestService(Service, Gate):
     def watches(self) -> object:  # type: ignore[override]  # read only
         return self.waits.held or self._questions.by_thread
 
-    def begin(self) -> None:
-        if self._open:
-            self.timer.at(min(self._ends.values()))
-
     async def restore(self) -> None:
         """Fail the requests whose turns ended while the hub was down, now that the agents' queues
         are loaded. Raises `StoreUnavailable`."""
@@ -123,6 +124,8 @@ class RequestService(Service, Gate):
                 self._end_with(seq, TurnEnd.model_validate_json(stored.end))
             elif request.reply is not None:
                 self._delegated.add(seq)
+        self.approvals_changed()
+        self.timer.at(self.kernel.steady.now())
 
     # Operations ---------------------------------------------------------------------------
 
@@ -344,6 +347,7 @@ class RequestService(Service, Gate):
         if (request := self._open.pop(seq, None)) is not None:
             self._questions.drop(request)
         self._ends.pop(seq, None)
+        self._paused.pop(seq, None)
         self._failing.pop(seq, None)
         self._ending.discard(seq)
 
@@ -413,12 +417,37 @@ class RequestService(Service, Gate):
     def due(self, now: float) -> float | None:
         for seq in list(self._failing):
             self._post_failure(seq)
+        if not self._queues_loaded:
+            return None  # it is not known yet which requests wait for a person
+        self.approvals_changed()
         for seq, request in list(self._open.items()):
-            if self._ends[seq] <= now:
+            if self._ends[seq] <= now and seq not in self._paused:
                 asked = request.deadline - request.asked_at
-                self.fail(seq, "timeout", f"{asked.total_seconds():.3g} s passed")
-        left = (seq for seq in self._open if seq not in self._failing)
+                self.fail(seq, "timeout", f"{asked.total_seconds():g} s passed")
+        left = self._open.keys() - self._failing.keys() - self._paused.keys()
         return min((self._ends[seq] for seq in left), default=None)
+
+    def approvals_changed(self) -> None:
+        """Pause the deadlines of requests that now wait for people, and resume the others."""
+        since = dict[int, float]()
+        for approval in reversed(self._approvals.pending()):
+            asked = self.kernel.steady.moment(approval.asked_at.timestamp())
+            since |= {seq: asked for _, seq in self.kernel.queues.taken_by(approval.turn)}
+        now, waiting = self.kernel.steady.now(), held_up(self._open, since)
+        for seq in self._paused.keys() - waiting.keys():
+            self._extend(seq, now - self._paused.pop(seq))
+        self._paused = waiting | self._paused
+
+    def _extend(self, seq: int, seconds: float) -> None:
+        """Move the deadline of an open request."""
+        request = self._open[seq]
+        deadline = request.deadline + timedelta(seconds=seconds)
+        self._open[seq] = request = request.model_copy(update={"deadline": deadline})
+        self._questions.take(request)
+        self._ends[seq] += seconds
+        self.timer.at(self._ends[seq])
+        if seq not in self._ending:
+            self.kernel.writes.commit(Commit([request_record(request)], request))
 
     def _retry_later(self) -> None:
         """Retry the pending failures in a while."""

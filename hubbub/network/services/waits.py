@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ __all__ = [
     "Wait",
     "Waits",
     "failure_draft",
+    "held_up",
     "hop_limit_error",
     "opened_request",
     "position",
@@ -60,6 +61,17 @@ def updated_request(request: Request, entry: Entry, mark: RequestMark) -> Reques
         return request.model_copy(update={"reply": id})
     ended = {"state": mark.kind, "outcome": mark.outcome, "answer": id}
     return request.model_copy(update=ended)
+
+
+def held_up(open: Mapping[int, Request], since: Mapping[int, float]) -> dict[int, float]:
+    """Of the open requests, those that are held up `since` these times, and those whose workers
+    wait for one of them."""
+    held, askers = dict[int, float](), dict[str, float]()
+    for seq in sorted(open, reverse=True):
+        began = since.get(seq, askers.get(open[seq].worker))
+        if began is not None:
+            held[seq] = askers[open[seq].requester] = began
+    return held
 
 
 def failure_draft(request: Request, outcome: str, why: str) -> Draft:
