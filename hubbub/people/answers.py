@@ -179,8 +179,9 @@ class Answers:
                 if more.get("code") == "agent_down":
                     self._down.add(str(more["agent"]))
                     await self._check()
-            case {"code": "approval", "turn": str(turn), "agent": str(agent)}:
-                if agent in self.agents and self._here(message.thread_id):
+            case {"code": "approval", "turn": str(turn), "agent": str(agent), **more}:
+                is_delegated = more.get("message") == self._sent.id
+                if is_delegated or (agent in self.agents and self._here(message.thread_id)):
                     self._approval = await self._approval_text(turn) or one_line(message.text)
 
     async def _note_request(self, approval: Approval) -> None:

@@ -15,7 +15,7 @@ from hubbub.network.log import Change
 from hubbub.network.records import TurnEnded
 from hubbub.protocol.turns import TurnEnd
 from tests.interaction.peers import Frame, Network, Networks, Peer, config
-from tests.interaction.stop_harness import HandClock, at_work, begin, let_in
+from tests.interaction.stop_harness import HandClock, at_work, begin, let_in, notices
 from tests.interaction.stores import MoodyStore
 
 ARGUMENTS = {"path": "/tmp/x", "force": None}
@@ -414,6 +414,36 @@ async def test_one_notice_announces_an_approval_in_its_thread_and_wakes_no_one(
         )
         assert "/tmp/x" not in str(notice)
         assert "wake" not in str(await calc.sync())
+
+
+@pytest.mark.behaviour("H-47")
+async def test_who_asked_is_told_in_their_thread_that_delegated_work_waits_for_approval(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(people()) as network:
+        ann, bob = [await let_in(network, name) for name in ("ann", "bob")]
+        calc = await let_in(network, "calc", "agent", turns=True)
+        spy = await let_in(network, "spy", "agent", turns=True)
+        for person, told in ((bob, True), (ann, False)):
+            question = await person.say("calc", "clean up")
+            request = await calc.call("delegate", to="spy", task="clean", cause=await begin(calc))
+            turn = await begin(spy)
+            ids = [(await ask(spy, turn, f"{n}"))["id"] for n in range(2)]
+            found = await notices(network, person)
+            assert [each["thread_id"] for each in found] == ["dm.bob.calc"] * told
+            for notice in found:
+                about = {
+                    "approval": ids[0],
+                    "agent": "spy",
+                    "turn": turn,
+                    "message": question["id"],
+                }
+                assert notice["content"] == {"notice": "approval", "code": "approval", **about}
+                assert notice["text_representation"] == (
+                    "spy, who works on this, waits for approval by ann."
+                )
+            await spy.call("report", request=request["id"], status="result", text="done")
+            await calc.sync()
 
 
 # Restarts and disks -------------------------------------------------------------------------

@@ -161,7 +161,7 @@ async def test_a_deadline_waits_while_people_decide_about_the_work(
         turn = (await helper.event())["wake"]["turn"]
         await begin(helper, turn, part["id"], thread="dm.helper.worker")
         clock.wall += 100
-        call = {"call": "1.c1", "tool": "pay", "arguments": {}}
+        call: dict[str, Any] = {"call": "1.c1", "tool": "pay", "arguments": {}}
         approval = await helper.call("request_approval", turn=turn, **call)
         clock.wall += 3000
         network.hub.look()

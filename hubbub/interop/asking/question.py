@@ -177,7 +177,9 @@ class Question:
                 self._notice.set()
                 if more.get("code") == "agent_down":
                     self.fail(QuestionFailed(503, "down", message.text))
-            case {"code": "approval", "agent": self.request.model, "approval": str(approval)}:
+            case {"code": "approval", "approval": str(approval), **more} if (
+                more.get("agent") == self.request.model or more.get("message") == id
+            ):
                 self.state, self.approval = message.text, approval
                 self.notify()
 

@@ -13,13 +13,15 @@ at the same time, the second learns who was first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import NamedTuple
 
 from pydantic import BaseModel, JsonValue
 
 from hubbub.errors import OperationError
+from hubbub.ids import message_id, parse_interaction_id
 from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit, bad_request, forbidden, operation, over_limit
 from hubbub.network.caller import Caller
@@ -443,6 +445,33 @@ class ApprovalService(Service):
         # If a mod rejects the notice, the approvers still get the signal.
         once = f"approval:{approval.id}"
         self.kernel.writes.notice(approval.thread_id, text, details, once, to=approvers)
+        del details["tool"]
+        tell = partial(self._tell_asker, approval, names, details)
+        self.kernel.spawn(self.kernel.until_readable(tell))
+
+    async def _tell_asker(
+        self, approval: Approval, names: str, details: Mapping[str, JsonValue]
+    ) -> None:
+        """Post a notice where a person asked for work that was delegated to the agent, unless that
+        person knows of its approvals anyway. Raises `StoreUnavailable`."""
+        seq, _ = cause_position(approval.turn, approval.agent)
+        work = await self.kernel.writes.causes.ancestor(seq)
+        opened = parse_interaction_id(work.interaction) if work is not None else None
+        question = await self.kernel.writes.causes.ancestor(opened or 0)
+        thread = self.state.threads.by_no(question.thread_no) if question is not None else None
+        if opened is None or question is None or thread is None:
+            return
+        person, place = (
+            self.state.get(question.sender),
+            self.state.threads.ensure(approval.thread_id),
+        )
+        if person is None or person.kind != "human" or self.state.may_read(place, person.id):
+            return
+        if person.id not in (*approval.approvers, *self.kernel.file.owners):
+            text = f"{approval.agent}, who works on this, waits for approval by {names}."
+            about = {**details, "message": message_id(opened)}
+            once = f"approval:{approval.turn}"[:200]
+            self.kernel.writes.notice(thread.id, text, about, once, to=[person.id])
 
 
 def _signal(session: Session, approval: Approval) -> None:
