@@ -234,6 +234,11 @@ class NetworkFile(Section):
         """The people in `humans` with the role owner."""
         return tuple(name for name, human in self.humans.items() if "owner" in human.roles)
 
+    def is_owner(self, person: str) -> bool:
+        """Whether the person is an owner, as everybody is in an open network."""
+        is_open = self.network.auth == "open" and self.bridge_of(person) is None
+        return is_open or person in self.owners
+
     def may_join(self, participant: str, channel: str) -> bool:
         """Whether the participant can be a member of the channel."""
         declared, agent = self.channels.get(channel), self.agents.get(participant)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from pydantic import JsonValue
 
-from hubbub.config.models import AgentConfig, HumanConfig
+from hubbub.config.models import AgentConfig
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
 from hubbub.network.auth import LONGEST_S, WrongTokens, new_token, proves, token_hash
@@ -270,8 +270,7 @@ class Admission:
         if existing is not None and existing.kind != kind:
             text = f"{name!r} is already {KINDS[existing.kind]}; choose another name"
             raise AdmissionRefused(ErrorCode.AUTH_FAILED, text, CloseCode.AUTH)
-        human = self._file.humans.get(name, HumanConfig())
-        return kind != "agent" and (open_to_all or "owner" in human.roles)
+        return kind != "agent" and self._file.is_owner(name)
 
     async def _remedy(self, name: str, token: str | None) -> str:
         """What a caller can do whose token does not prove this name."""

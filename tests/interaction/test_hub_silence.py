@@ -12,6 +12,7 @@ from typing import Any, Self
 import pytest
 
 from tests.interaction.peers import Network, Networks, Peer, config
+from tests.interaction.stop_harness import begin, let_in
 from tests.interaction.stores import MoodyStore
 
 pytestmark = pytest.mark.behaviour("W-14")
@@ -85,6 +86,30 @@ async def test_a_person_is_notified_once_when_no_woken_agent_answers(network: Ne
     assert notice["content"]["messages"] == [sent["id"]]
     for agent in room.agents.values():
         assert [event.get("wake") for event in await agent.sync()] == [None]
+
+
+@pytest.mark.parametrize("outcome", ["model_error", "handler_error"])
+async def test_only_owners_read_the_error_text_of_a_failed_turn(
+    in_memory: Networks, outcome: str
+) -> None:
+    humans = {"ann": {"roles": ["owner"]}, "bob": {}}
+    file = config(network={"auth": "tokens"}, humans=humans, agents={"calc": {"kind": "python"}})
+    error = "http://10.0.0.5/v1 cannot be reached"
+    async with in_memory.start(file) as network:
+        ann, bob = [await let_in(network, name) for name in ("ann", "bob")]
+        calc = await let_in(network, "calc", "agent", turns=True)
+        for person in (ann, bob):
+            for name, argument in (("send_text_message", "text"), ("delegate", "task")):
+                await person.call(name, to="calc", **{argument: "2+2?"})
+                turn = await begin(calc)
+                await calc.call("end_turn", end={"id": turn, "outcome": outcome, "reason": error})
+                await network.quiet()
+                (notice, *_) = await notices(person)
+                assert (error in str(notice)) == (person is ann)
+                assert "()" not in notice["text_representation"]
+                await calc.sync()
+        record = await ann.call("read_turn", id=turn)
+        assert record["end"]["reason"] == error
 
 
 def has_notice(ann: Peer) -> bool:

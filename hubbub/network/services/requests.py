@@ -34,6 +34,7 @@ from hubbub.network.running_turns import EndedTurn
 from hubbub.network.service import Service
 from hubbub.network.services.approvals import ApprovalService
 from hubbub.network.services.messages import sender
+from hubbub.network.services.turns.notices import shown_end
 from hubbub.network.services.waits import (
     RequestsAwaitingReply,
     Wait,
@@ -367,6 +368,7 @@ class RequestService(Service, Gate):
     def _end_with(self, seq: int, end: TurnEnd) -> None:
         if seq not in self._open:
             return  # it was reported during the read
+        end = shown_end(self.kernel, end, self._open[seq].thread_id)
         reason = f": {end.reason}" if end.reason else ""
         if end.by is not None:
             self.fail(seq, "stopped", f"it was stopped{reason}")

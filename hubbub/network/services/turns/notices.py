@@ -30,6 +30,7 @@ __all__ = [
     "handled_messages",
     "joined_names",
     "reaches",
+    "shown_end",
     "silences",
     "unanswered",
     "without_response",
@@ -170,6 +171,16 @@ def joined_names(names: Sequence[str], most: int = 3) -> str:
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def shown_end(kernel: Kernel, end: TurnEnd, thread_id: str) -> TurnEnd:
+    """The end as the thread's readers see it: errors of programs, which can name addresses and
+    files, are for owners and agents only."""
+    if end.outcome not in ("model_error", "handler_error"):
+        return end
+    readers = kernel.state.readers(kernel.state.threads.ensure(thread_id), "hub")
+    people = readers - kernel.state.agents
+    return end if all(map(kernel.file.is_owner, people)) else end.model_copy(update={"reason": ""})
 
 
 async def unanswered(store: Store, stored: StoredTurn, *, finished: bool = False) -> list[Message]:

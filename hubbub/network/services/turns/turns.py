@@ -36,6 +36,7 @@ from hubbub.network.services.turns.notices import (
     Silence,
     handled_messages,
     joined_names,
+    shown_end,
     silences,
     unanswered,
 )
@@ -309,17 +310,18 @@ class TurnService(Service):
         for message in await unanswered(self.store, stored, finished=finished):
             waiting[message.thread_id].append(message)
             self.questions.close(message.id)
-        text = _no_answer(stored.agent, end)
         for thread_id, messages in waiting.items():
+            shown = shown_end(self.kernel, end, thread_id)
             details: dict[str, JsonValue] = {
                 "code": end.outcome,
                 "agent": stored.agent,
-                "reason": shortened(end.reason, MAX_REASON),
+                "reason": shortened(shown.reason, MAX_REASON),
                 "turn": stored.id,
                 "messages": [message.id for message in messages],
             }
             once = f"notice:{stored.id}:{messages[0].seq}"[:200]
             people = dict.fromkeys(message.author for message in messages)
+            text = _no_answer(stored.agent, shown)
             self.kernel.writes.notice(thread_id, text, details, once, to=people)
         for silence in await silences(self.store, stored):
             self._post_silence(silence)
@@ -327,8 +329,11 @@ class TurnService(Service):
     def _post_silence(self, silence: Silence) -> None:
         """Post one notice in the message's thread, whichever turn was the last to end."""
         agents = [agent for agent, _ in silence.ends]
-        failed = [(agent, end) for agent, end in silence.ends if end.outcome != "finished"]
-        failed = failed[:MAX_FAILURES]
+        failed = [
+            (agent, shown_end(self.kernel, end, silence.thread_id))
+            for agent, end in silence.ends
+            if end.outcome != "finished"
+        ][:MAX_FAILURES]
         if len(agents) == 1:
             text = f"{agents[0]} was woken by this and did not answer."
         else:
