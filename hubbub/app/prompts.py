@@ -16,6 +16,7 @@ from hubbub.agents.fork import ForkTool
 from hubbub.agents.llm_agent import resolve_agent
 from hubbub.agents.program import PythonObjects
 from hubbub.agents.prompt.context import Note, PromptContext, summarise_participants
+from hubbub.agents.prompt.render import ConversationTemplate
 from hubbub.agents.prompt.system import (
     SystemPrompts,
     load_system_prompts,
@@ -167,15 +168,17 @@ def agent_prompts(loaded: LoadedConfig) -> dict[str, AgentPrompt]:
 
 
 def check_prompts(loaded: LoadedConfig) -> list[ConfigError]:
-    """Problems with the prompts of agents: files, versions, variables."""
+    """Problems with the prompts of agents: files, versions, variables, templates."""
     problems: list[ConfigError] = []
     for name, agent in loaded.file.agents.items():
-        if agent.kind not in _WITHOUT_PROMPT:
-            try:
+        try:
+            if agent.kind not in _WITHOUT_PROMPT:
                 load_system_prompts(agent, name, loaded.path.parent)
-            except ConfigError as error:
-                here = ("agents", name, "prompt")
-                problems.append(error if error.path else loaded.problem(here, error.message))
+            if agent.template is not None:
+                ConversationTemplate.load(loaded.path.parent / agent.template)
+        except ConfigError as error:
+            here = ("agents", name, "prompt")
+            problems.append(error if error.path else loaded.problem(here, error.message))
     return problems
 
 

@@ -244,7 +244,7 @@ def event_line(event: LifecycleEvent | MessageSeen, *, direct_texts: bool = Fals
             return Text(f"{_names(agents)} {again}", style="yellow")
         case AgentGivenUp(agents, code, deaths):
             text = f"{_ended(code)} right after starting, {deaths} times in a row: gave up on it"
-            hint = "fix it, then restart the network"
+            hint = f"fix it, then run `hubbub agents restart {agents[0]}`"
             return Text(f"{_names(agents)} {text}; {hint}", style="bold red")
         case AgentStuck(agents):
             text = f"{_names(agents)} does not answer pings: killing and restarting its process"

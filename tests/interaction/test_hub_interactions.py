@@ -246,6 +246,28 @@ async def test_an_interaction_stays_open_while_the_network_restarts_the_agent_it
         assert not (await ann.call("read_interaction", id=opened))["open"], "it was stopped"
 
 
+async def test_who_asks_an_agent_that_is_being_restarted_is_not_told_that_it_does_not_run(
+    in_memory: Networks,
+) -> None:
+    async with in_memory.start(NETWORK) as network:
+        ann, one, _, _ = await errand(network)
+        await one.close()
+        await network.gone("one")
+        launcher = network.hub.services.launcher
+        launcher.launcher = Restarting("one")
+        for again in ("restart_agent", "start_agent"):
+            launcher.given_up(["one"], "is not running: it crashed")
+            assert "one" in await down(ann)
+            await ann.call(again, agent="one")
+            assert await down(ann) == []
+
+
+async def down(peer: Peer) -> list[str]:
+    """The agents that the hub describes as not running."""
+    found = (await peer.call("list_participants"))["participants"]
+    return [each["id"] for each in found if each.get("down")]
+
+
 class InterruptedReads(SqliteStore):
     """A store that runs `interruption` once between the reads of an interaction's messages and of
     their wakes."""

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jinja2 import TemplateError, TemplateSyntaxError
+from jinja2 import Environment, TemplateError, TemplateSyntaxError, nodes
 
 from hubbub.config.problems import shown_path
 from hubbub.errors import ConfigError
 
-__all__ = ["TEMPLATE_ERRORS", "parse_error", "prompt_text", "read_prompt_file", "render_error"]
+__all__ = [
+    "TEMPLATE_ERRORS",
+    "parse_alone",
+    "parse_error",
+    "prompt_text",
+    "read_prompt_file",
+    "render_error",
+]
 
 
 def read_prompt_file(path: Path) -> str:
@@ -33,6 +40,19 @@ TEMPLATE_ERRORS = (
     TemplateError, TypeError, ValueError, ArithmeticError, LookupError, MemoryError, RecursionError,
 )  # fmt: skip
 """What compiling or rendering a template may raise."""
+
+
+def parse_alone(env: Environment, source: str, path: Path, what: str) -> nodes.Template:
+    """The syntax tree of a template. Raises `ConfigError` if it does not parse or uses other
+    files."""
+    try:
+        tree = env.parse(source, filename=str(path))
+    except TEMPLATE_ERRORS as exc:
+        raise parse_error(exc, path, what) from exc
+    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        problem = f"{what} stands alone: it includes no other files"
+        raise ConfigError(problem, shown_path(path), node.lineno)
+    return tree
 
 
 def parse_error(exc: Exception, path: Path, what: str) -> ConfigError:

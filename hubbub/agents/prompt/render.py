@@ -14,7 +14,13 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from hubbub.agents.inbox import InboxThread, TurnPlan
 from hubbub.agents.prompt.escape import Escaped, escaped
-from hubbub.agents.prompt.files import TEMPLATE_ERRORS, parse_error, prompt_text, render_error
+from hubbub.agents.prompt.files import (
+    TEMPLATE_ERRORS,
+    parse_alone,
+    parse_error,
+    prompt_text,
+    render_error,
+)
 from hubbub.config.models import HistoryConfig
 from hubbub.ids import message_id
 from hubbub.protocol import thread_ids
@@ -129,6 +135,7 @@ class ConversationTemplate:
         Raises `ConfigError` with file and line when it cannot be read, compiled, or rendered with a
         small conversation.
         """
+        parse_alone(SandboxedEnvironment(), prompt_text(path, "the template"), path, "the template")
         template = cls(_compile(SandboxedEnvironment, path), path)
         template.render(
             {"direct_ann": ThreadView("direct_ann", (_SAMPLE,))}, "direct_ann", [_SAMPLE]

@@ -22,7 +22,13 @@ from pathlib import Path
 from jinja2 import StrictUndefined, Template, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hubbub.agents.prompt.files import TEMPLATE_ERRORS, parse_error, prompt_text, render_error
+from hubbub.agents.prompt.files import (
+    TEMPLATE_ERRORS,
+    parse_alone,
+    parse_error,
+    prompt_text,
+    render_error,
+)
 from hubbub.config.problems import nearest, shown_path
 from hubbub.config.prompting import LATEST
 from hubbub.errors import ConfigError
@@ -181,16 +187,13 @@ def compile_prompt(
     Raises `ConfigError` with file and line.
     """
     source = prompt_text(path, "the prompt")
+    tree = parse_alone(_ENVIRONMENT, source, path, "the prompt")
     try:
-        tree = _ENVIRONMENT.parse(source, filename=str(path))
         required, optional, lines = _variables(tree)
         # Compiled from its source: parsing has modified the tree.
         code = _ENVIRONMENT.compile(source, filename=str(path))
     except TEMPLATE_ERRORS as exc:
         raise parse_error(exc, path, "the prompt") from exc
-    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        problem = "a prompt stands alone: it includes no other files"
-        raise ConfigError(problem, shown_path(path), node.lineno)
     template = Template.from_code(_ENVIRONMENT, code, _ENVIRONMENT.globals)
     name, version = name or path.parent.name, version or path.name.removesuffix(SUFFIX)
     return PromptTemplate(name, version, path, source, required, optional, lines, template)

@@ -113,8 +113,7 @@ class LauncherService(Service):
     def start_agent(self, call: Caller, args: OneAgent) -> AgentProcesses:
         """Start an agent that was stopped, or that the launcher gave up on."""
         launcher = self._of(args)
-        for agent in self._together(args.agent):
-            self._stopped.pop(agent, None)
+        self._wanted(args.agent)
         log.info("starting an agent", agent=args.agent, by=call.participant)
         launcher.start(args.agent)
         return self._about(args.agent)
@@ -136,8 +135,7 @@ class LauncherService(Service):
     async def restart_agent(self, call: Caller, args: OneAgent) -> AgentProcesses:
         """Stop an agent's process and start it again. It resumes an interrupted turn."""
         launcher = self._of(args)
-        for agent in self._together(args.agent):
-            self._stopped.pop(agent, None)
+        self._wanted(args.agent)
         log.info("restarting an agent", agent=args.agent, by=call.participant)
         await launcher.restart(args.agent)
         return self._about(args.agent)
@@ -168,6 +166,12 @@ class LauncherService(Service):
     def _about(self, agent: str) -> AgentProcesses:
         processes = self.launcher.processes() if self.launcher else ()
         return AgentProcesses(processes=tuple(p for p in processes if p.agent == agent))
+
+    def _wanted(self, agent: str) -> None:
+        """The agent is about to start: who asks it waits."""
+        for each in self._together(agent):
+            self._stopped.pop(each, None)
+            self.state.down.pop(each, None)
 
     def _together(self, agent: str) -> Sequence[str]:
         (process,) = self._about(agent).processes

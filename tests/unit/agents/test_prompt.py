@@ -358,6 +358,7 @@ def test_an_error_in_a_template_is_reported_with_file_and_line(tmp_path: Path) -
         ("fine\n\n{{ incomming_message.text }}", 3, "incomming_message"),
         ("{{ incoming_message.content.__class__.__mro__ }}", 1, "unsafe"),
         ("fine\n{{ 1 / 0 }}", 2, "division by zero"),
+        ("fine\n{% include 'other.j2' %}", 2, "the template stands alone"),
         ("a\nb\n{{ incoming_message.nothing }}", 3, "nothing"),
         ("{{ incoming_message | shout }}", 1, "shout"),
         ("{% macro m() %}{{ m() }}{% endmacro %}\n{{ m() }}", None, "it needs too much"),

@@ -49,6 +49,12 @@ def problem_of(write: Write, text: str) -> str:
     return str(problem)
 
 
+def test_a_template_that_cannot_be_rendered_is_reported_before_the_start(write: Write) -> None:
+    write("mine.j2", "fine\n{{ incomming_message.text }}")
+    problem = problem_of(write, f"{PEOPLE}{CLERK}    template: mine.j2\n")
+    assert "mine.j2:2: the template fails: 'incomming_message' is undefined" in problem
+
+
 def test_a_port_in_use_or_of_another_machine_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as held:
         port = held.getsockname()[1]
