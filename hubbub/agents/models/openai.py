@@ -74,6 +74,7 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 _MENTIONS_MESSAGES = re.compile(r"\bmessages\b|\brole\b|tool_call_id|\btool_calls\b", re.IGNORECASE)
+_TOO_LONG = re.compile(r"\bcontext (?:length|size|window)\b|\bprompt is too long\b", re.IGNORECASE)
 _MAX_SEARCHED = 2000
 
 
@@ -378,6 +379,8 @@ class OpenAIModel:
         hint = ""
         if "tool_choice" in exc.message and self._config.tool_choice == "required":
             hint = f"; set {key}.tool_choice to auto"
+        elif _TOO_LONG.search(exc.message[:_MAX_SEARCHED]):
+            hint = f"; set {key}.context_window to the model's window, and prompts are cut to fit"
         elif self._refuses(exc, refuses_tools):
             hint = f"; set {key}.dialect to tool_call"
         return f"refused the request ({status}): {self._short_message(exc)}{hint}"

@@ -14,6 +14,7 @@ from hubbub.agents.models.base import CallRequest, Completion
 from hubbub.agents.prompt.escape import reveal
 from hubbub.agents.tools.standard_tools import ASK_HUMAN, DECLINE, FORK, SHOW_PLAN, WAIT_FOR
 from hubbub.agents.tools.tidy_steps import TIDY_STEPS
+from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.turns import ChangedCall, Step, ToolCallRecord
 from hubbub.strict_json import finite, no_constant, unique, whole
 from hubbub.wording import near
@@ -350,10 +351,12 @@ def _clean(value: JsonValue, depth: int) -> JsonValue:
 
 
 def repetition_reason(steps: Sequence[Step], name: str) -> str:
-    """Why a turn with these steps ends that repeats calls of `name`: they may be unable to run."""
+    """Why a turn with these steps ends that repeats calls of `name`: they may be unable to run, or
+    refused by the hub. Failures of the agent's own tools can have details that are not for others.
+    """
     text = f"{name} was called again and again"
     for call in (call for step in reversed(steps) for call in step.calls if call.name == name):
-        if call.error in NOT_RUN and call.result is not None:
+        if call.error in (*NOT_RUN, *ErrorCode) and call.result is not None:
             return f"{text}: {_message_in(call.result)}"
     return text
 

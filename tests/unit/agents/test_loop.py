@@ -544,13 +544,22 @@ def test_the_call_that_completes_a_loop_does_not_run_in_any_spelling() -> None:
     assert loop.steps[2].calls[0].result is None
 
 
-def test_the_end_of_a_loop_of_calls_that_cannot_run_says_why() -> None:
+def test_the_end_of_a_loop_of_calls_that_cannot_run_or_are_refused_says_why() -> None:
     loop = loop_of()
     for _ in range(2):
         run(loop, calls(call("add", '{"a": 1'), finish_reason="length"))
     end = last(answered(loop, calls(call("add", '{"a": 1'), finish_reason="length")))
     assert isinstance(end, End)
     assert end.reason.startswith("add was called again and again: the answer was cut off at its")
+    said = '{"message": "9 bytes are too many"}'
+    for error, why in (("too_large", ": 9 bytes are too many"), ("tool_failed", "")):
+        loop = loop_of()
+        for _ in range(2):
+            answered(loop, calls(call("add", '{"a": 1}')))
+            loop.ran([CallResult("id_add", said, error)])
+        end = last(answered(loop, calls(call("add", '{"a": 1}'))))
+        assert isinstance(end, End)
+        assert end.reason == f"add was called again and again{why}"
 
 
 @pytest.mark.behaviour("T-2")

@@ -187,6 +187,11 @@ async def test_a_wrong_key_is_reported_and_not_retried(connect: Connect) -> None
 
 async def test_a_refusal_is_reported_with_advice(connect: Connect) -> None:
     no_choice = Refusal(status=400, message="tool_choice 'required' is not supported")
+    # llama.cpp's
+    too_long = Refusal(
+        status=400,
+        message="request (9010 tokens) exceeds the available context size (8192 tokens)",
+    )
     for refusal, advice in [
         (Refusal(status=403, message="not in this region"), "refused the API key or the request"),
         (Refusal(status=403, message="not in this region"), "(403): not in this region"),
@@ -195,6 +200,7 @@ async def test_a_refusal_is_reported_with_advice(connect: Connect) -> None:
         (Refusal(status=500), "failed (500) after 1 attempt"),
         (Refusal(status=422), "refused the request (422)"),
         (no_choice, "; set models.small.tool_choice to auto"),
+        (too_long, "; set models.small.context_window to the model's window"),
     ]:
         error = await (await connect(refusal)).error()
         assert error.startswith("the model endpoint http://127.0.0.1:")
