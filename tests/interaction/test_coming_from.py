@@ -20,6 +20,7 @@ def _write_files(page: str, folder: Path) -> str:
     """Write the files of a page. Returns the name of its program."""
     files = {b.name: b.text for b in blocks(ROOT / PAGES / page) if b.name is not None}
     for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     return next(name for name in files if name.endswith(".py"))
 
@@ -31,8 +32,6 @@ async def _run(page: str, folder: Path, model: ModelServer) -> list[str]:
 
 async def test_a_model_that_writes_step_actions_can_keep_its_prompt(tmp_path: Path) -> None:
     page = "a-step-action-prompt.md"
-    (tmp_path / "handbook").mkdir()
-    (tmp_path / "handbook" / "orders.md").write_text("New clocks come on the first Monday of May.")
 
     def step(name: str) -> AnyAnswer:
         return ScriptedAnswer(
