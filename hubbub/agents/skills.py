@@ -34,7 +34,7 @@ class Skill:
     """Instructions for one kind of work."""
 
     name: str
-    """1 to 64 letters, digits, '-' or '_'."""
+    """1 to 64 ASCII letters, digits, '-' or '_'."""
     description: str
     """When to load it, in one line: all that a model knows before it does."""
     body: str

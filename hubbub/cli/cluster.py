@@ -87,7 +87,7 @@ def node(
 
     if not is_id(name) or len(name) > MOST_NAME:
         raise UserError(
-            f"--name: '{name}' is not a valid name: use letters, digits, - and _, at most "
+            f"--name: '{name}' is not a valid name: use ASCII letters, digits, - and _, at most "
             f"{MOST_NAME}"
         )
     networks = load_networks(configs, cluster, listen)

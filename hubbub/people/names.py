@@ -19,7 +19,7 @@ def check_name(name: str) -> str:
     """Returns `name` if it is a valid participant's name. Raises `UserError`."""
     if not thread_ids.is_participant_id(name):
         raise UserError(
-            f"{name!r} is not a valid name: use letters, digits, - and _, at most 64, and no "
+            f"{name!r} is not a valid name: use ASCII letters, digits, - and _, at most 64, and no "
             "reserved word"
         )
     return name

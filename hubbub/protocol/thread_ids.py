@@ -46,7 +46,7 @@ __all__ = [
 ThreadKind = Literal["direct", "channel", "broadcast", "mod"]
 
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
-ID_RULE = "1 to 64 letters, digits, '-' or '_'"
+ID_RULE = "1 to 64 ASCII letters, digits, '-' or '_'"
 """`ID_PATTERN` in words."""
 BROADCAST = "broadcast"
 MAX_GROUP = 8
