@@ -34,8 +34,8 @@ SLOW_OR_PROPERTY = re.compile(r"\bmark\.slow\b|\bhypothesis\b|\bcontract\b|\btes
 GATEWAY = os.environ.get("HUBBUB_TEST_GATEWAY") == "1"
 """Whether all clients connect through a gateway in front of the hub."""
 
-# Model servers of tests use plain HTTP, but each client loads all the machine's certificate
-# authorities, which takes longer than most tests, unless it is given a folder without any.
+# Servers of tests use plain HTTP, but most clients load all the machine's certificate authorities,
+# which takes longer than most tests, unless they are given a folder without any.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 os.environ["TZ"] = "UTC"  # of displayed times

@@ -296,3 +296,13 @@ def test_an_environment_without_a_way_to_endpoints_is_a_sentence(
     monkeypatch.setenv(variable, value)
     with pytest.raises(ConfigError, match=f"no model endpoint can be reached: .*{variable}"):
         OpenAIModel(ModelConfig(model="m"))
+
+
+async def test_an_endpoint_without_tls_needs_no_certificates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/no/such.pem")
+    async with endpoint(Reply(completion({"content": "3"}))) as base_url:
+        model = OpenAIModel(ModelConfig(model="m", base_url=base_url))
+        assert (await model.answer(QUESTION)).text == "3"
+        await model.close()
