@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from hubbub.app.supervisor import Supervisor, Unit
+from hubbub.app.supervisor import Supervisor
+from hubbub.app.units import Unit
 from hubbub.config.agent_files import (
     agent_text,
     field_at,

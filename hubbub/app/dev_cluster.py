@@ -15,7 +15,8 @@ from hubbub.app.lifecycle import Report
 from hubbub.app.postgres_server import PostgresServer
 from hubbub.app.preflight import check_port
 from hubbub.app.running import background, stopping
-from hubbub.app.supervisor import Supervisor, Unit
+from hubbub.app.supervisor import Supervisor
+from hubbub.app.units import Unit
 from hubbub.config.loader import load
 from hubbub.config.units import ListenAddress
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.app.agent_folder import DiskAgentFiles
+from hubbub.app.fork_server import AVAILABLE, ForkServer
 from hubbub.app.lifecycle import (
     AgentGivenUp,
     LifecycleEvent,
@@ -25,7 +26,8 @@ from hubbub.app.lifecycle import (
 )
 from hubbub.app.preflight import unpriced
 from hubbub.app.running import background, stopping
-from hubbub.app.supervisor import Supervisor, unit, units
+from hubbub.app.supervisor import Supervisor
+from hubbub.app.units import modules, unit, units
 from hubbub.client.runfile import RunFile, remove_run_file, write_run_file
 from hubbub.config.loader import LoadedConfig
 from hubbub.config.paths import without_password
@@ -145,6 +147,7 @@ async def serve(
     site = _site(config)
     async with (
         hub,
+        _forks(config, with_agents) as forks,
         _traced(hub, place),
         _doors(hub, config) as doors,
         serve_hub(hub, pages=site, doors=doors) as listening,
@@ -162,7 +165,8 @@ async def serve(
             async with background(asyncio.to_thread(site.prepare)):
                 life = secrets.token_hex(8)
                 agents = units(config, listening.url, tokens, life) if with_agents else []
-                supervisor = Supervisor(agents, _notifying(hub, report), agents=_Agents(hub))
+                presence, notify = _Agents(hub), _notifying(hub, report)
+                supervisor = Supervisor(agents, notify, agents=presence, forks=forks)
                 hub.gateway.silent = supervisor.silent
                 hub.services.launcher.launcher = supervisor
                 commands = Commands(config.path, listening.url, tokens[OPERATOR])
@@ -183,6 +187,17 @@ async def serve(
     if lost.done():
         again = "restart it with `--standby` if another hub has taken over"
         raise UserError(lost.result() if place else f"{lost.result()}; {again}")  # a node does
+
+
+@asynccontextmanager
+async def _forks(config: LoadedConfig, with_agents: bool) -> AsyncIterator[ForkServer | None]:
+    """Started as early as possible: it imports while the hub starts."""
+    needed = modules(config) if AVAILABLE and with_agents else ()
+    if not needed:
+        yield None
+        return
+    async with ForkServer(needed) as forks:
+        yield forks
 
 
 async def _stop_when(lost: asyncio.Future[str], stop: asyncio.Event, report: Report) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
-import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
+from hubbub.app.fork_server import ForkedProcess, ForkServer
 from hubbub.app.lifecycle import (
     AgentDied,
     AgentGivenUp,
@@ -24,9 +23,9 @@ from hubbub.app.lifecycle import (
     AgentStuck,
     Report,
 )
-from hubbub.app.lifeline import RUN, TOKENS, URL, Lifeline
+from hubbub.app.lifeline import Lifeline
+from hubbub.app.units import Unit
 from hubbub.clock import SystemClock
-from hubbub.config.loader import LoadedConfig
 from hubbub.protocol.admin import AgentProcess
 from hubbub.waiting import done_within
 
@@ -36,11 +35,8 @@ __all__ = [
     "RestartPolicy",
     "RestartRules",
     "Supervisor",
-    "Unit",
     "lines",
     "output_pipe",
-    "unit",
-    "units",
 ]
 
 
@@ -171,16 +167,6 @@ _DRAIN_S = 0.5
 """Seconds to read remaining output; a grandchild can hold the pipes open."""
 
 
-@dataclass(frozen=True)
-class Unit:
-    """A process to supervise: of one agent, or of several that share it."""
-
-    agents: tuple[str, ...]
-    command: Sequence[str]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Added to this process's own."""
-
-
 class AgentPresence(Protocol):
     """The network's view of agents."""
 
@@ -218,7 +204,7 @@ class _SupervisedUnit:
         """Set when its desired state changes."""
         self.given_up = False
         self.task: asyncio.Task[None] | None = None
-        self.process: Process | None = None
+        self.process: Process | ForkedProcess | None = None
         self.starting = asyncio.Lock()
         """Held while its process is created, so that stopping waits for that."""
         self.since: datetime | None = None
@@ -259,6 +245,7 @@ class Supervisor:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         grace_s: float = GRACE_S,
         agents: AgentPresence | None = None,
+        forks: ForkServer | None = None,
     ):
         self._of = {
             agent: supervised
@@ -270,6 +257,7 @@ class Supervisor:
         self._sleep = sleep
         self._grace_s = grace_s
         self._agents = agents or _AlwaysPresent()
+        self._forks = forks
         self._group: asyncio.TaskGroup | None = None
         self._lifeline: Lifeline
 
@@ -387,7 +375,7 @@ class Supervisor:
         if process is not None and self._group is not None:
             self._group.create_task(self._replace(agent, process))
 
-    async def _replace(self, agent: str, process: Process) -> None:
+    async def _replace(self, agent: str, process: Process | ForkedProcess) -> None:
         await self._sleep(self._agents.patience_s)
         if self._of[agent].process is not process or self._agents.present(agent):
             return
@@ -397,20 +385,12 @@ class Supervisor:
     async def _run_once(self, supervised: _SupervisedUnit) -> int | None:
         """Run the process once. Returns its exit code, or minus the signal that killed it; None if
         it is no longer wanted."""
-        unit, lifeline = supervised.unit, self._lifeline
+        unit = supervised.unit
         async with output_pipe() as out, output_pipe() as err:
             async with supervised.starting:
                 if not supervised.wanted.is_set():
                     return None
-                process = supervised.process = await asyncio.create_subprocess_exec(
-                    *unit.command,
-                    stdin=DEVNULL,
-                    stdout=out.fd,
-                    stderr=err.fd,
-                    env={**os.environ, **unit.environment, **lifeline.environment},
-                    pass_fds=(lifeline.fd,),
-                    start_new_session=True,
-                )
+                process = supervised.process = await self._create(unit, out.fd, err.fd)
             out.handed_over()
             err.handed_over()
             supervised.since = datetime.now(UTC)
@@ -425,6 +405,27 @@ class Supervisor:
                 supervised.process = None
                 await self._stop(process)
                 await _drain(readers)
+
+    async def _create(self, unit: Unit, stdout: int, stderr: int) -> Process | ForkedProcess:
+        lifeline = self._lifeline
+        if self._forks is not None and unit.arguments:
+            with contextlib.suppress(ConnectionError):  # it was killed
+                return await self._forks.start(
+                    unit.arguments,
+                    unit.environment,
+                    stdout=stdout,
+                    stderr=stderr,
+                    lifeline=lifeline.fd,
+                )
+        return await asyncio.create_subprocess_exec(
+            *unit.command,
+            stdin=DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, **unit.environment, **lifeline.environment},
+            pass_fds=(lifeline.fd,),
+            start_new_session=True,
+        )
 
     async def _relay(
         self,
@@ -443,7 +444,7 @@ class Supervisor:
         if process is not None:
             await self._stop(process)
 
-    async def _stop(self, process: Process) -> None:
+    async def _stop(self, process: Process | ForkedProcess) -> None:
         """Terminate the process; kill it and its children if it does not end in time."""
         if process.returncode is not None:
             return
@@ -454,7 +455,7 @@ class Supervisor:
             await process.wait()
 
 
-def _kill(process: Process) -> None:
+def _kill(process: Process | ForkedProcess) -> None:
     """Kill a process and its children."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
@@ -468,25 +469,3 @@ async def _drain(readers: Sequence[asyncio.Task[None]]) -> None:
     await asyncio.gather(*pending, return_exceptions=True)
     for reader in done:
         reader.result()
-
-
-def units(config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str) -> list[Unit]:
-    """One process per agent, one for all agents that share it, and one per bridge. `run` is the id
-    of this run of the network."""
-    own = [(name,) for name, agent in config.file.agents.items() if agent.process == "own"]
-    shared = tuple(name for name, agent in config.file.agents.items() if agent.process == "shared")
-    together = [*own, shared, *((name,) for name in config.file.bridges)]
-    return [unit(config, url, tokens, run, names) for names in together if names]
-
-
-def unit(
-    config: LoadedConfig, url: str, tokens: Mapping[str, str], run: str, names: tuple[str, ...]
-) -> Unit:
-    """The process of these agents, or of this bridge."""
-    command, path = [sys.executable, "-m"], str(config.path)
-    if names[0] in config.file.bridges:
-        command += ["hubbub", "bridges", "run", "--config", path, "--name", names[0]]
-    else:
-        command += ["hubbub.cli.agent_process", path, *names]
-    mine = json.dumps({name: tokens[name] for name in names})
-    return Unit(names, command, {URL: url, RUN: run, "PYTHONUNBUFFERED": "1", TOKENS: mine})

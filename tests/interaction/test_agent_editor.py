@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from hubbub.app.agent_folder import DiskAgentFiles
-from hubbub.app.supervisor import Supervisor, Unit
+from hubbub.app.supervisor import Supervisor
+from hubbub.app.units import Unit
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.models import AgentConfig
 from hubbub.config.paths import MEMORY_STORE

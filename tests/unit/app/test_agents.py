@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.app.agents import AgentJob, AgentsJob, from_config, from_file, run_job
 from hubbub.app.lifeline import agent_tokens
-from hubbub.app.supervisor import units
+from hubbub.app.units import units
 from hubbub.client import Client
 from hubbub.client.runfile import RunFile, write_run_file
 from hubbub.config.models import AgentConfig

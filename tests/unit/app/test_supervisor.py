@@ -20,7 +20,8 @@ from hubbub.app.lifecycle import (
     LifecycleEvent,
 )
 from hubbub.app.lifeline import VARIABLE, Lifeline
-from hubbub.app.supervisor import RestartRules, Supervisor, Unit
+from hubbub.app.supervisor import RestartRules, Supervisor
+from hubbub.app.units import Unit
 from tests.unit.app.seen import WITHIN_S, Seen
 
 
