@@ -155,7 +155,7 @@ async def _ask(
         for line in delivery_notes(sent, SHELL) if sent.queued else ():
             typer.echo(visible(line), err=True)
         if not agent.present:
-            typer.echo(f"{agent.id} is away; waiting until it is back", err=True)
+            typer.echo(f"{agent.id} is not connected; waiting for it", err=True)
         answers = await wait_for_answers(client, sent, wait_s, quiet=as_json)
     finish(answers, as_json=as_json)
 

@@ -308,7 +308,7 @@ class Asker(RequestClient):
             participant = next((each for each in await self.agents() if each.id == agent), None)
             if participant is not None and participant.down is not None:
                 raise QuestionFailed(503, "down", f"{agent} {participant.down}")
-            question.state = f"{agent} is away; waiting until it is back"
+            question.state = f"{agent} is not connected; waiting for it"
 
     # Ending -------------------------------------------------------------------------------------
 
