@@ -240,15 +240,16 @@ class ScheduleMod(Mod):
 
     @operation()
     def list_reminders(self, call: Calling, args: ListReminders) -> Reminders:
-        """List your reminders with their next due times."""
+        """List your reminders with their next due times; for an owner also those of the network."""
         if args.everybody and not call.owner:
             text = "everybody: only owners of the network can list the reminders of others"
             raise forbidden(text)
         after = int(args.after[1:]) if args.after else 0
+        own = (call.participant, OPERATOR) if call.owner else (call.participant,)
         rows = [
             row
             for id, row in sorted(self._scheduler.rows.items())
-            if id > after and (args.everybody or row.owner == call.participant)
+            if id > after and (args.everybody or row.owner in own)
         ]
         page, more = page_of(rows, args.limit)
         return Reminders(reminders=tuple(self._schema(row) for row in page), more=more)

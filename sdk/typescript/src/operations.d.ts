@@ -3163,7 +3163,7 @@ export interface Operations {
   list_polls: { args: ListPolls; result: Polls };
   /** List the reactions to messages, or to all messages of a thread: each emoji with its count and participants. */
   list_reactions: { args: ListReactions; result: Reactions };
-  /** List your reminders with their next due times. */
+  /** List your reminders with their next due times; for an owner also those of the network. */
   list_reminders: { args: ListReminders; result: Reminders };
   /** List requests, newest first: those you made or were given; all of them for an owner. */
   list_requests: { args: ListRequests; result: Requests };

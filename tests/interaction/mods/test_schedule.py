@@ -420,6 +420,8 @@ async def test_configured_reminders_follow_the_config(tmp_path: Path) -> None:
         assert budget["limits"]["wakes"] == network.hub.file.network.budgets.wakes
         assert await refused(olga, "cancel_reminder", id="r1") == "forbidden"
         await olga.call("pause_reminder", id="r2")
+        seen = [[r["id"] for r in await own_reminders(peer)] for peer in (olga, bot)]
+        assert seen == [["r1", "r2"], []], "the network's reminders are its owners'"
     second = mod(reminders=[configured(text="plan well"), noon])
     async with workspace([second], "bot", "olga", **given) as (network, bot, olga):
         reminders = await own_reminders(olga, everybody=True)
