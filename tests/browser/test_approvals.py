@@ -136,6 +136,17 @@ async def test_arguments_are_validated_while_edited_and_survive_a_reload(
         await expect(waiting(desk)).to_have_count(0)
 
 
+async def test_the_approval_of_an_agent_that_is_gone_says_when_the_call_runs(
+    desks: Desks, room: Room
+) -> None:
+    async with asked(desks, room) as (desk, clerk, _approval):
+        await waiting(desk).click()
+        await clerk.client.__aexit__(None, None, None)
+        it = desk.main.get_by_role("article", name="clerk: delete_file")
+        await it.get_by_role("button", name="Approve").click()
+        await expect(it).to_contain_text("It runs once clerk is connected again.")
+
+
 async def test_a_call_is_approved_with_the_numbers_and_lists_as_they_were_typed(
     desks: Desks, room: Room
 ) -> None:

@@ -107,7 +107,11 @@ async def _decide(
     value = await person.call(operation, **args)
     decided = Approval.model_validate(value)
     notified = was_pending and not oversight.note(decided)
-    return CommandResult(value, [] if notified else done(decision_text(decided)))
+    lines = [] if notified else done(decision_text(decided))
+    agent = person.state.participants.get(decided.agent)
+    if decided.state == "approved" and agent is not None and not agent.present:
+        lines += notes([f"it runs once {agent.id} is connected again"])
+    return CommandResult(value, lines)
 
 
 def _edited(arguments: dict[str, JsonValue]) -> JsonValue:

@@ -49,6 +49,7 @@ export const later = {
     by: (who) => `by ${who}`,
     afterApproval: (who) => `after approval by ${who}`,
     changedBefore: "with changes",
+    runsLater: (agent) => `It runs once ${agent} is connected again.`,
     unknown: "There is no such approval, or it is not visible to you.",
     done: { approve: (tool) => `${tool} is approved.`, deny: (tool) => `${tool} is denied.` },
   },

@@ -302,7 +302,8 @@ def test_approvals_are_listed_approved_edited_and_denied(
             f'approvals approve {changed} \'{{"path": "b.txt"}}\'',
             f"approvals deny {denied} 'not that file'",
         )
-        assert "was approved by ann" in hubbub("approvals", "approve", approved[:6]).out
+        shown = hubbub("approvals", "approve", approved[:6]).out
+        assert "was approved by ann\nit runs once bot is connected again\n" in shown
         output += hubbub.transcript("approvals list", f"approvals approve {approved}")
         for n, id in enumerate(ids, 1):
             output = output.replace(id, f"<a{n}>")

@@ -57,7 +57,7 @@ function DecidedCard({ app, approval, wasChanged }) {
   useEffect(() => app.mine.within("approval").remove(id), [id]); // remove its stored draft
   return html`
     <${Card} app=${app} approval=${approval}>
-      <${Decided} approval=${approval} wasChanged=${wasChanged} />
+      <${Decided} app=${app} approval=${approval} wasChanged=${wasChanged} />
       <details class="folded">
         <summary>${words.details}</summary>
         ${reason && html`<p class="quiet small"><b>${words.why}</b> ${visible(reason)}</p>`}
@@ -107,10 +107,12 @@ function Pending({ app, approval }) {
   `;
 }
 
-function Decided({ approval: { state, decided_by: by, decided_at: at, verdict }, wasChanged }) {
+function Decided({ app, approval: { agent, state, decided_by: by, decided_at: at, verdict }, wasChanged }) {
+  const isAway = app.state.participant(agent)?.present === false;
   return html`<p class="verdict">
     <b>${words.states[state]}</b>${by && html` ${(state === "cancelled" ? words.afterApproval : words.by)(by)}`}${wasChanged && html` ${words.changedBefore}`}
     ${at && html`<span class="quiet">${" · "}<${Moment} at=${at} /></span>`}
     ${verdict && html`<q dir="auto">${visible(verdict)}</q>`}
+    ${state === "approved" && isAway && html` ${words.runsLater(app.state.nameOf(agent))}`}
   </p>`;
 }
