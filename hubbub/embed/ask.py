@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence, Set
 from dataclasses import dataclass, field
 from math import fsum
@@ -97,6 +98,12 @@ class Ask(Generic[T]):
     def __init__(self, run: Callable[[OnEvent], Awaitable[tuple[T, Answer]]]):
         self._run = run
         self._answer: Answer | None = None
+        self._is_asked = False
+
+    def __del__(self) -> None:
+        if not self._is_asked:
+            text = "a question was never asked: await it, or iterate over it with `async for`"
+            warnings.warn(text, RuntimeWarning, stacklevel=2, source=self)
 
     @property
     def answer(self) -> Answer:
@@ -127,6 +134,7 @@ class Ask(Generic[T]):
                 await cancel(running)
 
     async def _value(self, on_event: OnEvent) -> T:
+        self._is_asked = True
         value, self._answer = await self._run(on_event)
         return value
 

@@ -703,6 +703,16 @@ async def _awaited_answer(net: Network) -> str:
     return str(await net.ask("echo", "hi"))
 
 
+async def test_a_question_that_is_dropped_before_it_was_asked_warns() -> None:
+    async with Network(Echo) as net:
+        with pytest.warns(RuntimeWarning, match="never asked: await it") as caught:
+            net.ask("echo", "hello")
+        assert caught[0].filename == __file__
+        await net.ask("echo", "hello")
+        async for _ in net.ask("echo", "hello"):
+            pass
+
+
 async def test_a_text_of_an_agent_without_a_model_can_be_the_value() -> None:
     async with Network(Echo) as net:
         assert await net.ask("echo", "hi", output=str) == "hi!"
