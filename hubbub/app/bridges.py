@@ -81,12 +81,21 @@ def run(
     config, chat = load_bridge(path, name, environ)
     url = environ.get(URL)
     place = Address(url) if url else find_network(address or str(config.address))
-    token = token or {**place.tokens, **agent_tokens(environ)}.get(name)
+    given = token or agent_tokens(environ).get(name)
     store = beside(config.file.network.store)
     pairs = None if store is None else Path(f"{store}.{name}")
     channels = config.file.bridges[chat.name].channels
+
+    def current_token() -> str | None:  # `hubbub up` makes new ones for this machine
+        return given or find_network(place.url).tokens.get(name)
+
     bridge = Bridge(
-        chat.name, chat, channels, lambda: WebSocketTransport(place.url), token=token, pairs=pairs
+        chat.name,
+        chat,
+        channels,
+        lambda: WebSocketTransport(place.url),
+        token=current_token,
+        pairs=pairs,
     )
     try:
         run_loop(until_signal(bridge.run()))

@@ -83,13 +83,13 @@ class Bridge:
         channels: Mapping[str, str],
         connect: Callable[[], Transport],
         *,
-        token: str | None = None,
+        token: str | Callable[[], str | None] | None = None,
         pairs: Path | None = None,
         backoff: Backoff | None = None,
     ):
-        """`channels` maps channels of the network to those of the other chat. `token`
-        authenticates the bridge and its puppets. `pairs` is the file for message ids of a chat that
-        has ids; None: in memory."""
+        """`channels` maps channels of the network to those of the other chat. `token`, which can
+        change when the hub restarts, authenticates the bridge and its puppets. `pairs` is the file
+        for message ids of a chat that has ids; None: in memory."""
         self._name, self._chat, self._connect, self._token = name, chat, connect, token
         self._theirs = dict(channels)
         self._ours = {theirs: ours for ours, theirs in channels.items()}

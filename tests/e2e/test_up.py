@@ -240,23 +240,40 @@ async def test_an_unusable_address_or_database_is_reported_before_anything_start
     assert "written by a newer Hubbub" in await refused("same.yaml", "--listen", "127.0.0.1:0")
 
 
-async def test_an_agent_that_was_started_by_hand_comes_back_to_a_restarted_network(
+QUIET = """
+import asyncio
+from hubbub.bridges.chat import Chat
+
+class Quiet(Chat):
+    title = "quiet"
+    async def run(self, take): await asyncio.Event().wait()
+    async def say(self, message): return None
+"""
+
+
+async def test_agents_and_bridges_started_by_hand_come_back_to_a_restarted_network(
     home: Path,
 ) -> None:
+    (home / "quiet.py").write_text(QUIET)
+    bridge = "bridges: {quiet: {kind: quiet.py:Quiet, channels: {general: there}}}\n"
+    (home / "hubbub.yaml").write_text((home / "hubbub.yaml").read_text() + bridge)
     async with up("--no-agents") as network:
         url = str((await network.event("up"))["url"])
-        agent = await start(
-            "agents", "run", "--config", "hubbub.yaml", "--name", "greeter", "-a", url
-        )
-        await all_present(url, "greeter")
+        target = ("--config", "hubbub.yaml", "-a", url)
+        programs = [
+            await start("agents", "run", "--name", "greeter", *target),
+            await start("bridges", "run", "--name", "quiet", *target),
+        ]
+        await all_present(url, "greeter", "quiet")
         network.process.terminate()
         assert await network.ended() == 0
     async with up("--no-agents", "--listen", url.removeprefix("ws://")) as network:
         await network.event("up")
-        await all_present(url, "greeter")  # with the token that this start has made
-        agent.terminate()
-        await agent.communicate()
-        assert agent.returncode == 0
+        await all_present(url, "greeter", "quiet")  # with the tokens that this start has made
+        for program in programs:
+            program.terminate()
+            await program.communicate()
+            assert program.returncode == 0
 
 
 @pytest.mark.behaviour("L-3")
