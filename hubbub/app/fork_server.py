@@ -23,16 +23,26 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Self
 
-from hubbub.app.lifeline import VARIABLE
+from hubbub.app.lifeline import VARIABLE, end_with_parent
 
-__all__ = ["AVAILABLE", "ForkServer", "ForkedProcess", "serve"]
+__all__ = ["ForkServer", "ForkedProcess", "available", "serve"]
 
-AVAILABLE = sys.platform == "linux"
 _PACKET = 212_992
 """Most bytes of a packet: the kernel's limit, and more than an environment variable can have."""
 _FDS = 3
 """Of the output, of the errors, and of the launcher's lifeline."""
 _PR_SET_NAME = 15
+
+
+def available() -> bool:
+    """Whether this system can run a fork server: a Linux that tells of the end of a process."""
+    if sys.platform != "linux":
+        return False
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError:  # an old kernel, or a sandbox
+        return False
+    return True
 
 
 class ForkedProcess:
@@ -203,6 +213,7 @@ def _begin(
     fds: Sequence[int], arguments: Sequence[str], environment: Mapping[str, str]
 ) -> Sequence[str]:
     """Become an agent's process, with a session, a name, outputs and an environment of its own."""
+    end_with_parent()
     os.setsid()
     *outputs, lifeline = fds
     for to, fd in enumerate(outputs, 1):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hubbub.app.agent_folder import DiskAgentFiles
-from hubbub.app.fork_server import AVAILABLE, ForkServer
+from hubbub.app.fork_server import ForkServer, available
 from hubbub.app.lifecycle import (
     AgentGivenUp,
     LifecycleEvent,
@@ -192,7 +192,7 @@ async def serve(
 @asynccontextmanager
 async def _forks(config: LoadedConfig, with_agents: bool) -> AsyncIterator[ForkServer | None]:
     """Started as early as possible: it imports while the hub starts."""
-    needed = modules(config) if AVAILABLE and with_agents else ()
+    needed = modules(config) if with_agents and available() else ()
     if not needed:
         yield None
         return

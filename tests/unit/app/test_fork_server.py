@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.app.fork_server import AVAILABLE, ForkServer, serve
+from hubbub.app.fork_server import ForkServer, available, serve
 from hubbub.app.lifecycle import AgentDied
 from hubbub.app.supervisor import Supervisor, output_pipe
 from hubbub.app.units import Unit
 from tests.unit.app.seen import WITHIN_S, Seen
 from tests.unit.app.test_supervisor import is_alive, running
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not AVAILABLE, reason="only on Linux")]
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not available(), reason="only on Linux")]
 
 
 def program(folder: Path, code: str, **environment: str) -> Unit:
