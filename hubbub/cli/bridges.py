@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hubbub.cli.connection import AddressOption, TokenOption
+from hubbub.cli.output import DEFAULT_CONFIG, ConfigOption
 
 __all__ = ["register"]
 
 NameOption = Annotated[str, typer.Option("--name", help="The bridge's name in the YAML.")]
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The network's YAML file.")]
-_DEFAULT = Path("hubbub.yaml")
 
 
 def register(root: typer.Typer, word: str) -> None:
@@ -26,7 +24,7 @@ def register(root: typer.Typer, word: str) -> None:
 
 def run(
     name: NameOption,
-    config: ConfigOption = _DEFAULT,
+    config: ConfigOption = DEFAULT_CONFIG,
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
@@ -40,7 +38,7 @@ def run(
     bridges.run(config, name, address, token, os.environ)
 
 
-def setup(name: NameOption, config: ConfigOption = _DEFAULT) -> None:
+def setup(name: NameOption, config: ConfigOption = DEFAULT_CONFIG) -> None:
     """Print the bridge's registration for the other chat's server, as YAML."""
     import yaml
 

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hubbub.cli.connection import AddressOption, NetworkTarget, TokenOption, joined, run_async
-from hubbub.cli.output import DEFAULT_CONFIG, JsonFlag, console, emit_json, help_if_alone, table
+from hubbub.cli.output import (
+    DEFAULT_CONFIG,
+    ConfigOption,
+    JsonFlag,
+    console,
+    emit_json,
+    help_if_alone,
+    table,
+)
 from hubbub.config.problems import shown_path
 from hubbub.errors import OperationError, UserError
 from hubbub.field_docs import descriptions
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["group", "register"]
 
-ConfigOption = Annotated[
+OptionalConfig = Annotated[
     Path | None,
     typer.Option(
         "--config", "-c", help="The network's YAML file. Default: hubbub.yaml if present."
@@ -47,7 +55,7 @@ def register(app: typer.Typer, word: str) -> None:
 
 
 @group.command("list")
-def list_(config: ConfigOption = None, as_json: JsonFlag = False) -> None:
+def list_(config: OptionalConfig = None, as_json: JsonFlag = False) -> None:
     """List the mods of a network, then other available mods. The network's mods are listed in the
     order in which they process messages."""
     from hubbub.mods.loader import docs_of, find_mod, known_mods
@@ -204,9 +212,7 @@ def _check_tables(name: str, scripts: Sequence[str]) -> None:
 
 @group.command("reload")
 def reload_(
-    config: Annotated[
-        Path, typer.Option("--config", "-c", help="The network's YAML file.")
-    ] = DEFAULT_CONFIG,
+    config: ConfigOption = DEFAULT_CONFIG,
     address: AddressOption = None,
     token: TokenOption = None,
     as_json: JsonFlag = False,

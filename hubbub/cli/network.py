@@ -12,6 +12,7 @@ from hubbub.cli.connection import run_async
 from hubbub.cli.output import (
     DEFAULT_CONFIG,
     ConfigArgument,
+    ConfigOption,
     JsonFlag,
     console,
     counted,
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-ConfigOption = Annotated[
-    Path, typer.Option("--config", help="The network's YAML file.", show_default="hubbub.yaml")
-]
 _MARKS = {"ok": ("✓", "green"), "warning": ("!", "yellow"), "problem": ("✗", "red")}
 
 

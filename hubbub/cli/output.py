@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_CONFIG",
     "ConfigArgument",
+    "ConfigOption",
     "JsonFlag",
     "MetricsOption",
     "console",
@@ -37,6 +38,7 @@ DEFAULT_CONFIG = Path("hubbub.yaml")
 ConfigArgument = Annotated[
     Path, typer.Argument(help="The network's YAML file.", show_default="hubbub.yaml")
 ]
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The network's YAML file.")]
 MetricsOption = Annotated[
     str,
     typer.Option(

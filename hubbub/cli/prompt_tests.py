@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hubbub.cli.output import JsonFlag, console, counted, emit_json
+from hubbub.cli.output import DEFAULT_CONFIG, ConfigArgument, JsonFlag, console, counted, emit_json
 from hubbub.config.problems import shown_path
 from hubbub.errors import UserError
 from hubbub.people.text import visible
@@ -28,7 +28,7 @@ def register(app: typer.Typer, word: str) -> None:
 
 
 def run_tests(
-    config: Annotated[Path, typer.Argument(help="The network's YAML file.")] = Path("hubbub.yaml"),
+    config: ConfigArgument = DEFAULT_CONFIG,
     files: Annotated[
         list[Path] | None,
         typer.Argument(help="Files of cases. Default: those in prompts/NAME/cases."),

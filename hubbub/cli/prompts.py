@@ -11,6 +11,7 @@ import typer
 
 from hubbub.cli.output import (
     DEFAULT_CONFIG,
+    ConfigOption,
     JsonFlag,
     console,
     counted,
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["group", "register"]
 
-ConfigOption = Annotated[
-    Path, typer.Option("--config", "-c", help="The network's YAML file.", show_default=True)
-]
 FolderOption = Annotated[
     Path | None,
     typer.Option("--folder", help="A folder of prompts, instead of those of the config."),

@@ -13,7 +13,7 @@ import typer
 from pydantic import JsonValue
 
 from hubbub.cli.connection import AddressOption, NetworkTarget, TokenOption, joined, run_async
-from hubbub.cli.output import DEFAULT_CONFIG, JsonFlag, console, counted, emit_json
+from hubbub.cli.output import DEFAULT_CONFIG, ConfigOption, JsonFlag, console, counted, emit_json
 from hubbub.config.problems import nearest, shown_path
 from hubbub.errors import UserError
 from hubbub.ids import parse_interaction_id, parse_message_id
@@ -93,9 +93,7 @@ async def _record(target: NetworkTarget, names: list[str]) -> Recording:
 
 def replay(
     file: Annotated[Path, typer.Argument(help="A recording by `hubbub record`.")],
-    config: Annotated[
-        Path, typer.Option("--config", "-c", help="The network's YAML file.")
-    ] = DEFAULT_CONFIG,
+    config: ConfigOption = DEFAULT_CONFIG,
     prompt: Annotated[
         list[str] | None,
         typer.Option("--prompt", help="AGENT=FILE: replace the agent's prompt with this text."),
@@ -175,9 +173,7 @@ def branch(
         bool,
         typer.Option("--stay", help="Serve the branch afterwards, for the page and `hubbub chat`."),
     ] = False,
-    config: Annotated[
-        Path, typer.Option("--config", "-c", help="The network's YAML file.")
-    ] = DEFAULT_CONFIG,
+    config: ConfigOption = DEFAULT_CONFIG,
     as_json: JsonFlag = False,
 ) -> None:
     """Branch a network at one of its messages: continue from there with another instruction, model

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hubbub.cli.connection import AddressOption, NetworkTarget, ask, run_async
-from hubbub.cli.output import JsonFlag, emit_json, help_if_alone, table
+from hubbub.cli.output import DEFAULT_CONFIG, JsonFlag, emit_json, help_if_alone, table
 from hubbub.errors import UserError
 from hubbub.protocol.admin import NewToken, TokenCounts
 from hubbub.protocol.thread_ids import ID_RULE, is_participant_id
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-ConfigOption = Annotated[
+OptionalConfig = Annotated[
     Path | None,
     typer.Option(
         "--config",
@@ -44,7 +44,7 @@ def register(app: typer.Typer, word: str) -> None:
 @group.command()
 def add(
     participant: ParticipantArgument,
-    config: ConfigOption = None,
+    config: OptionalConfig = None,
     address: AddressOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -78,7 +78,7 @@ def show(
 
 @group.command(name="list")
 def list_(
-    config: ConfigOption = None, address: AddressOption = None, as_json: JsonFlag = False
+    config: OptionalConfig = None, address: AddressOption = None, as_json: JsonFlag = False
 ) -> None:
     """Show how many tokens each participant has. The tokens themselves are not stored."""
     counts = _counts(_running(config, address), config)
@@ -91,7 +91,7 @@ def list_(
 @group.command()
 def revoke(
     participant: ParticipantArgument,
-    config: ConfigOption = None,
+    config: OptionalConfig = None,
     address: AddressOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -217,4 +217,4 @@ def _running(config: Path | None, address: str | None) -> NetworkTarget | None:
 def _config(path: Path | None) -> LoadedConfig:
     from hubbub.config.loader import load
 
-    return load(path or Path("hubbub.yaml"))
+    return load(path or DEFAULT_CONFIG)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from hubbub.cli.connection import AddressOption, TokenOption
+from hubbub.cli.output import DEFAULT_CONFIG, ConfigOption
 
 __all__ = ["register"]
 
@@ -18,9 +17,7 @@ def register(group: typer.Typer, word: str) -> None:
 
 
 def serve(
-    config: Annotated[Path, typer.Option("--config", "-c", help="The network's YAML file.")] = Path(
-        "hubbub.yaml"
-    ),
+    config: ConfigOption = DEFAULT_CONFIG,
     address: AddressOption = None,
     token: TokenOption = None,
 ) -> None:
