@@ -37,6 +37,7 @@ __all__ = [
     "StoreVersionError",
     "ToolsRefused",
     "UserError",
+    "first_error",
 ]
 
 
@@ -139,3 +140,10 @@ class FormRefused(ModelError):
 
 class BudgetExhausted(ModelError):
     """The model was not called, as a budget is used up. The text names it."""
+
+
+def first_error(error: BaseException) -> BaseException:
+    """The first error within an exception group, however nested; any other error unchanged."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -20,7 +20,7 @@ from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.paths import beside
 from hubbub.config.problems import ConfigProblems, nearest, shown_path
-from hubbub.errors import ConfigError, ConnectionLost, UserError
+from hubbub.errors import ConfigError, ConnectionLost, UserError, first_error
 from hubbub.loading import load_attribute, missing_extra
 
 __all__ = ["chat_of", "check_bridges", "load_bridge", "run"]
@@ -99,14 +99,8 @@ def run(
     )
     try:
         run_loop(until_signal(bridge.run()))
-    except (BaseExceptionGroup, ConnectionLost) as error:
-        raise _first(error, name, place.url) from error
-
-
-def _first(error: BaseException, name: str, url: str) -> BaseException:
-    """The first error in nested groups, for the user."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, ConnectionLost):
-        return lost(name, url, error)
-    return error
+    except (BaseExceptionGroup, ConnectionLost) as failure:
+        error = first_error(failure)
+        raise (
+            lost(name, place.url, error) if isinstance(error, ConnectionLost) else error
+        ) from failure

@@ -42,7 +42,7 @@ from hubbub.config.loader import LoadedConfig
 from hubbub.config.paths import POSTGRES, check_postgres_url, shown_store, without_password
 from hubbub.config.problems import shown_path
 from hubbub.config.units import ListenAddress
-from hubbub.errors import HubbubError, StoreUnavailable, UserError
+from hubbub.errors import HubbubError, StoreUnavailable, UserError, first_error
 from hubbub.logs import get_logger
 from hubbub.network.cluster.placement import Cluster, NodeNetwork
 from hubbub.network.exposition import render
@@ -253,13 +253,13 @@ class Node:
             )
             again_s = 0.0
         except* HubbubError as errors:
-            error = _first(errors)
+            error = first_error(errors)
             self._report(NetworkLeft(network.name, str(error)))
             if isinstance(error, UserError) and not network.url:
                 network.problem = str(error)
         except* Exception as errors:  # one network must not take the others down
             log.exception("network failed", network=network.name)
-            network.problem = f"it failed: {_first(errors)!r}"
+            network.problem = f"it failed: {first_error(errors)!r}"
         finally:
             self._left += bool(network.url)
             network.task, network.url, network.place.metrics = None, "", None
@@ -336,14 +336,6 @@ class Node:
         running = [each for each in self.networks.values() if each.task is not None]
         state = self.cluster
         return state is None or all(state.placed(network.name) is None for network in running)
-
-
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error in nested groups."""
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 _SERVER = ("host", "hostaddr", "port", "user")

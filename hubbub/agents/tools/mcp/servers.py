@@ -20,7 +20,7 @@ from hubbub.agents.tools.mcp.connection import connect, list_tools
 from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.schema import LONGEST_NAME, argument_errors, without_titles
 from hubbub.config.tooling import McpServerConfig
-from hubbub.errors import ConfigError
+from hubbub.errors import ConfigError, first_error
 from hubbub.loading import missing_extra
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Permission
@@ -421,8 +421,7 @@ _UNKNOWN = "the call may have taken effect"
 
 def _reason(exc: BaseException, command: Sequence[str] | None) -> str:
     """The innermost cause, on one line: the library wraps exceptions in groups."""
-    while isinstance(exc, BaseExceptionGroup):
-        exc = exc.exceptions[0]
+    exc = first_error(exc)
     if isinstance(exc, TimeoutError):
         return "it did not answer in time"
     if isinstance(exc, FileNotFoundError | PermissionError) and command:
