@@ -63,26 +63,14 @@ DIALECTS: Mapping[DialectName, Dialect] = MappingProxyType(
 _FALLBACK: DialectName = "tool_call"
 
 
+@dataclass(frozen=True, slots=True)
 class EndpointLimits:
-    """Models without native tool calls, or without response formats, by endpoint and name."""
+    """What was detected not to work, by endpoint and model."""
 
-    def __init__(self) -> None:
-        self._without_tools: dict[tuple[str, str], str] = {}
-        self._without_formats: set[tuple[str, str]] = set()
-
-    def add_without_tools(self, endpoint: str, model: str, reason: str) -> None:
-        self._without_tools.setdefault((endpoint, model), reason)
-
-    def reason_without_tools(self, endpoint: str, model: str) -> str | None:
-        """Why native tool calls do not work; None: no failure was detected."""
-        return self._without_tools.get((endpoint, model))
-
-    def add_without_formats(self, endpoint: str, model: str) -> None:
-        """Record that the endpoint does not accept a response format."""
-        self._without_formats.add((endpoint, model))
-
-    def is_without_formats(self, endpoint: str, model: str) -> bool:
-        return (endpoint, model) in self._without_formats
+    without_tools: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Why native tool calls do not work."""
+    without_formats: set[tuple[str, str]] = field(default_factory=set)
+    """Where no response format is accepted."""
 
 
 PROCESS_LIMITS = EndpointLimits()
@@ -121,7 +109,7 @@ class DialectChoice:
     @property
     def fallback_reason(self) -> str | None:
         """Why native tool calls are not used, if that was detected rather than configured."""
-        return None if self._fixed else self._limits.reason_without_tools(*self._endpoint)
+        return None if self._fixed else self._limits.without_tools.get(self._endpoint)
 
     @property
     def can_fall_back(self) -> bool:
@@ -134,16 +122,16 @@ class DialectChoice:
         return (
             self._has_formats
             and self.current.name == "native"
-            and not self._limits.is_without_formats(*self._endpoint)
+            and self._endpoint not in self._limits.without_formats
         )
 
     def disable_formats(self) -> None:
         """Get typed answers of this model through `finish` for the rest of the process."""
-        self._limits.add_without_formats(*self._endpoint)
+        self._limits.without_formats.add(self._endpoint)
 
     def fall_back(self, reason: str) -> None:
         """Stop using native tool calls with this model for the rest of the process."""
-        self._limits.add_without_tools(*self._endpoint, reason)
+        self._limits.without_tools.setdefault(self._endpoint, reason)
 
 
 DescribeTools: TypeAlias = Callable[[Sequence[Step]], Sequence[ToolSpec]]
