@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Literal, Protocol, assert_never
 
 from hubbub.agents.tools.base import Confirm
@@ -81,16 +81,8 @@ class ToolOverrides:
 
     def with_defaults(self, other: ToolOverrides) -> ToolOverrides:
         """These settings, with unset ones from `other`."""
-        return ToolOverrides(
-            permission=self.permission or other.permission,
-            confirm=other.confirm if self.confirm is None else self.confirm,
-            timeout=self.timeout or other.timeout,
-            retry=self.retry or other.retry,
-            budget=self.budget or other.budget,
-            attempts=self.attempts or other.attempts,
-            backoff=self.backoff or other.backoff,
-            untrusted=other.untrusted if self.untrusted is None else self.untrusted,
-        )
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(other, **{key: value for key, value in own.items() if value is not None})
 
 
 PermissionMode = Literal["read_only", "ask", "full"]
