@@ -153,13 +153,7 @@ class TurnTrials:
         trial = Trial.model_validate(data)
         tried = await self._tried(trial)
         try:
-            await self._client.call(
-                "turn_tried",
-                request=tried.request,
-                model=tried.model,
-                step=tried.step,
-                error=tried.error,
-            )
+            await self._client.call("turn_tried", **dict(tried))
         except OperationError as exc:  # the owner left, or it took too long
             log.info("tried turn no longer awaited", turn=trial.turn, error=str(exc))
         except ConnectionLost:
