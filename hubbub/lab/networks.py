@@ -62,7 +62,7 @@ from hubbub.network.hub import Hub
 from hubbub.network.ports import Store
 from hubbub.network.store import open_store
 from hubbub.protocol.frames import Event, Ready
-from hubbub.protocol.messages import Kind, Message
+from hubbub.protocol.messages import Card, Kind, Message
 from hubbub.protocol.operations import SendResult
 from hubbub.waiting import cancel
 
@@ -195,10 +195,12 @@ class NetworkRun:
 
     # Messages -----------------------------------------------------------------------------------
 
-    def _client(self, hub: Hub, name: str, kind: Kind) -> Client:
-        options = ClientOptions(observe=name == OPERATOR)
-        transport = MemoryTransport(hub.gateway.attach)
-        return Client(transport, name, kind, token=self._tokens.get(name), options=options)
+    def _client(self, hub: Hub, name: str, kind: Kind, card: Card | None = None) -> Client:
+        """With a card: the client of an agent that takes turns."""
+        options = ClientOptions(observe=name == OPERATOR, card=card)
+        transport, token = MemoryTransport(hub.gateway.attach), self._tokens.get(name)
+        turns = card is not None
+        return Client(transport, name, kind, token=token, turns=turns, options=options)
 
     async def _send(self, hub: Hub, message: RunMessage, *, silent: bool = False) -> SendResult:
         operation, args = call_of(message, self._ids)
@@ -254,10 +256,7 @@ class NetworkRun:
         agent = resolve_agent(file.agent(name), name, folder, file.models)
         OPENER.set(lambda config, label: _RunModel(self, name, config, label))
         config = agent.config.model_copy(update={"greet": None})
-        transport, token = MemoryTransport(hub.gateway.attach), self._tokens[name]
-        options = ClientOptions(card=config.card)
-        client = Client(transport, name, "agent", token=token, turns=True, options=options)
-        async with client:
+        async with self._client(hub, name, "agent", config.card) as client:
             await run_agent(
                 config,
                 name,
@@ -275,10 +274,8 @@ class NetworkRun:
 
     async def _stand_in(self, hub: Hub, name: str) -> None:
         """Take the place of a program until a message wakes it. Raises `UserError` then."""
-        options = ClientOptions(card=self.loaded.file.agent(name).card)
-        transport, token = MemoryTransport(hub.gateway.attach), self._tokens[name]
-        client = Client(transport, name, "agent", token=token, turns=True, options=options)
-        async with client:
+        card = self.loaded.file.agent(name).card
+        async with self._client(hub, name, "agent", card) as client:
             async for item in client.events():
                 pending = isinstance(item, Ready) and item.pending
                 if pending or (isinstance(item, Event) and item.wake is not None):
