@@ -99,10 +99,6 @@ class NetworkTarget:
         address = address or os.environ.get("HUBBUB_ADDRESS")
         return cls(_as_socket(address), token or os.environ.get("HUBBUB_TOKEN"))
 
-    def without_token(self) -> NetworkTarget:
-        """The target for calls by the operator, when the token belongs to a person."""
-        return NetworkTarget(self.address)
-
 
 class Unreachable(HubbubError):
     """No hub answers at the address. The message says what to do."""

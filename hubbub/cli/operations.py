@@ -108,7 +108,7 @@ def shell_command(command: Command) -> Callable[..., None]:
         target = NetworkTarget(address, token)
         person = as_ if command.operator else default_person(target, as_)
         if person is not None and command.described.permission == "read":
-            run_async(check_known(target.without_token(), person))
+            run_async(check_known(NetworkTarget(address), person))  # the token is a person's
         shown = run_async(_perform(command, target, person, _given(command, typed)))
         print_shown(shown, as_json=as_json)
 
