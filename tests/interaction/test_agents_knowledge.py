@@ -66,7 +66,12 @@ async def test_an_agent_searches_loads_a_skill_and_finds_edited_documents(
         "1. Ask for the order number.\n"
         "2. Tell the customer the amount of the refund and when it will arrive."
     )
-    assert "- `refund`: How to refund an order, step by step." in (turn.system_prompt or "")
+    prompt = turn.system_prompt or ""
+    assert (
+        "Before such work, load one with `load_skill`:\n"
+        "- `refund`: How to refund an order, step by step." in prompt
+    )
+    assert "Ask for the order number" not in prompt
     unknown = turn.steps[1].calls[1]
     assert (unknown.error, unknown.attempts) == ("unknown_skill", 1)
     assert json.loads(unknown.result or "")["valid_names"] == ["refund"]

@@ -66,14 +66,6 @@ def test_knowledge_and_skills_add_their_tools_unless_these_are_disabled(write: W
     assert "refunds" not in previews(prompts)[0].text
 
 
-@pytest.mark.behaviour("E-6")
-def test_the_prompt_lists_the_skills_without_their_content(write: Write) -> None:
-    path = write_network(write, "{skills: [skills/refunds.md], instruction: Help.}")
-    text = previews(agent_prompts(load_valid(path))["a"])[0].text
-    assert "Before such work, load one with `load_skill`:\n- `refunds`: Pay money back." in text
-    assert "Be kind" not in text
-
-
 @pytest.mark.behaviour("E-7")
 def test_tools_without_knowledge_or_skills_and_broken_skills_are_refused(write: Write) -> None:
     write("broken/broken.md", "---\nname: broken\n---\nBody.\n")
