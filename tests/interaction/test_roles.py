@@ -240,22 +240,6 @@ class TestOneRole:
             assert "make exactly one" in s.told(1)
 
 
-@pytest.mark.behaviour("O-7")
-class TestInvalidAnswers:
-    async def test_a_second_invalid_answer_ends_the_turn(self, in_memory: Networks) -> None:
-        circle: list[JsonValue] = [
-            {"id": 1, "goal": "a", "executor": "price_of", "depends_on": [2]},
-            {"id": 2, "goal": "b", "executor": "price_of", "depends_on": [1]},
-        ]
-        answers = [route("make_plan"), plan(circle), plan(circle)]
-        async with at_work(in_memory, *answers) as s:
-            outcome, reason = ending(await s.turn())
-            assert outcome == "no_action"
-            assert "the planner gave no valid answer" in reason
-            assert "wait for each other" in s.told(2)
-            assert "gave no usable answer" in await s.heard()
-
-
 async def test_a_judge_weighs_its_criteria_for_a_simple_route_if_configured(
     in_memory: Networks, shop: trade.Shop
 ) -> None:

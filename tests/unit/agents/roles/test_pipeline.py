@@ -147,14 +147,6 @@ def test_a_retried_step_and_its_dependents_run_again() -> None:
     assert driver.called == [("add", {"n": 8})]
 
 
-def test_a_failed_step_goes_to_the_reflector_with_all_results() -> None:
-    driver = planned()
-    driver.ran(lambda name: ("no", "timeout") if name == "ask_agent" else ("7", None))
-    assert driver.asks == ["reflector"]
-    results = driver.consult.work.results
-    assert {n: r.error for n, r in results.items()} == {1: None, 2: "timeout"}
-
-
 @pytest.mark.parametrize("verdict", ["retry_step", "replan"])
 def test_a_person_is_asked_once_the_retries_are_used_up(verdict: str) -> None:
     driver = planned(RolesConfig(max_retries=2))
@@ -194,6 +186,7 @@ def test_results_are_filled_into_a_question_to_a_person() -> None:
     assert driver.called == [("ask_human", asked)]
 
 
+@pytest.mark.behaviour("O-7")
 class TestInvalid:
     def corrections(self, driver: Driver, role: str, invalid: Completion) -> list[str]:
         """The corrections of an invalid answer, which ends the turn when it is repeated."""
