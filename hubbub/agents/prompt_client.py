@@ -183,13 +183,9 @@ class PromptClient:
     """The first question, which is recorded before it is sent; by dialect, and whether the request
     has a response format."""
 
-    @property
-    def opening(self) -> str:
-        """The system message of the first question, as the model reads it."""
-        return self.first()[0]
-
     def first(self) -> tuple[str, str]:
-        """The system message and the user message of the first question."""
+        """The system message and the user message of the first question, as the model reads
+        them."""
         dialect = self.choice.current
         try:
             question = self.question((), dialect)

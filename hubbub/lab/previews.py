@@ -81,7 +81,7 @@ def _model_preview(prompt: AgentPrompt) -> PromptPreview:
         system.closing,
         contract=system.contract,
     )
-    return PromptPreview(system, client.opening, tools=_tools(client))
+    return PromptPreview(system, client.first()[0], tools=_tools(client))
 
 
 def _role_previews(prompt: AgentPrompt) -> Iterator[PromptPreview]:
@@ -92,7 +92,9 @@ def _role_previews(prompt: AgentPrompt) -> Iterator[PromptPreview]:
             plan = consult.work.plan
             tool = plan.step(ONLY).executor if plan is not None else None
             client = context.prompt_client(consult)
-            yield PromptPreview(context.system(consult), client.opening, role, tool, _tools(client))
+            yield PromptPreview(
+                context.system(consult), client.first()[0], role, tool, _tools(client)
+            )
 
 
 def _tools(client: PromptClient) -> tuple[ToolSpec, ...]:
