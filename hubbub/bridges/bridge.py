@@ -85,7 +85,6 @@ class Bridge:
         *,
         token: str | Callable[[], str | None] | None = None,
         pairs: Path | None = None,
-        backoff: Backoff | None = None,
     ):
         """`channels` maps channels of the network to those of the other chat. `token`, which can
         change when the hub restarts, authenticates the bridge and its puppets. `pairs` is the file
@@ -94,7 +93,7 @@ class Bridge:
         self._theirs = dict(channels)
         self._ours = {theirs: ours for ours, theirs in channels.items()}
         self._pairs = Pairs(pairs)
-        self._backoff = backoff or Backoff()
+        self._backoff = Backoff()
         self._client = self._new_client(name, "service", None)
         self._people: dict[str, Participant] = {}
         self._puppets: OrderedDict[str, _Puppet] = OrderedDict()

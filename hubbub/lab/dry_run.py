@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field, JsonValue, TypeAdapter
@@ -281,7 +280,6 @@ INTERNAL_TOOLS = frozenset(
     {SELECT, TIDY_STEPS, SEARCH_KNOWLEDGE, LOAD_SKILL, FORK, WAIT_FOR, CHECK}
 )
 """Tools that run within the runtime, without even the hub."""
-_NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 async def dry_run(
@@ -290,7 +288,7 @@ async def dry_run(
     fixture: DryRunFixture,
     base_dir: Path,
     models: Mapping[str, ModelConfig],
-    results: Mapping[str, JsonValue] = _NO_RESULTS,
+    results: Mapping[str, JsonValue],
     *,
     mods: Sequence[Note] = (),
 ) -> CaseRun:

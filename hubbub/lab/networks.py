@@ -26,7 +26,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from types import MappingProxyType
 from typing import assert_never
 
 from pydantic import JsonValue
@@ -85,7 +84,6 @@ WaitForEnd = Callable[[str], Awaitable[None]]
 """Waits until an interaction has ended."""
 Ask = Callable[[str, Mapping[str, JsonValue]], Awaitable[str | None]]
 """Provides a tool's result for these arguments; None if it has none."""
-_NO_RESULTS: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class FaultInjector:
@@ -126,7 +124,7 @@ class NetworkRun:
     no answer, or if `ignore_tape`."""
 
     loaded: LoadedConfig
-    results: Mapping[str, JsonValue] = field(default_factory=lambda: _NO_RESULTS)
+    results: Mapping[str, JsonValue] = field(default_factory=dict)
     tape: Tape | None = None
     live: bool = False
     ignore_tape: bool = False

@@ -13,7 +13,6 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from importlib.metadata import version
-from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import parse_qsl
 
@@ -84,8 +83,8 @@ class A2aDoor:
         attach: Attach,
         owner: Owner,
         host: str,
-        names: Sequence[str] = (),
-        askers: Mapping[str, str] = MappingProxyType({}),
+        names: Sequence[str],
+        askers: Mapping[str, str],
     ):
         """`cards` are the agents' cards; `host` is the address the hub listens on, `names` are its
         other names. `askers` are people with push notifications from before the hub started, each

@@ -125,7 +125,7 @@ class _Host(RequestClient):
 class HttpDoor:
     """A context in which `protocol` returns the protocol for a connection."""
 
-    def __init__(self, attach: Attach, host: str, names: Sequence[str] = ()):
+    def __init__(self, attach: Attach, host: str, names: Sequence[str]):
         """`host` is the address the hub listens on, `names` are its other names."""
         self._host, self._names = host, names
         self._clients = RequestClients(attach, _Host)

@@ -38,7 +38,7 @@ ENDPOINTS: Mapping[str, tuple[type[ChatCompletionBody | ResponsesRequest], type[
 class OpenAiDoor:
     """A context in which `protocol` returns the protocol for a connection."""
 
-    def __init__(self, attach: Attach, owner: Owner, host: str, names: Sequence[str] = ()):
+    def __init__(self, attach: Attach, owner: Owner, host: str, names: Sequence[str]):
         """`host` is the address the hub listens on, `names` are its other names."""
         self._owner, self._host, self._names = owner, host, names
         self._clients = RequestClients(attach, Asker)
