@@ -56,7 +56,7 @@ class McpParticipant:
     """A host's participant. It is the `HubCaller` of its tools."""
 
     def __init__(self, client: Client):
-        self._client = client
+        self.client = client
         self._waiting: deque[Event] = deque()
         self._arrived = asyncio.Event()
         self._lost: ConnectionLost | None = None
@@ -65,16 +65,12 @@ class McpParticipant:
 
     @property
     def name(self) -> str:
-        return self._client.participant
+        return self.client.participant
 
     @property
     def is_lost(self) -> bool:
         """Whether the hub closed the connection for good."""
         return self._lost is not None
-
-    @property
-    def network(self) -> str:
-        return self._client.network
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -87,7 +83,7 @@ class McpParticipant:
 
     async def _listen(self) -> None:
         try:
-            async for item in self._client.events():
+            async for item in self.client.events():
                 match item:
                     case Event():
                         self._waiting.append(item)
@@ -97,11 +93,6 @@ class McpParticipant:
         except ConnectionLost as exc:
             self._lost = exc
             self._arrived.set()
-
-    @property
-    def ready(self) -> Ready:
-        """The latest `ready`."""
-        return self._client.ready
 
     def waiting(self) -> Sequence[JsonValue]:
         """The queued messages, without delivering them."""
@@ -160,7 +151,7 @@ class McpParticipant:
         """Acknowledge messages up to `cursor`: no process gets them again."""
         while self._waiting and self._waiting[0].seq <= cursor:
             self._waiting.popleft()
-        await self._client.ack(cursor)
+        await self.client.ack(cursor)
 
     # Acting -------------------------------------------------------------------------------------
 
@@ -190,4 +181,4 @@ class McpParticipant:
             raise self._lost
         if cause:
             args["cause"] = cause
-        return await self._client.call(name, cid=None, **args)
+        return await self.client.call(name, cid=None, **args)

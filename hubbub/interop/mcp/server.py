@@ -120,7 +120,7 @@ class ParticipantTools:
         unknown operation."""
         config = AgentConfig(tools=None if tools is None else list(tools))
         self._me = me
-        self._box = ToolKit(config, me.name, Path()).toolbox(me.ready, me)
+        self._box = ToolKit(config, me.name, Path()).toolbox(me.client.ready, me)
         self._specs = {spec.name: spec for spec in (_WAIT, _ACK, *offered(self._box))}
 
     def listed(self) -> list[Tool]:
@@ -204,7 +204,7 @@ def mcp_server(me: McpParticipant, tools: ParticipantTools) -> Server[Any]:
     return Server(
         "hubbub",
         version=version("hubbub"),
-        instructions=_INSTRUCTIONS.format(name=me.name, network=me.network),
+        instructions=_INSTRUCTIONS.format(name=me.name, network=me.client.network),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
