@@ -131,7 +131,7 @@ class TaskClient(RequestClient):
             )
             request = await self._request(agent, request.id)
         else:
-            if message.context_id not in ("", self._context_with(agent)):
+            if message.context_id not in ("", _context(thread_ids.direct((self._me, agent)))):
                 raise InvalidParamsError(
                     "contextId: leave it out, or repeat that of an earlier task of this agent"
                 )
@@ -332,9 +332,6 @@ class TaskClient(RequestClient):
                 role = Role.ROLE_USER if message.sender_id == self._me else Role.ROLE_AGENT
                 messages.append(_message(role, message.text, message.id, **ids))
         return messages
-
-    def _context_with(self, agent: str) -> str:
-        return _context(thread_ids.direct((self._me, agent)))
 
     # Incoming -----------------------------------------------------------------------------------
 
