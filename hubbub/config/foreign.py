@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
-from hubbub.config.units import Headers, Secret, Section, Span
+from hubbub.config.units import Headers, Secret, Section, Span, WebAddress
 
 __all__ = ["A2aPeerConfig", "AcpConfig"]
 
@@ -35,7 +34,7 @@ class AcpConfig(Section):
 class A2aPeerConfig(Section):
     """A remote agent, called over A2A 1.0."""
 
-    url: str
+    url: WebAddress
     """Its address, for example `https://agents.example.com/lawyer`. Its card is at
     `/.well-known/agent-card.json` below that, or at this address if it ends with `.json`."""
     token: Secret = ""
@@ -45,11 +44,3 @@ class A2aPeerConfig(Section):
     hosts: list[str] = []
     """Other hosts to which its card can direct calls. Default: only the host of `url`, because the
     token is sent there."""
-
-    @field_validator("url")
-    @classmethod
-    def _is_web_address(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("expected a URL such as https://agents.example.com/lawyer")
-        return url

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from hubbub.config.units import Headers, Section, Size, Span
+from hubbub.config.units import Headers, Section, Size, Span, WebAddress
 
 __all__ = ["McpServerConfig", "PermissionModeName", "SandboxLimits", "SelectConfig", "ToolConfig"]
 
@@ -87,7 +87,7 @@ class McpServerConfig(Section):
     inherited."""
     cwd: str | None = None
     """Its working folder. Default: the config's folder."""
-    url: str | None = None
+    url: WebAddress | None = None
     """The URL of a running server (streamable HTTP)."""
     headers: Headers = {}
     """Sent with each request, for example `{Authorization: "Bearer ${GITHUB_TOKEN}"}`."""
@@ -100,6 +100,4 @@ class McpServerConfig(Section):
     def _one_way(self) -> Self:
         if (self.command is None) == (self.url is None):
             raise ValueError("an MCP server needs either a command or a url")
-        if self.url is not None and not self.url.startswith(("http://", "https://")):
-            raise ValueError("url: expected http:// or https://")
         return self

@@ -117,7 +117,7 @@ def _web_address(value: str) -> str:
     except ValueError:
         is_valid = False
     if not is_valid or any(map(str.isspace, address)):
-        raise wrong("expected a URL such as http://127.0.0.1:11434/v1")
+        raise wrong("expected a URL such as http://127.0.0.1:8000/path")
     return address
 
 

@@ -250,6 +250,9 @@ mcp_servers: {files: {command: [x], folder: y}}
 ---
 mcp_servers: {files: {command: [x], url: "http://x"}}
 ---
+mcp_servers: {files: {url: "http://"}}
+agents: {a: {kind: a2a, a2a: {url: "https://lawyer.example.com:x/"}}}
+---
 agents: {a: {permission_mode: aks}}
 """
 OF_APPROVERS = """
