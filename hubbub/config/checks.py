@@ -375,11 +375,8 @@ def _check_servers(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonVal
 
 def _left_out(agent: Mapping[str, JsonValue], key: str) -> bool:
     """Whether a key is missing, not just misspelled or unreadable."""
-    return key not in agent and not any(closest(k, _AGENT_KEYS) == key for k in _extra(agent))
-
-
-def _extra(agent: Mapping[str, JsonValue]) -> list[str]:
-    return [key for key in agent if key not in _AGENT_KEYS]
+    unknown = agent.keys() - _AGENT_KEYS
+    return key not in agent and not any(closest(each, _AGENT_KEYS) == key for each in unknown)
 
 
 def _check_llm(document: YamlDocument, loc: Loc, agent: Mapping[str, JsonValue]) -> None:
