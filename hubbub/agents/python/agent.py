@@ -17,7 +17,6 @@ from pydantic import JsonValue
 from hubbub.agents.backend import AgentBackend
 from hubbub.agents.inbox import Inbox
 from hubbub.agents.python.link import AgentLink, current_scope
-from hubbub.agents.turn.outbox import untrusted_mark
 from hubbub.client import Client
 from hubbub.config.agents import AgentConfig
 from hubbub.errors import OperationError, UserError
@@ -129,21 +128,15 @@ class Agent:
 
     async def post(self, channel: str, text: str, *, untrusted: bool = False) -> SendResult:
         """Post into a channel that the agent is a member of."""
-        return await self._linked.speak(
-            "post_to_channel", channel=channel, text=text, **untrusted_mark(untrusted)
-        )
+        return await self._linked.speak("post_to_channel", untrusted, channel=channel, text=text)
 
     async def broadcast(self, text: str, *, untrusted: bool = False) -> SendResult:
         """Send a message to all participants."""
-        return await self._linked.speak(
-            "broadcast_text_message", text=text, **untrusted_mark(untrusted)
-        )
+        return await self._linked.speak("broadcast_text_message", untrusted, text=text)
 
     async def reply(self, message: Message, text: str, *, untrusted: bool = False) -> SendResult:
         """Reply to a message, in its reply thread."""
-        return await self._linked.speak(
-            "reply", message_id=message.id, text=text, **untrusted_mark(untrusted)
-        )
+        return await self._linked.speak("reply", untrusted, message_id=message.id, text=text)
 
     async def answer(
         self, message: Message, content: JsonValue, *, untrusted: bool = False
@@ -197,9 +190,7 @@ class Agent:
         """
         id = request if isinstance(request, str) else request.id
         status = "failed" if failed else "result"
-        return await self._linked.speak(
-            "report", request=id, status=status, text=text, **untrusted_mark(untrusted)
-        )
+        return await self._linked.speak("report", untrusted, request=id, status=status, text=text)
 
     async def call(self, operation: str, /, **args: JsonValue) -> JsonValue:
         """Call any operation of the hub or of one of its mods by its name, such as `create_task`.
@@ -293,9 +284,7 @@ class Agent:
 
     async def _speak(self, content: JsonValue, untrusted: bool, **where: JsonValue) -> SendResult:
         operation, arguments = _content_arguments(content)
-        return await self._linked.speak(
-            operation, **where, **arguments, **untrusted_mark(untrusted)
-        )
+        return await self._linked.speak(operation, untrusted, **where, **arguments)
 
 
 def _content_arguments(content: JsonValue) -> tuple[str, dict[str, JsonValue]]:

@@ -303,14 +303,16 @@ class AgentLink:
         """Call an operation that changes nothing. Raises `OperationError`."""
         return await self._outbox.call(operation, cid=None, cause=None, **args)
 
-    async def speak(self, operation: str, /, **args: JsonValue) -> SendResult:
+    async def speak(
+        self, operation: str, untrusted: bool = False, /, **args: JsonValue
+    ) -> SendResult:
         """Send a message from the running handler. Raises `OperationError`."""
         scope = current_scope()
+        if untrusted or (scope is not None and scope.untrusted):
+            args["untrusted"] = True
         if scope is None:  # not in a handler: no cause, and never repeated
             value = await self._outbox.call(operation, cid=None, cause=None, **args)
             return SendResult.model_validate(value)
-        if scope.untrusted:
-            args["untrusted"] = True
         cid, at = scope.next_cid(), scope.clock.ms
         value = await self._outbox.call(operation, cid=cid, cause=scope.cause, **args)
         sent = SendResult.model_validate(value)
