@@ -57,13 +57,10 @@ def read_answer(body: JsonValue) -> Completion:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise UnreadableResponse("returned an answer without a message")
-    used = token_usage(given)
     return Completion(
         text=text_of(message) or None,
         calls=tuple(map(_call, calls_of(message))),
-        tokens_in=used.read,
-        tokens_out=used.written,
-        tokens_cached=used.cached,
+        **token_usage(given)._asdict(),
         finish_reason=reason_of(choice),
         reasoning=reasoning_of(message) or None,
     )
@@ -81,16 +78,13 @@ def read_response(body: JsonValue) -> Completion:
         raise UnreadableResponse("answered with something other than a response; check base_url")
     items = [item for item in output if isinstance(item, dict)]
     calls = [item for item in items if item.get("type") == "function_call"]
-    used = token_usage(given)
     return Completion(
         text="".join(text_of(item) for item in items if item.get("type") == "message") or None,
         calls=tuple(
             CallRequest(string_of(c.get("call_id")), string_of(c.get("name")), arguments_of(c))
             for c in calls
         ),
-        tokens_in=used.read,
-        tokens_out=used.written,
-        tokens_cached=used.cached,
+        **token_usage(given)._asdict(),
         finish_reason=_response_reason(given),
         reasoning="\n\n".join(filter(None, map(_summary, items))) or None,
     )
@@ -207,12 +201,11 @@ def reason_of(choice: Object) -> str | None:
 
 
 class TokenUsage(NamedTuple):
-    """Tokens of an answer; 0 where the endpoint does not count them."""
+    """Tokens of an answer, as a `Completion` has them; 0 where the endpoint does not count them."""
 
-    read: int = 0
-    written: int = 0
-    cached: int = 0
-    """Of those read."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
 
 
 def token_usage(body: Object) -> TokenUsage:
@@ -327,13 +320,10 @@ class Assembly:
 
     def answer(self) -> Completion:
         """The complete answer; tokens are 0 if not counted."""
-        used = self._used
         return Completion(
             text="".join(self._text) or None,
             calls=tuple(call.build() for call in self._calls),
-            tokens_in=used.read,
-            tokens_out=used.written,
-            tokens_cached=used.cached,
+            **self._used._asdict(),
             finish_reason=self._reason,
             reasoning="".join(self._reasoning) or None,
         )
