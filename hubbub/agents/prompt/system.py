@@ -291,33 +291,31 @@ def _component(
     templates: list[PromptTemplate],
 ) -> Component:
     """The component from the config. Its template, if it has one, is added to `templates`."""
-    priority = replaced.priority if replaced else DEFAULT_PRIORITY
-    when = condition(given.when) or (replaced.when if replaced else None)
+    priority = given.priority
+    if priority is None:
+        priority = replaced.priority if replaced else DEFAULT_PRIORITY
+    path = base_dir / (given.file or "")
+    content: str | Render
     if given.text is not None:
-        text = given.text
+        content = given.text
     elif given.function is not None:
         function = load_attribute(given.function, base_dir)
         if not callable(function):
             raise ConfigError(f"the prompt component {name!r}: {given.function} is no function")
-        return Component(name, function, _first(given.priority, priority), when)
+        content = function
+    elif path.suffix == SUFFIX:
+        template = compile_prompt(path, name, path.stem)
+        template.check(PROVIDED | set(settings.variables))
+        templates.append(template)
+        content = partial(_render, template, settings)
     else:
-        path = base_dir / (given.file or "")
-        if path.suffix == SUFFIX:
-            template = compile_prompt(path, name, path.stem)
-            template.check(PROVIDED | set(settings.variables))
-            templates.append(template)
-            render = partial(_render, template, settings)
-            return Component(name, render, _first(given.priority, priority), when)
-        text = prompt_text(path, "the component")
-    return Component(name, text, _first(given.priority, priority), when)
+        content = prompt_text(path, "the component")
+    when = condition(given.when) or (replaced.when if replaced else None)
+    return Component(name, content, priority, when)
 
 
 def _render(template: PromptTemplate, settings: PromptConfig, context: PromptContext) -> str:
     return template.render(template_variables(context, settings))
-
-
-def _first(given: int | None, otherwise: int) -> int:
-    return otherwise if given is None else given
 
 
 def template_variables(context: PromptContext, settings: PromptConfig) -> dict[str, object]:
