@@ -117,10 +117,7 @@ class PromptBuilder:
 
     def register(self, component: Component) -> Self:
         """Add a component. Raises ValueError when its name is taken."""
-        if component.name in self._components:
-            raise ValueError(f"there is a component {component.name!r} already; replace it")
-        self._components[component.name] = component
-        return self
+        return self.register_many([component])
 
     def register_many(self, components: Iterable[Component]) -> Self:
         """Add components, in this order. Raises ValueError, and adds none, when a name is taken."""
