@@ -246,19 +246,16 @@ def _call(
     """The record of a call; one that cannot run has an error as its result."""
     id = _unique_id(call.id or fallback_id, fallback_id, taken)
     taken.add(id)
-    arguments, error = _parse(call.arguments)
+    arguments, problem = _parse(call.arguments)
+    error: str | None = None
+    result: str | None = None
     if call.name not in names:
-        suggestions = _suggested_names(call.name, names)
-        result = failure("unknown_tool", f"there is no tool {call.name!r}", near=suggestions)
-        return ToolCallRecord(
-            id=id, name=call.name, arguments=arguments, result=result, error="unknown_tool"
-        )
-    if error is not None:
-        result = failure("invalid_arguments", _CUT if is_cut else error, retry=True)
-        return ToolCallRecord(
-            id=id, name=call.name, arguments=arguments, result=result, error="invalid_arguments"
-        )
-    return ToolCallRecord(id=id, name=call.name, arguments=arguments)
+        error, suggestions = "unknown_tool", _suggested_names(call.name, names)
+        result = failure(error, f"there is no tool {call.name!r}", near=suggestions)
+    elif problem is not None:
+        error = "invalid_arguments"
+        result = failure(error, _CUT if is_cut else problem, retry=True)
+    return ToolCallRecord(id=id, name=call.name, arguments=arguments, result=result, error=error)
 
 
 def _suggested_names(name: str, names: Sequence[str]) -> Sequence[str]:
