@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from hubbub.agents.dialects.scan import AmbiguousText
 from hubbub.agents.dialects.tool_call import ToolCallLines
 from hubbub.agents.models.base import CallRequest, Completion, ToolSpec
-from hubbub.protocol.turns import Compressed, Step, ToolCallRecord
+from hubbub.protocol.turns import Step, ToolCallRecord
 
 DIALECT = ToolCallLines()
 ADD = 'TOOL_CALL {"tool_name": "add", "parameters": {"a": 1}}'
@@ -132,7 +132,7 @@ def test_native_calls_are_used_and_too_many_or_truncated_calls_are_not() -> None
 class TestQuestion:
     SPEC = ToolSpec("add", "Add.", {"type": "object", "properties": {}})
 
-    def chat(self, *steps: Step | Compressed) -> list[tuple[str, str | None]]:
+    def chat(self, *steps: Step) -> list[tuple[str, str | None]]:
         question = DIALECT.question(DIALECT.instructions([self.SPEC]), "prompt", steps, [self.SPEC])
         assert question.tools == ()
         return [(m["role"], m["content"]) for m in question.messages]
@@ -173,15 +173,6 @@ class TestQuestion:
         assert "tool_name" in text
         cut = self.chat(Step(n=1, text=ADD[:-3], finish_reason="length"))[-1][1] or ""
         assert "cut off" in cut
-
-    def test_roles_alternate_in_the_chat(self) -> None:
-        made = ToolCallRecord(id="c", name="add", arguments={}, result="2")
-        steps: list[Step | Compressed] = [
-            *(Compressed(n=1, text="I looked"), Step(n=2, calls=(made,)), Step(n=3)),
-            *(Step(n=4, text="Hm"), Compressed(n=5, text="x"), Step(n=6, calls=(made,))),
-        ]
-        roles = [role for role, _ in self.chat(*steps)]
-        assert roles == ["system", "user", *["assistant", "user"] * 4]
 
 
 def test_without_finish_the_example_calls_a_tool_that_the_agent_has() -> None:
