@@ -31,6 +31,9 @@ from hubbub.network.store import (
     revoke_tokens_offline,
 )
 from hubbub.network.store.backups import files_of
+from hubbub.network.store.postgres.database import connected
+from hubbub.network.store.postgres.link import Link
+from hubbub.network.store.postgres.session import PostgresSession
 from hubbub.network.store.postgres.transfer import transfer
 from hubbub.network.store.verify import verify_log
 from hubbub.network.stored import Settled
@@ -121,6 +124,18 @@ async def test_an_owner_keeps_its_network_from_a_standby_after_postgres_restarts
         assert not takeover.done(), "the standby has taken over"
     await takeover
     await standby.close()
+
+
+async def test_a_session_that_ends_while_it_is_opened_is_a_temporary_failure(url: str) -> None:
+    def connect() -> PostgresSession:
+        session = connected(url)
+        session.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return session
+
+    (link := Link(connect)).start()
+    with pytest.raises(StoreUnavailable, match="cannot work now: terminating connection"):
+        await link.run(lambda session: session.execute("SELECT 1"))
+    await link.close()
 
 
 async def test_a_read_is_repeated_on_a_new_session_if_its_session_ended(url: str) -> None:

@@ -111,15 +111,19 @@ class Link:
     def _in_session(
         self, function: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kw: P.kwargs
     ) -> T:
-        fresh = self._session is None or self._session.closed
-        if self._session is None or fresh:
-            self._session = self._connect()
+        if self._session is not None and self._session.closed:
+            self._session = None
+        fresh = self._session is None
         try:
+            if self._session is None:
+                self._session = self._connect()
             return function(self._session, *args, **kw)
         except psycopg.Error as error:
             if error.sqlstate == _SUPERSEDED:
                 raise OwnerSuperseded from error
-            if self._session.closed or isinstance(error, psycopg.InterfaceError):
+            if self._session is not None and (
+                self._session.closed or isinstance(error, psycopg.InterfaceError)
+            ):
                 self._session.close()
                 if self.runs_again and not fresh:
                     return self._in_session(function, *args, **kw)
