@@ -150,6 +150,25 @@ async def test_a_read_is_repeated_on_a_new_session_if_its_session_ended(url: str
         assert seqs(await store.log(0, 9, 9)) == [1, 2]
 
 
+async def test_a_batch_that_was_lost_with_its_session_is_not_taken_for_a_previous_hubs(
+    url: str,
+) -> None:
+    async with opened(first := open_store(url)):
+        await write(first, ParticipantSeen("bob", "agent", "{}"))
+    async with opened(store := open_store(url)):
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute(
+                "CREATE FUNCTION hubbub.f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+                "PERFORM pg_terminate_backend(pg_backend_pid()); RETURN new; END $$"
+            )
+            db.execute(
+                "CREATE TRIGGER lost BEFORE INSERT ON hubbub.participant FOR EACH ROW "
+                "EXECUTE FUNCTION hubbub.f()"
+            )
+        with pytest.raises(StoreUnavailable, match="nothing of it was written"):
+            await write(store, ParticipantSeen("cyd", "agent", "{}"))
+
+
 async def test_a_database_without_synchronous_commit_is_refused_with_the_fix(
     url: str,
 ) -> None:

@@ -164,7 +164,9 @@ def own(session: PostgresSession, name: str) -> int:
                 "this network a database of its own"
             )
         time.sleep(0.1)
-    (fence,) = session.execute("UPDATE owner SET fence = fence + 1 RETURNING fence").fetchone()
+    (fence,) = session.execute(
+        "UPDATE owner SET fence = fence + 1, batch = 0 RETURNING fence"
+    ).fetchone()
     _hold(session, fence)
     return int(fence)
 
