@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -167,6 +167,24 @@ async def test_a_batch_that_was_lost_with_its_session_is_not_taken_for_a_previou
             )
         with pytest.raises(StoreUnavailable, match="nothing of it was written"):
             await write(store, ParticipantSeen("cyd", "agent", "{}"))
+
+
+async def test_a_hub_resumes_after_a_lost_session_whatever_it_wrote_last(url: str) -> None:
+    async with opened(store := open_store(url)):
+        await write(store, ParticipantSeen("bob", "agent", "{}"))
+        await write(store, messages=[message(1, cid="said")])
+        with pytest.raises(DuplicateCids):
+            await write(store, messages=[message(2, cid="said")])
+        await store.append(direct(2, 3))  # messages alone need no transaction of their own
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE application_name LIKE 'hubbub %'"
+            )
+        with suppress(StoreUnavailable):  # unless the sign of life has reconnected it
+            await store.admit_mod("polls", {})
+        await store.append(direct(4, 4))
+        assert seqs(await store.log(0, 9, 9)) == [1, 2, 3, 4]
 
 
 async def test_a_database_without_synchronous_commit_is_refused_with_the_fix(

@@ -171,18 +171,18 @@ def own(session: PostgresSession, name: str) -> int:
     return int(fence)
 
 
-def own_again(session: PostgresSession, fence: int, written: int) -> None:
-    """Regain ownership after the connection was lost. `written` is the number of the last batch
-    that was acknowledged.
+def own_again(session: PostgresSession, fence: int, written: tuple[int, int]) -> tuple[int, int]:
+    """Regain ownership after the connection was lost. `written` is the number of the last numbered
+    batch that was acknowledged, and the end of the log then; returns what the database has.
 
     Raises `OwnerSuperseded` if another hub took over meanwhile, or if the server has an older copy
     of the log, which must not continue with a gap; and `StoreUnavailable` while the server has not
     ended the last session.
     """
-    owner, batch = session.execute("SELECT fence, batch FROM owner").fetchone()
+    owner, *there = session.execute("SELECT fence, batch, head FROM owner").fetchone()
     if owner > fence:
         raise OwnerSuperseded
-    if (owner, batch) < (fence, written):
+    if owner < fence or there[0] < written[0] or there[1] < written[1]:
         raise OwnerSuperseded(
             "the database lacks messages that this hub has confirmed, as after a restore or the "
             "promotion of a replica that was behind; this hub writes nothing more"
@@ -190,7 +190,8 @@ def own_again(session: PostgresSession, fence: int, written: int) -> None:
     if not _locked(session):
         raise StoreUnavailable("the previous session has not ended yet")
     _hold(session, fence)
-    session.batch = session.execute("SELECT batch FROM owner").fetchone()[0]
+    session.batch, head = session.execute("SELECT batch, head FROM owner").fetchone()
+    return session.batch, head
 
 
 def _hold(session: PostgresSession, fence: int) -> None:

@@ -78,7 +78,7 @@ class PostgresSession:
         connection.adapters.register_dumper(str, _TextDumper)
         self.in_transaction = False
         self.batch = 0
-        """Number of the last write transaction."""
+        """Number of the last write transaction that was committed."""
         self._pipeline = ExitStack()
 
     @property
@@ -107,10 +107,9 @@ class PostgresSession:
 
     def _begin(self) -> Rows:
         self.in_transaction = True
-        self.batch += 1
         self._pipeline.enter_context(self.connection.pipeline())
         self.connection.execute("BEGIN")
-        return self.connection.execute("SELECT begin_batch(%s)", (self.batch,))
+        return self.connection.execute("SELECT begin_batch(%s)", (self.batch + 1,))
 
     def _begin_snapshot(self) -> Rows:
         self.in_transaction = True
@@ -119,6 +118,7 @@ class PostgresSession:
     def _commit(self) -> Rows:
         rows = self.connection.execute("COMMIT")
         self._pipeline.close()  # raises the pipeline's first error
+        self.batch += 1
         self.in_transaction = False
         return rows
 

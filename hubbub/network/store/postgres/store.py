@@ -80,8 +80,9 @@ class PostgresStore:
         self._waiting, self._lost = waiting, lost
         self._beating: asyncio.Task[None] | None = None
         self._fence: int | None = None
-        self._written = 0
-        """Number of the last batch that was acknowledged."""
+        self._written = (0, 0)
+        """The last acknowledged batch that has a number, and the log's end; used by the writing
+        thread."""
         self._problem, self._is_superseded = "", False
         self._late: asyncio.Task[None] | None = None
         """Determines the outcome of a batch that was given up."""
@@ -91,7 +92,7 @@ class PostgresStore:
         self.reading = Link(lambda: connected(url, reading=True, node=node))
 
     async def open(self) -> StoreState:
-        self._fence, self._written = None, 0
+        self._fence, self._written = None, (0, 0)
         self._problem, self._is_superseded = "", False
         self.writing.start()
         self.reading.start()
@@ -178,7 +179,7 @@ class PostgresStore:
                 prepare(session, self._name)
                 self._fence = own(session, self._name)
             else:
-                own_again(session, self._fence, self._written)
+                self._written = own_again(session, self._fence, self._written)
             self._writer.start(None)
         except BaseException:
             session.close()
@@ -202,7 +203,6 @@ class PostgresStore:
         except DatabaseConnectionLost as error:
             if sent and not await self._was_written(batch, sent[0]):
                 raise StoreUnavailable(f"{error}; nothing of it was written") from error
-        self._written = sent[0]
 
     def _write(self, session: PostgresSession, batch: Batch, sent: list[int]) -> None:
         """Adds the transaction's number to `sent` before it begins."""
@@ -217,6 +217,8 @@ class PostgresStore:
             raise
         else:
             self._mods.settle()
+            head = batch.messages[-1].seq if batch.messages else self._written[1]
+            self._written = (session.batch, head)
         finally:
             self._mods.undo()
 
