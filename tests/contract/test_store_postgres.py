@@ -169,6 +169,25 @@ async def test_a_batch_that_was_lost_with_its_session_is_not_taken_for_a_previou
             await write(store, ParticipantSeen("cyd", "agent", "{}"))
 
 
+async def test_a_hub_waits_for_the_promotion_of_the_replica_that_it_reaches(
+    url: str, server: PostgresServer
+) -> None:
+    async with opened(store := open_store(url)):
+        await store.append(direct(1, 2))
+        await asyncio.to_thread(server.kill)
+        (server.folder / "data" / "standby.signal").touch()
+        await asyncio.to_thread(server.start)
+        with pytest.raises(StoreUnavailable):  # its session was lost
+            await store.admit_mod("polls", {})
+        for refused in (store.admit_mod("polls", {}), store.log(0, 9, 9)):
+            with pytest.raises(StoreUnavailable, match="server is in hot standby mode"):
+                await refused
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("SELECT pg_promote()")
+        await store.append(direct(3, 3))
+        assert seqs(await store.log(0, 9, 9)) == [1, 2, 3]
+
+
 async def test_a_hub_resumes_after_a_lost_session_whatever_it_wrote_last(url: str) -> None:
     async with opened(store := open_store(url)):
         await write(store, ParticipantSeen("bob", "agent", "{}"))

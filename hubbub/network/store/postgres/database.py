@@ -84,6 +84,8 @@ def connected(url: str, *, reading: bool = False, node: str = "") -> PostgresSes
             url,
             autocommit=True,
             cursor_factory=psycopg.ClientCursor,
+            # A replica that is still replaying would look like a log that lacks messages.
+            target_session_attrs="primary",
             connect_timeout=5,
             tcp_user_timeout=30_000,
             keepalives_idle=10,
