@@ -1,8 +1,8 @@
 """An MCP server for tests, over stdio, that sends whatever it is given, valid or not.
 
-python raw_mcp_server.py JSON, with {"tools": [...], "then": [...], "error": {...}, "prints": ""}:
-the tools that it lists, those that it lists after a call, its answer to every call, and a text that
-it prints first. Without an error, it answers with the name of the tool.
+python raw_mcp_server.py JSON, with {"tools": [...], "then": [...], "error": {...}, "result": {...},
+"prints": ""}: the tools that it lists, those that it lists after a call, its answer to every call,
+and a text in Latin-1 that it prints first. Without an answer, it answers with the name of the tool.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ __all__: list[str] = []
 def main() -> None:
     sys.setrecursionlimit(10_000)
     script: dict[str, JsonValue] = json.loads(sys.argv[1])
-    print(script.get("prints", ""), end="", flush=True)
+    sys.stdout.buffer.write(str(script.get("prints", "")).encode("latin-1"))
+    sys.stdout.flush()
     for line in sys.stdin:
         request = json.loads(line)
         if request["method"] == "tools/call" and "then" in script:
@@ -46,6 +47,8 @@ def _answer(
             return {"result": {"tools": script["tools"]}}
         case "tools/call" if "error" in script:
             return {"error": script["error"]}
+        case "tools/call" if "result" in script:
+            return {"result": script["result"]}
         case "tools/call":
             return {"result": {"content": [{"type": "text", "text": params["name"]}]}}
     return {"error": {"code": -32601, "message": f"no method {method}"}}

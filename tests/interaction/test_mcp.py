@@ -393,7 +393,7 @@ class TestInvalidTools:
     async def test_lines_that_are_no_messages_are_reported_once_and_skipped(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        shop = raw_server(spec("ok"), prints="ready\n\n{'a': 1}\n[1]\n")
+        shop = raw_server(spec("ok"), prints="ready\n\n{'a': 1}\n[1]\ncafé\n")
         with capture_logs() as logs:
             async with started(tmp_path, shop=shop) as servers:
                 assert await tool_of(servers, "shop_ok").run({}, SITE) == "ok"
@@ -435,3 +435,35 @@ class TestInvalidTools:
                 assert (error["error"], error["message"]) == ("tool_failed", till)
             assert await text(box, "fine_buy") == "buy"
             assert servers.absences() == {}
+
+    async def test_a_call_with_an_invalid_answer_fails_at_once_with_the_reason(
+        self, tmp_path: Path
+    ) -> None:
+        counting: JsonValue = {"type": "object", "required": ["n"]}
+        servers: dict[str, Any] = {
+            "null": raw_server(spec("buy"), result=None),
+            "empty": raw_server(spec("buy"), result={}),
+            "count": raw_server(spec("buy", outputSchema=counting), result={"content": []}),
+        }
+        reasons = {
+            "null": "the answer is invalid",
+            "empty": "content: Field required",
+            "count": "did not return structured content",
+        }
+        async with started(tmp_path, **servers) as running:
+            box = Toolbox([], source=running)
+            for name, reason in reasons.items():
+                error = await failed(box, f"{name}_buy")
+                assert error["error"] == "tool_failed"
+                assert reason in str(error["message"]), error
+                assert "may have taken effect" in str(error["message"])
+                assert "\n" not in str(error["message"])
+            assert running.absences() == {}
+
+    async def test_a_text_cut_in_the_middle_of_an_emoji_reaches_the_model(
+        self, tmp_path: Path
+    ) -> None:
+        content: JsonValue = [{"type": "text", "text": "well done \ud83d"}]
+        shop = raw_server(spec("buy"), result={"content": content})
+        async with started(tmp_path, shop=shop) as running:
+            assert await text(Toolbox([], source=running), "shop_buy") == "well done ?"

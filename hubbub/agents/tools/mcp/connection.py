@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from mcp.types import Tool
 
 
-__all__ = ["Observer", "connect", "list_tools"]
+__all__ = ["UNKNOWN_EFFECT", "Observer", "connect", "list_tools"]
 
 # Filters a server's list of tools. The library accepts or rejects a list as a whole, so invalid
 # tools are removed from the incoming message before the library sees it.
@@ -92,25 +93,22 @@ def _name(tool: JsonValue) -> str:
 
 
 _MAX_PAGES = 100
+UNKNOWN_EFFECT = "the call may have taken effect"
 T = TypeVar("T")
 
 
 class _WatchedStream(Generic[T]):
-    """A stream that passes each message to `inspect` first, and calls `on_end` when reading stops,
-    normally or because of an error.
+    """A stream of what `inspect` makes of each message. Calls `on_end` when reading stops, normally
+    or because of an error.
     """
 
     def __init__(
-        self, stream: ReadStream[T], inspect: Callable[[T], None], on_end: Callable[[], None]
+        self, stream: ReadStream[T], inspect: Callable[[T], T], on_end: Callable[[], None]
     ):
         self._stream, self._inspect, self._on_end = stream, inspect, on_end
 
     async def receive(self) -> T:
-        return self._inspected(await self._stream.receive())
-
-    def _inspected(self, item: T) -> T:
-        self._inspect(item)
-        return item
+        return self._inspect(await self._stream.receive())
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -119,7 +117,7 @@ class _WatchedStream(Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        return self._inspected(await self._stream.__anext__())
+        return self._inspect(await self._stream.__anext__())
 
     async def __aenter__(self) -> _WatchedStream[T]:
         await self._stream.__aenter__()
@@ -163,14 +161,17 @@ async def connect(
 
     clients: list[Client] = []
 
-    def inspect(incoming: SessionMessage | Exception) -> None:
+    def inspect(incoming: SessionMessage | Exception) -> SessionMessage | Exception:
         if isinstance(incoming, Exception):
-            observer.on_stray(_received(incoming))
+            incoming = _repaired(incoming)
+        if isinstance(incoming, Exception):
+            observer.on_stray(str(_received(incoming)))
         elif getattr(incoming.message, "method", None) == "notifications/tools/list_changed":
             observer.on_change()
         else:
             version = clients[0].protocol_version if clients else None
             remove_invalid_tools(incoming, version, observer.on_skip)
+        return incoming
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[TransportStreams]:
@@ -182,9 +183,32 @@ async def connect(
         yield client
 
 
-def _received(exc: Exception) -> str:
-    """The text that was no message, or the error of reading it."""
-    return str(exc.errors()[0]["input"] if isinstance(exc, ValidationError) else exc)
+def _received(exc: Exception) -> object:
+    """What was no message, or the error of reading it."""
+    return exc.errors()[0]["input"] if isinstance(exc, ValidationError) else exc
+
+
+def _repaired(exc: Exception) -> SessionMessage | Exception:
+    """An answer with half of a surrogate pair without it, and any other invalid answer as an error:
+    a call whose answer is dropped would wait for its timeout.
+    """
+    from mcp.shared.message import SessionMessage
+    from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+
+    answer = _received(exc)
+    with suppress(ValueError, RecursionError):
+        answer = json.loads(answer) if isinstance(answer, str) else answer
+    if not isinstance(answer, dict) or "method" in answer:
+        return exc
+    id_ = answer.get("id")
+    if not isinstance(id_, int | str):
+        return exc
+    try:
+        whole = json.dumps(answer, ensure_ascii=False).encode(errors="replace")
+        return SessionMessage(jsonrpc_message_adapter.validate_json(whole, by_name=False))
+    except ValidationError:
+        problem = ErrorData(code=INTERNAL_ERROR, message=f"the answer is invalid; {UNKNOWN_EFFECT}")
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id_, error=problem))
 
 
 async def list_tools(client: Client) -> list[Tool]:
@@ -213,7 +237,13 @@ async def _program(config: McpServerConfig, folder: Path) -> AsyncIterator[Trans
     assert config.command is not None
     program, *arguments = config.command
     cwd = folder / config.cwd if config.cwd else folder
-    server = StdioServerParameters(command=program, args=arguments, env=config.env, cwd=cwd)
+    server = StdioServerParameters(
+        command=program,
+        args=arguments,
+        env=config.env,
+        cwd=cwd,
+        encoding_error_handler="replace",  # a line that is no message must not end the connection
+    )
     logging.getLogger("mcp.client.stdio").disabled = True  # what it logs is reported here
     # Its stderr goes to this process's file descriptor 2, even if sys.stderr is replaced.
     with os.fdopen(2, "w", encoding="utf-8", errors="replace", closefd=False) as errors:

@@ -16,7 +16,7 @@ from pydantic import JsonValue, ValidationError
 
 from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.base import CallSite, Confirm, Tool, ToolFailed
-from hubbub.agents.tools.mcp.connection import connect, list_tools
+from hubbub.agents.tools.mcp.connection import UNKNOWN_EFFECT, connect, list_tools
 from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.schema import LONGEST_NAME, argument_errors, without_titles
 from hubbub.config.tooling import McpServerConfig
@@ -337,10 +337,13 @@ class McpServer:
             raise
         except MCPError as exc:
             if client is not self._client:  # the error's code does not show this
-                message = f"the MCP server {self.name} ended during the call; {_UNKNOWN}"
+                message = f"the MCP server {self.name} ended during the call; {UNKNOWN_EFFECT}"
                 raise ToolFailed(message, error="tool_absent") from exc
             self._suspect()
             raise ToolFailed(exc.message or f"error {exc.code}") from exc
+        except (ValidationError, RuntimeError) as exc:  # what the library raises for such a result
+            reason = argument_errors(exc) if isinstance(exc, ValidationError) else str(exc)
+            raise ToolFailed(f"the result is invalid: {_line(reason)}; {UNKNOWN_EFFECT}") from exc
         text = text_of(result)
         if result.is_error:
             raise ToolFailed(text)
@@ -416,7 +419,6 @@ class McpServers:
 
 _ENDED = "it has ended"
 _MAX_REASON = 300
-_UNKNOWN = "the call may have taken effect"
 
 
 def _reason(exc: BaseException, command: Sequence[str] | None) -> str:
