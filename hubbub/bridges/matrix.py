@@ -42,6 +42,10 @@ REQUEST_S = 60.0
 MAX_BYTES = 16 * 1024 * 1024
 """Size of one transaction: 100 events of 64 KiB, and the JSON around them."""
 
+MAX_TEXT = 60_000
+"""Bytes of a text as JSON: an event has 64 KiB, and that of an edit contains the text twice."""
+_UNREADABLE = "bridges cannot read encrypted rooms"
+
 
 class MatrixConfig(Section):
     homeserver: str = Field(pattern=r"^https?://")
@@ -145,11 +149,23 @@ class Matrix(Chat):
             for channel in self.channels:
                 result = await self._call("POST", _path("join", channel), self._bot)
                 room = str(result["room_id"])
+                if await self._is_encrypted(room):
+                    raise UserError(f"bridge {self.name}: {channel} is encrypted: {_UNREADABLE}")
                 self._rooms[channel], self._channels[room] = room, channel
                 self._joined.add((self._bot, room))
         except MatrixRefused as error:
             raise UserError(f"bridge {self.name}: {error}; invite {self._bot} there") from error
         self._ready.set()
+
+    async def _is_encrypted(self, room: str) -> bool:
+        path = _path("rooms", room, "state", "m.room.encryption")
+        try:
+            await self._call("GET", path, self._bot)
+        except MatrixRefused as error:
+            if error.code != "M_NOT_FOUND":
+                raise
+            return False
+        return True
 
     # From the network to the room -----------------------------------------------------------------
 
@@ -160,6 +176,16 @@ class Matrix(Chat):
 
     async def say(self, message: Outgoing) -> str | None:
         user, room = await self._ghost(message.author, message.channel)
+        try:
+            return await self._send(message, user, room)
+        except MatrixRefused as error:
+            if error.code != "M_FORBIDDEN":
+                raise
+        self._joined.discard((user, room))  # it may have been removed from the room
+        await self._ghost(message.author, message.channel)
+        return await self._send(message, user, room)
+
+    async def _send(self, message: Outgoing, user: str, room: str) -> str:
         if message.change == "deleted":
             if message.changes is None:
                 raise ChatRefused("the deleted message is not in the room")
@@ -170,13 +196,14 @@ class Matrix(Chat):
 
     def _content(self, message: Outgoing) -> dict[str, JsonValue]:
         users: list[JsonValue] = [self._user_of(person) for person in message.mentions]
+        text = _shortened(message.text, MAX_TEXT // 2 if message.change else MAX_TEXT)
         content: dict[str, JsonValue] = {
             "msgtype": "m.text",
-            "body": message.text,
+            "body": text,
             "m.mentions": {"user_ids": users} if users else {},
         }
         if message.change == "edited":
-            body = f"* {message.text}"
+            body = f"* {text}"
             edited: dict[str, JsonValue] = {**content, MARK: message.id, "body": body}
             if message.changes is None:
                 return edited
@@ -315,6 +342,8 @@ class Matrix(Chat):
             case "m.room.message" if content.get("msgtype") != "m.notice":  # sent by bots
                 person = Person(self._person_id(sender), await self._display_name(sender))
                 return tuple(self._message_events(id, person, channel, content))
+            case "m.room.encrypted":
+                log.warning("a message was not bridged", message=id, why=_UNREADABLE)
         return ()
 
     def _message_events(
@@ -364,6 +393,13 @@ class Matrix(Chat):
                 profile = {}
             self._display_names[user] = _text(profile, "displayname") or user.partition(":")[0][1:]
         return self._display_names[user]
+
+
+def _shortened(text: str, max_bytes: int) -> str:
+    kept = text
+    while len(json.dumps(kept, ensure_ascii=False).encode()) > max_bytes:
+        kept = kept[: len(kept) * 9 // 10]
+    return kept if kept == text else f"{kept}… ({len(text) - len(kept)} more characters)"
 
 
 def _path(*parts: str) -> str:

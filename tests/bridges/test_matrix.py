@@ -85,3 +85,38 @@ async def test_matrix_people_and_agents_talk_with_threads_edits_and_deletions(
             bodies = [each["content"].get("body") for each in alice.heard]
             assert bodies.count("the same here") == 1
             assert len(bodies) == len({each["event_id"] for each in alice.heard})
+
+
+async def test_long_messages_and_those_of_a_removed_user_reach_the_room_unless_it_is_encrypted(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    async with homeserver(tmp_path, port) as server:
+        alice = await server.user("alice")
+        room = await alice.make_room()
+        variables = {
+            "MATRIX_PORT": str(server.port),
+            "MATRIX_ROOM": room,
+            "BRIDGE_LISTEN": f"127.0.0.1:{port}",
+        }
+        async with run_config("matrix-bridge", tmp_path, variables) as network:
+            ann = await network.join("ann")
+            text = "long " + 10_000 * '"äö\n'
+            posted = await ann.client.call("post_to_channel", channel="dev", text=text)
+            long = (await alice.hears("long"))["content"]["body"]
+            assert long.startswith(text[:20_000])
+            assert long.endswith("more characters)")
+            mine = SendResult.model_validate(posted).id
+            await ann.client.call("edit_message", message_id=mine, text=f"edit {text}")
+            edit = (await alice.hears("* edit"))["content"]["m.new_content"]["body"]
+            assert edit.startswith("edit long")
+
+            ghost = {"user_id": "@hubbub_ann:example.org"}
+            await alice.ask("POST", f"rooms/{room}/kick", ghost)
+            await ann.client.call("post_to_channel", channel="dev", text="I am back")
+            assert (await alice.hears("I am back"))["sender"] == ghost["user_id"]
+
+            megolm = {"algorithm": "m.megolm.v1.aes-sha2"}
+            await alice.ask("PUT", f"rooms/{room}/state/m.room.encryption", megolm)
+            os.kill(await bridge_pid(ann, "matrix"), signal.SIGKILL)
+            await network.shows("is encrypted: bridges cannot read encrypted rooms")
