@@ -33,6 +33,7 @@ class Program:
         self.servers: dict[str, list[Json]] = {}
         self.requests = 0
         self.logged_out = "shy" in sys.argv
+        self.modes = dict[str, str]()
 
     def write(self, text: str) -> None:
         with self.lock:
@@ -96,7 +97,7 @@ class Program:
                 id = f"s{len(load_sessions()) + 1}"
                 save_session(id, [])
                 self.servers[id] = params["mcpServers"]
-                result = {"sessionId": id}
+                result = {"sessionId": id, **self.begin_mode(id)}
             case "session/load":
                 id = params["sessionId"]
                 self.servers[id] = params["mcpServers"]
@@ -104,6 +105,9 @@ class Program:
                     error = {"code": -32002, "message": "Resource not found"}
                     return self.send(id=message["id"], error=error)
                 self.say(id, "what was said before")
+                result = self.begin_mode(id)
+            case "session/set_mode":
+                self.modes[params["sessionId"]] = params["modeId"]
                 result = {}
             case "session/prompt":
                 result = self.prompt(params["sessionId"], params["prompt"])
@@ -112,6 +116,14 @@ class Program:
             case _:
                 return None
         return self.send(id=message["id"], result=result)
+
+    def begin_mode(self, session: str) -> Json:
+        """As Claude Code: in the mode `auto`, it does not ask."""
+        if "auto" not in sys.argv:
+            return {}
+        self.modes[session] = "auto"
+        offered = [{"id": id, "name": id} for id in ("auto", "default")]
+        return {"modes": {"currentModeId": "auto", "availableModes": offered}}
 
     def prompt(self, session: str, blocks: list[Json]) -> Json:
         self.cancelled[session] = threading.Event()
@@ -173,6 +185,9 @@ class Program:
         return self.begin("session/request_permission", request)
 
     def do_edit(self, session: str, path: str) -> Json | None:
+        if self.modes.get(session) == "auto":
+            self.write_file(session, "e1", path)
+            return None
         outcome = self.wait(self.permission(session, "e1", path))["outcome"]
         if outcome["outcome"] == "cancelled":
             return {"stopReason": "cancelled"}

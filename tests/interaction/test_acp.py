@@ -236,6 +236,21 @@ async def test_the_permission_mode_decides_without_a_person(
 
 
 @pytest.mark.behaviour("I-3")
+async def test_a_program_whose_model_permits_calls_by_default_asks_people_instead(
+    in_memory: Networks, tmp_path: Path
+) -> None:
+    async with one_person(in_memory) as (net, ann):
+        for _ in ("a new session", "a loaded one"):
+            await net.acp("bot", [*PROGRAM, "auto"], tmp_path)
+            id = await net.ask(ann, "edit a.py")
+            (approval,) = await parked(net, ann, id)
+            await ann.call("deny", id=approval["id"])
+            assert await said_to(ann) == "not written"
+            await net.crash("bot")
+        assert not (tmp_path / "a.py").exists()
+
+
+@pytest.mark.behaviour("I-3")
 async def test_an_approval_given_while_the_agent_was_down_is_used_without_asking_again(
     in_memory: Networks, tmp_path: Path
 ) -> None:

@@ -25,10 +25,13 @@ from acp.schema import (
     HttpMcpServer,
     Implementation,
     InitializeResponse,
+    LoadSessionResponse,
     McpServerStdio,
     PermissionOption,
     PromptResponse,
     RequestPermissionResponse,
+    ResumeSessionResponse,
+    SessionModeState,
     SessionNotification,
     TextContentBlock,
     ToolCallUpdate,
@@ -299,20 +302,29 @@ class AcpProcess:
                     raise
                 log.warning("session lost; opening a new one", program=self.name, reason=str(exc))
         supported = self._supported_servers(servers)
-        new = self._connection.new_session(cwd, mcp_servers=supported)
-        id = (await self._request(new, "opening a session")).session_id
-        return self._add_session(id), False
+        creation = self._connection.new_session(cwd, mcp_servers=supported)
+        new = await self._request(creation, "opening a session")
+        await self._leave_auto_mode(new.session_id, new.modes)
+        return self._add_session(new.session_id), False
 
     async def _resume_session(self, cwd: str, servers: Sequence[Server], id: str) -> AcpSession:
         session, mcp = self._add_session(id), self._supported_servers(servers)
         capabilities = self.about.agent_capabilities
         sessions = capabilities.session_capabilities if capabilities else None
-        what = "loading a session"
+        request: Awaitable[LoadSessionResponse | ResumeSessionResponse]
         if sessions and sessions.resume:
-            await self._request(self._connection.resume_session(id, cwd, mcp_servers=mcp), what)
+            request = self._connection.resume_session(id, cwd, mcp_servers=mcp)
         else:
-            await self._request(self._connection.load_session(cwd, id, mcp_servers=mcp), what)
+            request = self._connection.load_session(cwd, id, mcp_servers=mcp)
+        await self._leave_auto_mode(id, (await self._request(request, "loading a session")).modes)
         return session
+
+    async def _leave_auto_mode(self, session: str, modes: SessionModeState | None) -> None:
+        """In Claude Code's mode `auto`, its default, a model permits calls in place of people."""
+        offered = {mode.id for mode in modes.available_modes} if modes else set[str]()
+        if modes and modes.current_mode_id == "auto" and "default" in offered:
+            change = self._connection.set_session_mode(session, "default")
+            await self._request(change, "leaving its mode `auto`")
 
     def _add_session(self, id: str) -> AcpSession:
         session = self.sessions[id] = AcpSession(id, self)
