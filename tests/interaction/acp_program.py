@@ -34,6 +34,7 @@ class Program:
         self.requests = 0
         self.logged_out = "shy" in sys.argv
         self.modes = dict[str, str]()
+        self.replaying: str | None = None
 
     def write(self, text: str) -> None:
         with self.lock:
@@ -81,6 +82,9 @@ class Program:
 
     def handle(self, message: Json) -> None:
         params = message.get("params") or {}
+        if self.replaying is not None:
+            self.say(self.replaying, "what was said before")
+            self.replaying = None
         match message["method"]:
             case "initialize":
                 capabilities = {"loadSession": "forgetful" not in sys.argv}
@@ -106,6 +110,8 @@ class Program:
                     return self.send(id=message["id"], error=error)
                 self.say(id, "what was said before")
                 result = self.begin_mode(id)
+                if "late" in sys.argv:  # as Gemini CLI
+                    self.replaying = id
             case "session/set_mode":
                 self.modes[params["sessionId"]] = params["modeId"]
                 result = {}
@@ -119,7 +125,7 @@ class Program:
 
     def begin_mode(self, session: str) -> Json:
         """As Claude Code: in the mode `auto`, it does not ask."""
-        if "auto" not in sys.argv:
+        if not {"auto", "late"}.intersection(sys.argv):
             return {}
         self.modes[session] = "auto"
         offered = [{"id": id, "name": id} for id in ("auto", "default")]

@@ -170,9 +170,9 @@ async def test_a_thread_keeps_its_session_when_the_agent_restarts(
         await net.ask(bob, "recall")
         assert await said_to(bob) == "s2: recall", "another thread, another session"
         await net.crash("bot")
-        await net.acp("bot", PROGRAM, tmp_path)
+        await net.acp("bot", [*PROGRAM, "late"], tmp_path)
         await net.ask(ann, "recall")
-        assert await said_to(ann) == "s1: say one, recall"
+        assert await said_to(ann) == "s1: say one, recall", "and not what was said before"
         assert [count(tmp_path, f"session/{method}") for method in ("new", "load")] == [2, 1]
         first, _, second = prompts(tmp_path)
         assert "an agent in the network" in first

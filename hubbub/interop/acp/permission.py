@@ -18,6 +18,7 @@ from acp.schema import (
     FileEditToolCallContent,
     PermissionOption,
     RequestPermissionResponse,
+    SessionModeState,
     ToolCallUpdate,
 )
 from pydantic import JsonValue
@@ -28,7 +29,7 @@ from hubbub.agents.tools.base import CallSite
 from hubbub.agents.tools.policy import PermissionMode
 from hubbub.interop.acp.progress import arguments_of, diff
 
-__all__ = ["CANCELLED", "allow", "question", "reject", "verdict_on"]
+__all__ = ["CANCELLED", "allow", "asking_mode", "question", "reject", "verdict_on"]
 
 CANCELLED = RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
 """The answer after the turn has ended."""
@@ -45,6 +46,13 @@ def verdict_on(mode: PermissionMode, kind: str | None) -> Literal["allow", "reje
     if mode == "ask":
         return "ask"
     return "allow" if kind in _READING else "reject"
+
+
+def asking_mode(modes: SessionModeState) -> str:
+    """The current mode; for Claude Code's `auto`, in which a model permits calls, its `default`."""
+    offered = {mode.id for mode in modes.available_modes}
+    is_auto = modes.current_mode_id == "auto" and "default" in offered
+    return "default" if is_auto else modes.current_mode_id
 
 
 def question(

@@ -41,7 +41,7 @@ from pydantic import BaseModel, ValidationError
 
 from hubbub.config.agents import AcpConfig
 from hubbub.errors import HubbubError
-from hubbub.interop.acp.permission import CANCELLED
+from hubbub.interop.acp.permission import CANCELLED, asking_mode
 from hubbub.logs import get_logger
 from hubbub.waiting import cancel, done_within
 
@@ -304,7 +304,8 @@ class AcpProcess:
         supported = self._supported_servers(servers)
         creation = self._connection.new_session(cwd, mcp_servers=supported)
         new = await self._request(creation, "opening a session")
-        await self._leave_auto_mode(new.session_id, new.modes)
+        if new.modes and asking_mode(new.modes) != new.modes.current_mode_id:
+            await self._set_mode(new.session_id, new.modes)
         return self._add_session(new.session_id), False
 
     async def _resume_session(self, cwd: str, servers: Sequence[Server], id: str) -> AcpSession:
@@ -316,15 +317,14 @@ class AcpProcess:
             request = self._connection.resume_session(id, cwd, mcp_servers=mcp)
         else:
             request = self._connection.load_session(cwd, id, mcp_servers=mcp)
-        await self._leave_auto_mode(id, (await self._request(request, "loading a session")).modes)
+        modes = (await self._request(request, "loading a session")).modes
+        if modes:  # Gemini CLI sends the rest of the history after this answer and before the next
+            await self._set_mode(id, modes)
         return session
 
-    async def _leave_auto_mode(self, session: str, modes: SessionModeState | None) -> None:
-        """In Claude Code's mode `auto`, its default, a model permits calls in place of people."""
-        offered = {mode.id for mode in modes.available_modes} if modes else set[str]()
-        if modes and modes.current_mode_id == "auto" and "default" in offered:
-            change = self._connection.set_session_mode(session, "default")
-            await self._request(change, "leaving its mode `auto`")
+    async def _set_mode(self, session: str, modes: SessionModeState) -> None:
+        change = self._connection.set_session_mode(session, asking_mode(modes))
+        await self._request(change, "setting the mode of a session")
 
     def _add_session(self, id: str) -> AcpSession:
         session = self.sessions[id] = AcpSession(id, self)
