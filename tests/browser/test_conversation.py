@@ -201,9 +201,16 @@ async def test_messages_are_grouped_by_sender_and_day_and_offer_actions(
 # What is new --------------------------------------------------------------------------------
 
 
-async def test_today_becomes_yesterday_at_midnight(desks: Desks, room: Room) -> None:
+async def test_messages_that_fit_the_screen_are_read_at_once_and_are_of_yesterday_after_midnight(
+    desks: Desks, room: Room
+) -> None:
     bob = await room.join("bob")
     desk = await desks.sit(room, "ann", GENERAL, new=True)
+    await desk.page.evaluate("performance.now = () => 0")  # what lasts a while lasts for ever
+    for n in range(2):
+        await bob.posts("general", f"good night {n}")
+        await desk.sees(f"good night {n}")
+        await desk.has_read(GENERAL)
     await desk.page.clock.install()
     await desk.reload()
     for n in range(40):

@@ -230,7 +230,7 @@ function useVirtual(options) {
   const [, redraw] = useState(0);
   const made = useRef(null);
   const whole = {
-    observeElementRect, observeElementOffset, scrollToFn: elementScroll, ...options,
+    observeElementRect, observeElementOffset, scrollToFn, ...options,
     onChange: () => redraw((n) => n + 1),
   };
   made.current ??= new Virtualizer(whole);
@@ -239,4 +239,10 @@ function useVirtual(options) {
   useLayoutEffect(() => virtual._didMount(), []);
   useLayoutEffect(() => virtual._willUpdate());
   return virtual;
+}
+
+function scrollToFn(offset, options, virtual) {
+  elementScroll(offset, options, virtual);
+  // A list that fits does not move, so no event shows the virtualizer, which would try for seconds, that it did not.
+  if (virtual.getTotalSize() <= virtual.getSize()) virtual.pendingWrite = null;
 }
