@@ -11,7 +11,7 @@ from playwright.async_api import Page
 __all__ = ["audit", "problems"]
 
 # `preload` would load the style sheets again, and look elsewhere for those that they import.
-_RUN = """(only) => axe.run('html', {
+_RUN = """([without, only]) => axe.run(without ? {exclude: [[without]]} : document, {
     resultTypes: ['violations'], preload: false, ...(only.length && {runOnly: only}),
 }).then((found) => found.violations)"""
 
@@ -22,11 +22,12 @@ def _axe() -> str:
     return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
-async def problems(page: Page, *only: str) -> str:
-    """The serious and critical findings as text; by the rules in `only`, or by all rules."""
+async def problems(page: Page, *only: str, without: str = "") -> str:
+    """The serious and critical findings as text; by the rules in `only`, or by all rules. Leaves
+    out the elements that match `without`."""
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(_axe())
-    found: list[dict[str, Any]] = await page.evaluate(_RUN, only)
+    found: list[dict[str, Any]] = await page.evaluate(_RUN, [without, only])
     grave = [each for each in found if each["impact"] in ("serious", "critical")]
     return "\n".join(map(_described, grave))
 
