@@ -13,10 +13,12 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-
-from playwright.async_api import Browser, async_playwright
+from typing import TYPE_CHECKING
 
 from tests.packages import apt_get
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
 
 __all__ = ["MISSING", "find", "install", "running"]
 
@@ -60,6 +62,8 @@ def install() -> None:
 @asynccontextmanager
 async def running(executable: str) -> AsyncIterator[Browser]:
     """A headless browser without a profile."""
+    from playwright.async_api import async_playwright  # slow, and not needed for `install`
+
     arguments = [
         "--disable-dev-shm-usage",  # containers have 64 MiB there
         "--disable-gpu",
