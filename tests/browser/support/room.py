@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,8 @@ class Room:
         everything = {"network": {**own, **(settings or {})}, "models": models, "mods": [*mods]}
         file = NetworkFile.model_validate({**sections, **everything})
         site = _site(file.network.name, file.network.auth)
+        if file.agents:
+            import_module("hubbub.agents.model_backend")  # takes longer than a handshake may
         async with (
             Hub(file, open_store(file.network.store), mods=load_mods(file.mods)) as hub,
             _served(hub, site, port) as listening,
