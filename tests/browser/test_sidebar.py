@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from playwright.async_api import Locator, expect
 from pydantic import JsonValue
 
 from hubbub.client import Client, WebSocketTransport
 from tests.browser.support.desk import Desk, Desks, becomes
-from tests.browser.support.room import Room, posted
+from tests.browser.support.room import Room, call, posted
 
 GENERAL = "channel.general"
 
@@ -78,19 +80,24 @@ async def test_threads_are_ordered_and_count_unread_messages(
 async def test_a_conversation_older_than_a_thousand_reply_threads_is_listed(desks: Desks) -> None:
     limits: JsonValue = {"calls_per_second": 1e9, "burst": 10**9}
     async with Room.open({"limits": limits}) as room:
-        await room.join("ann")
-        bob, cyd = await room.join("bob"), (await room.join("cyd")).client
+        bob = await room.join("bob")
+        ann, cyd = (await room.join("ann")).client, (await room.join("cyd")).client
         await bob.tells("ann", "psst")
-        for n in range(1060):
-            await cyd.call("send_text_message", to="ann", text=f"topic {n}")
-            await cyd.call("reply", message_id=f"m{2 * n + 2}", text="an answer")
+        for _ in range(20):
+            topics = (call(cyd, "send_text_message", to="ann", text="a topic") for _ in range(53))
+            ids = [topic["id"] for topic in await asyncio.gather(*topics)]
+            # Those with an answer of ann's are not drawn: they are read.
+            answers = [(cyd, id) for id in ids[:2]] + [(ann, id) for id in ids[2:]]
+            await asyncio.gather(
+                *(who.call("reply", message_id=id, text="so") for who, id in answers)
+            )
         desk = await desks.sit(room, "ann")
         await expect(badge(desk.thread("dm.ann.bob"), "1 unread")).to_be_visible()
         await becomes(desk.page.locator(":root"), "(it) => it.scrollHeight === innerHeight")
         await desks.leave()
 
 
-async def test_replies_are_nested_under_their_thread_and_fold_when_read(
+async def test_read_replies_and_groups_are_folded_and_long_lists_are_truncated(
     desks: Desks, room: Room
 ) -> None:
     bob, desk = await room.join("bob"), await desks.sit(room, "ann")
@@ -111,12 +118,7 @@ async def test_replies_are_nested_under_their_thread_and_fold_when_read(
     await expect(replies).to_have_count(0)
     await chooses(desk, "#general", "Show replies", general)
     await expect(replies).to_be_visible()
-
-
-async def test_a_folded_group_shows_unread_threads_and_long_lists_are_truncated(
-    desks: Desks, room: Room
-) -> None:
-    desk = await desks.sit(room, "ann")
+    # Groups.
     for n in range(15):
         async with Client(WebSocketTransport(room.url), f"p{n:02}", "human") as client:
             await client.call("send_text_message", to="ann", text="hello")
@@ -131,7 +133,7 @@ async def test_a_folded_group_shows_unread_threads_and_long_lists_are_truncated(
     await fold.click()
     await expect(fold).to_have_attribute("aria-expanded", "false")
     await expect(desk.thread(GENERAL)).to_have_count(0)
-    await (await room.join("bob")).posts("general", "news")
+    await bob.posts("general", "news")
     await expect(desk.thread(GENERAL)).to_be_visible()
     await desk.page.reload()
     await expect(fold).to_have_attribute("aria-expanded", "false")
