@@ -19,7 +19,6 @@ from hubbub.protocol.operations import ThreadPage
 from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.room import Room
 from tests.e2e.support.cables import tcp_cable
-from tests.e2e.support.hubs import running_hub
 from tests.e2e.test_up import Up, start
 from tests.unit.configs.people import Person
 
@@ -67,7 +66,7 @@ async def test_a_hub_restart_loses_no_messages_and_no_draft(desks: Desks, tmp_pa
         await desks.leave()
 
 
-async def test_behind_a_gateway_the_page_shows_a_move_and_loses_nothing(
+async def test_a_crash_behind_a_gateway_shows_as_a_move_and_each_message_is_sent_once(
     desks: Desks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HUBBUB_STATE_DIR", str(tmp_path / "state"))
@@ -93,6 +92,7 @@ async def test_behind_a_gateway_the_page_shows_a_move_and_loses_nothing(
         desk.expect_losses()
         desk.complaints.expect("503")  # files of the page that are loaded on demand
         await desk.says("before")
+        await desk.submit("in the very moment")
         first.process.kill()
         connection = desk.page.locator(".connection")
         await expect(connection).to_have_attribute("data-state", "moving")
@@ -100,17 +100,19 @@ async def test_behind_a_gateway_the_page_shows_a_move_and_loses_nothing(
         dark = [f"into the dark {n}" for n in range(3)]
         for text in dark:
             await desk.submit(text)
+            await expect(desk.message(text)).to_contain_text("Waiting for the hub")
         await desk.composer.press_sequentially("half a sentence")
         async with _running("up", str(config), "--no-agents"):
-            for text in dark:
+            for text in ("in the very moment", *dark):
                 await desk.is_stored(text)
+                await expect(desk.message(text)).not_to_contain_text("Waiting for the hub")
             await expect(connection).to_be_empty()
             await expect(desk.composer).to_have_value("half a sentence")
             async with Client(WebSocketTransport(url), "bob", "human") as client:
                 page = await client.call("read_thread", thread="channel_general", limit=100)
             texts = [message.content for message in ThreadPage.model_validate(page).messages]
-            assert texts == ["before", *dark]
-            assert len(await shown(desk)) == 4
+            assert texts == ["before", "in the very moment", *dark]
+            assert len(await shown(desk)) == 5
             await desks.leave()
 
 
@@ -125,31 +127,6 @@ async def _running(*command: str) -> AsyncIterator[Up]:
         if started.process.returncode is None:
             started.process.terminate()
         await started.ended()
-
-
-async def test_messages_written_after_a_hub_crash_wait_and_are_sent_once(
-    desks: Desks, tmp_path: Path
-) -> None:
-    async with running_hub(tmp_path, channels=["general"]) as hub:
-        desk = await desks.sit(hub.url, "ann", GENERAL)
-        desk.expect_losses()
-        await desk.says("before")
-        await desk.submit("in the very moment")
-        await hub.kill()
-        await desk.notices_the_loss()
-        dark = [f"into the dark {n}" for n in range(3)]
-        for text in dark:
-            await desk.submit(text)
-            await expect(desk.message(text)).to_contain_text("Waiting for the hub")
-        await desk.composer.press_sequentially("half a sentence")
-        await hub.start()
-        for text in ("in the very moment", *dark):
-            await desk.is_stored(text)
-            await expect(desk.message(text)).not_to_contain_text("Waiting for the hub")
-        await expect(desk.composer).to_have_value("half a sentence")
-        async with Client(WebSocketTransport(hub.url), "bob", "human") as bob:
-            assert await all_texts(Person(bob)) == ["before", "in the very moment", *dark]
-        await desks.leave()
 
 
 async def test_a_hub_with_another_log_replaces_everything_on_the_page(desks: Desks) -> None:
