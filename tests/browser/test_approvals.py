@@ -147,10 +147,36 @@ async def test_the_approval_of_an_agent_that_is_gone_says_when_the_call_runs(
         await expect(it).to_contain_text("It runs once clerk is connected again.")
 
 
-async def test_a_call_is_approved_with_the_numbers_and_lists_as_they_were_typed(
+@pytest.mark.behaviour("H-145")
+async def test_calls_are_approved_together_one_by_a_double_click_and_with_values_as_typed(
     desks: Desks, room: Room
 ) -> None:
-    async with at_work(desks, room) as (desk, clerk):
+    async with asked(desks, room) as (desk, clerk, approval):
+        others = [await clerk.asks(arguments={"path": f"/srv/{n}.md"}) for n in (1, 2)]
+        every = desk.main.get_by_role("button", name="Approve all 3 calls of delete_file")
+        await expect(every).to_be_visible()
+        await desk.composer.press("Escape")
+        while not await every.evaluate("(it) => it === document.activeElement"):
+            await desk.page.keyboard.press("Tab")
+        await desk.page.keyboard.press("Enter")
+        for each in (approval, *others):
+            assert (await clerk.decision(each)).state == "approved"
+        await expect(card(desk)).to_have_count(0)
+        await expect(desk.composer).to_be_focused()  # not the page, where letters are commands
+        first, second = await clerk.asks("move_file"), await clerk.asks("write_file")
+        mouse = desk.page.mouse
+        await desk.visit("inbox", "approvals")
+        await expect(card(desk, "write_file")).to_be_visible()
+        await card(desk, "move_file").get_by_role("button", name="Approve").hover()
+        await mouse.down()
+        await mouse.up()
+        assert (await clerk.decision(first)).state == "approved"
+        await expect(card(desk, "move_file")).to_contain_text("Approved")
+        await mouse.down(click_count=2)
+        await mouse.up(click_count=2)
+        await card(desk, "write_file").get_by_role("button", name="Deny…").press("Enter")
+        await card(desk, "write_file").get_by_label("Why not").press("Control+Enter")
+        assert (await clerk.decision(second)).state == "denied"
         approval = await clerk.asks("pay", {"path": "/srv", "price": 2, "lines": [1]})
         it = card(desk, "pay")
         await it.get_by_role("button", name="Edit…").click()
@@ -168,43 +194,6 @@ async def test_a_call_is_approved_with_the_numbers_and_lists_as_they_were_typed(
         await it.get_by_label("lines").press("Control+Enter")
         decided = await clerk.decision(approval)
         assert decided.final == {"path": f"/{family}/a", "price": 0.05, "lines": [1, 2]}
-
-
-@pytest.mark.behaviour("H-145")
-async def test_calls_of_one_tool_in_a_turn_are_approved_together_by_keyboard(
-    desks: Desks, room: Room
-) -> None:
-    async with asked(desks, room) as (desk, clerk, approval):
-        others = [await clerk.asks(arguments={"path": f"/srv/{n}.md"}) for n in (1, 2)]
-        every = desk.main.get_by_role("button", name="Approve all 3 calls of delete_file")
-        await expect(every).to_be_visible()
-        await desk.composer.press("Escape")
-        while not await every.evaluate("(it) => it === document.activeElement"):
-            await desk.page.keyboard.press("Tab")
-        await desk.page.keyboard.press("Enter")
-        for each in (approval, *others):
-            assert (await clerk.decision(each)).state == "approved"
-        await expect(card(desk)).to_have_count(0)
-        await expect(desk.composer).to_be_focused()  # not the page, where letters are commands
-
-
-async def test_a_double_click_approves_one_call_and_not_the_next_one_below_it(
-    desks: Desks, room: Room
-) -> None:
-    async with asked(desks, room) as (desk, clerk, first):
-        second, mouse = await clerk.asks("write_file"), desk.page.mouse
-        await desk.visit("inbox", "approvals")
-        await expect(card(desk, "write_file")).to_be_visible()
-        await card(desk).get_by_role("button", name="Approve").hover()
-        await mouse.down()
-        await mouse.up()
-        assert (await clerk.decision(first)).state == "approved"
-        await expect(card(desk)).to_contain_text("Approved")
-        await mouse.down(click_count=2)
-        await mouse.up(click_count=2)
-        await card(desk, "write_file").get_by_role("button", name="Deny…").press("Enter")
-        await card(desk, "write_file").get_by_label("Why not").press("Control+Enter")
-        assert (await clerk.decision(second)).state == "denied"
 
 
 async def test_an_undecided_approval_expires(desks: Desks) -> None:

@@ -15,7 +15,7 @@ LATER_MS = 4_000_000_000_000
 """In 2096."""
 
 
-async def test_enter_sends_shift_enter_adds_a_line_and_the_composer_grows(
+async def test_enter_sends_the_composer_grows_and_a_refused_message_is_edited_or_discarded(
     desks: Desks, room: Room
 ) -> None:
     await room.join("bob")
@@ -42,6 +42,19 @@ async def test_enter_sends_shift_enter_adds_a_line_and_the_composer_grows(
     await desk.is_stored("to @bob")
     await desk.composer.press("ArrowUp")
     await expect(desk.message("to @bob")).to_be_focused()
+    too_long = "x" * 70_000
+    refused = desk.conversation.locator("[data-state=refused]")
+    for choice in ("Edit", "Try again"):
+        await desk.submit(too_long)
+        await expect(refused.get_by_role("alert")).to_contain_text("Not sent")
+        await refused.get_by_role("button", name=choice).click()
+        if choice == "Edit":
+            await expect(refused).to_have_count(0)
+            await expect(desk.composer).to_have_value(too_long)
+    await expect(refused.get_by_role("alert")).to_contain_text("Not sent")
+    await refused.get_by_role("button", name="Discard").click()
+    await expect(refused).to_have_count(0)
+    await desk.says("short")
 
 
 async def test_drafts_are_stored_by_thread_and_shared_by_tabs_until_sent(
@@ -106,10 +119,11 @@ async def test_names_and_commands_are_completed_and_commands_run(desks: Desks, r
     await desk.is_stored("/fly away")
 
 
-async def test_a_quote_is_sent_with_the_message_and_links_to_its_source(
+async def test_a_quote_links_to_its_source_and_activity_is_shown_below_the_last_message(
     desks: Desks, room: Room
 ) -> None:
-    bob = await room.join("bob")
+    bob, bot = await room.join("bob"), await room.enters("bot")
+    await bot.call("join_channel", channel="general")
     await bob.posts("general", "a wise word")
     desk = await desks.sit(room, "ann", GENERAL)
     chip = desk.page.locator(".quote-chip")
@@ -130,34 +144,6 @@ async def test_a_quote_is_sent_with_the_message_and_links_to_its_source(
     await desk.is_stored("so true")
     await desk.message("so true").locator(".quoted a").click()
     await expect(desk.message("a wise word").first).to_have_attribute("data-marked", "true")
-
-
-async def test_a_refused_message_can_be_edited_retried_or_discarded(
-    desks: Desks, room: Room
-) -> None:
-    desk = await desks.sit(room, "ann", GENERAL)
-    too_long = "x" * 70_000
-    refused = desk.conversation.locator("[data-state=refused]")
-    for choice in ("Edit", "Try again"):
-        await desk.submit(too_long)
-        await expect(refused.get_by_role("alert")).to_contain_text("Not sent")
-        await refused.get_by_role("button", name=choice).click()
-        if choice == "Edit":
-            await expect(refused).to_have_count(0)
-            await expect(desk.composer).to_have_value(too_long)
-    await expect(refused.get_by_role("alert")).to_contain_text("Not sent")
-    await refused.get_by_role("button", name="Discard").click()
-    await expect(desk.conversation.locator("[data-message]")).to_have_count(0)
-    await desk.says("short")
-
-
-async def test_activity_is_shown_below_the_last_message_and_above_the_composer(
-    desks: Desks, room: Room
-) -> None:
-    bob, bot = await room.join("bob"), await room.enters("bot")
-    await bot.call("join_channel", channel="general")
-    desk = await desks.sit(room, "ann", GENERAL)
-    await desk.says("shall we?")
     line = desk.page.locator(".doing")
     before = await desk.conversation.bounding_box()
     await bob.client.signal("typing", thread_id=GENERAL)

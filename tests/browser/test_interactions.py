@@ -88,26 +88,22 @@ async def test_a_diagram_and_a_turn_are_updated_live(desks: Desks) -> None:
         await desks.leave()
 
 
-async def test_the_diagram_of_a_thread_is_updated_live(desks: Desks, room: Room) -> None:
-    bob, cyd = await room.join("bob"), await room.join("cyd")
+async def test_the_diagram_of_a_thread_is_updated_live_and_its_names_do_not_overlap_on_a_phone(
+    desks: Desks, room: Room
+) -> None:
+    name = "W" * 64
+    bob, cyd = await room.join(name), await room.join("cyd")
     for n in range(3):
-        await bob.posts("general", f"number {n} of bob")
+        await bob.posts("general", f"number {n}")
     desk = await desks.sit(room, "ann", "channel.general")
     await desk.page.get_by_role("link", name="As a diagram").click()
     arrows = drawing(desk).get_by_role("link")
     await expect(arrows).to_have_count(3)
-    await expect(arrows.first).to_have_accessible_name("bob to #general: number 0 of bob")
+    await expect(arrows.first).to_have_accessible_name(f"{name} to #general: number 0")
     await cyd.posts("general", "I agree")
     await expect(arrows.last).to_have_accessible_name("cyd to #general: I agree")
-
-
-async def test_the_names_above_a_diagram_do_not_overlap_on_a_phone(
-    desks: Desks, room: Room
-) -> None:
-    name = "W" * 64
-    bob = await room.join(name)
-    desk = await desks.sit(room, "ann", size=NARROW)
     await bob.tells("ann", "hello")
+    await desk.page.set_viewport_size(NARROW)
     await desk.visit("sequence", f"dm.{name}.ann")
     heads = desk.main.locator(".heads li")
     await expect(heads).to_have_count(2)

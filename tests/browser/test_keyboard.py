@@ -52,7 +52,10 @@ async def test_keys_switch_between_threads_and_to_the_next_unread_one(
     await is_at(desk, "dm.ann.cyd")
 
 
-async def test_letters_are_commands_except_in_text_fields(desks: Desks, room: Room) -> None:
+async def test_letters_are_commands_outside_of_text_fields_and_focus_returns_to_where_it_was(
+    desks: Desks, room: Room
+) -> None:
+    await room.join("bob")
     desk = await desks.sit(room, "ann", GENERAL)
     await desk.composer.press_sequentially("gi [?]/")
     await expect(desk.composer).to_have_value("gi [?]/")
@@ -81,11 +84,8 @@ async def test_letters_are_commands_except_in_text_fields(desks: Desks, room: Ro
     for keys, heading in (("gi", "Inbox"), ("gn", "The network"), ("gh", "test")):
         await desk.press_sequence(keys)
         await expect(desk.page.get_by_role("heading", name=heading, exact=True)).to_be_visible()
-
-
-async def test_focus_returns_after_panels_menus_and_skip_links(desks: Desks, room: Room) -> None:
-    await room.join("bob")
-    desk = await desks.sit(room, "ann", GENERAL)
+    # Panels, menus and skip links.
+    await desk.open_thread(GENERAL)
     person = desk.page.locator('[data-participant="bob"]')
     await person.focus()
     await desk.page.keyboard.press("Enter")

@@ -20,6 +20,7 @@ from tests.browser.support.desk import Desk, Desks
 from tests.browser.support.scene import Scene, View
 from tests.browser.test_accessibility import audit_views
 from tests.e2e.support.config_network import run_config
+from tests.unit.configs.people import Person
 
 SENTENCE = "a reviewer who reads diffs and is blunt"
 DRAFT = {"name": "reviewer", "description": "Reads diffs", "instruction": "You read diffs."}
@@ -161,76 +162,75 @@ async def test_an_agent_is_created_from_a_sentence_tried_changed_and_rolled_back
             await desks.leave()
 
 
-async def test_text_entered_while_a_draft_is_generated_is_not_overwritten(
+async def test_no_draft_and_no_change_made_elsewhere_costs_the_text_in_the_form(
     desks: Desks, tmp_path: Path
 ) -> None:
-    drafts = ScriptRule(answer=ScriptedAnswer(text=json.dumps(DRAFT), hold="draft"))
-    async with ModelServer(Script(rules=[drafts])) as model:
-        (tmp_path / "net.yaml").write_text(NETWORK.format(url=model.base_url))
-        async with run_config(str(tmp_path / "net"), tmp_path) as network:
-            desk = await desks.sit(network.url, "ann")
-            main = desk.main
-            await desk.visit("agent")
-            await main.get_by_text("All settings").click()
-            await main.get_by_label("What should it do?").fill(SENTENCE)
-            await main.get_by_role("button", name="Draft the rest").click()
-            await model.held("draft")
-            await main.get_by_label("Instruction").fill("You read diffs in verse.")
-            model.release("draft")
-            await expect(main.get_by_label("Name")).to_have_value("reviewer")
-            await expect(main.get_by_label("Description")).to_have_value("Reads diffs")
-            await expect(main.get_by_label("Instruction")).to_have_value("You read diffs in verse.")
-            await desk.visit("agents")
-            await desk.visit("agent")
-            await expect(main.get_by_label("Instruction")).to_have_value("You read diffs in verse.")
-            await main.get_by_role("button", name="Discard").click()
-            await expect(main.get_by_label("What should it do?")).to_have_value("")
-            await desks.leave()
-
-
-async def test_a_change_made_elsewhere_does_not_cost_the_text_in_the_form(
-    desks: Desks, tmp_path: Path
-) -> None:
-    async with ModelServer(script()) as model:
+    held = ScriptedAnswer(text=json.dumps(DRAFT), hold="draft")
+    drafts = ScriptRule(when=When(system="You draft an agent"), answer=held)
+    async with ModelServer(Script(rules=[drafts, *script().rules])) as model:
         (tmp_path / "net.yaml").write_text(NETWORK.format(url=model.base_url))
         async with run_config(str(tmp_path / "net"), tmp_path) as network:
             bob = await network.join("bob")
-            await bob.client.call("add_agent", agent="reviewer", instruction="You read diffs.")
             desk = await desks.sit(network.url, "ann")
-            main = desk.main
-            await desk.visit("agent", "reviewer")
-            instruction, limit = main.get_by_label("Instruction"), main.get_by_label("Dollars per")
-            await expect(instruction).to_have_value("You read diffs.")
-            kindly = "You read diffs kindly."
-            await bob.client.call("edit_agent", agent="reviewer", version=1, instruction=kindly)
-            save = main.get_by_role("button", name="Save and restart")
-            alert = main.get_by_role("alert")
-            await limit.fill("$5")  # not the same as no limit
-            await expect(alert).to_have_text("input should be a valid number")
-            await main.get_by_label("Steps per").fill("2.5")
-            await save.click()
-            await expect(limit).to_be_focused()
-            await main.get_by_label("Steps per").fill("")
-            await limit.fill("0.5")
-            await expect(alert).to_have_count(0)
-            await instruction.fill("You read diffs in verse.")
-            await instruction.press("Tab")
-            await save.click()
-            await expect(alert).to_contain_text("reviewer was changed meanwhile")
-            await expect(alert).to_be_in_viewport()
-            differs = main.get_by_role("region", name="What differs").first
-            await expect(differs).to_contain_text("kindly")
-            await expect(instruction).to_have_value("You read diffs in verse.")
-            await save.click()
-            versions = main.get_by_role("region", name="Versions").get_by_role("listitem")
-            await expect(versions.first).to_contain_text("Version 3")
-            await expect(alert).to_have_count(0)
+            await _writes_while_a_draft_is_generated(desk, model)
+            await bob.client.call("add_agent", agent="reviewer", instruction="You read diffs.")
+            await _edits_what_bob_edits(desk, bob)
             text = (tmp_path / "agents.d" / "reviewer.yaml").read_text()
             assert "instruction: You read diffs in verse.\n" in text
             assert "usd: 0.5" in text
-            await instruction.fill("You read diffs in prose.")
-            await desk.reload()
-            await expect(instruction).to_have_value("You read diffs in prose.")
-            await main.get_by_role("button", name="Discard").click()
-            await expect(instruction).to_have_value("You read diffs in verse.")
             await desks.leave()
+
+
+async def _writes_while_a_draft_is_generated(desk: Desk, model: ModelServer) -> None:
+    main = desk.main
+    await desk.visit("agent")
+    await main.get_by_text("All settings").click()
+    await main.get_by_label("What should it do?").fill(SENTENCE)
+    await main.get_by_role("button", name="Draft the rest").click()
+    await model.held("draft")
+    await main.get_by_label("Instruction").fill("You read diffs in verse.")
+    model.release("draft")
+    await expect(main.get_by_label("Name")).to_have_value("reviewer")
+    await expect(main.get_by_label("Description")).to_have_value("Reads diffs")
+    await expect(main.get_by_label("Instruction")).to_have_value("You read diffs in verse.")
+    await desk.visit("agents")
+    await desk.visit("agent")
+    await expect(main.get_by_label("Instruction")).to_have_value("You read diffs in verse.")
+    await main.get_by_role("button", name="Discard").click()
+    await expect(main.get_by_label("What should it do?")).to_have_value("")
+
+
+async def _edits_what_bob_edits(desk: Desk, bob: Person) -> None:
+    main = desk.main
+    await desk.visit("agent", "reviewer")
+    instruction, limit = main.get_by_label("Instruction"), main.get_by_label("Dollars per")
+    await expect(instruction).to_have_value("You read diffs.")
+    kindly = "You read diffs kindly."
+    await bob.client.call("edit_agent", agent="reviewer", version=1, instruction=kindly)
+    save = main.get_by_role("button", name="Save and restart")
+    alert = main.get_by_role("alert")
+    await limit.fill("$5")  # not the same as no limit
+    await expect(alert).to_have_text("input should be a valid number")
+    await main.get_by_label("Steps per").fill("2.5")
+    await save.click()
+    await expect(limit).to_be_focused()
+    await main.get_by_label("Steps per").fill("")
+    await limit.fill("0.5")
+    await expect(alert).to_have_count(0)
+    await instruction.fill("You read diffs in verse.")
+    await instruction.press("Tab")
+    await save.click()
+    await expect(alert).to_contain_text("reviewer was changed meanwhile")
+    await expect(alert).to_be_in_viewport()
+    differs = main.get_by_role("region", name="What differs").first
+    await expect(differs).to_contain_text("kindly")
+    await expect(instruction).to_have_value("You read diffs in verse.")
+    await save.click()
+    versions = main.get_by_role("region", name="Versions").get_by_role("listitem")
+    await expect(versions.first).to_contain_text("Version 3")
+    await expect(alert).to_have_count(0)
+    await instruction.fill("You read diffs in prose.")
+    await desk.reload()
+    await expect(instruction).to_have_value("You read diffs in prose.")
+    await main.get_by_role("button", name="Discard").click()
+    await expect(instruction).to_have_value("You read diffs in verse.")

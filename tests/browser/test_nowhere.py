@@ -5,10 +5,9 @@ from __future__ import annotations
 from playwright.async_api import expect
 
 from tests.browser.support.desk import Desks
-from tests.browser.support.room import Plan, Room
+from tests.browser.support.room import Room
 
 MODS = ["documents", "files", "tasks"]
-PRIVATE: Plan = {"humans": {"ann": {"roles": ["owner"]}, "dan": {}}}
 
 
 async def test_a_link_to_a_missing_object_shows_an_explanation(desks: Desks, room: Room) -> None:
@@ -34,18 +33,3 @@ async def test_a_link_to_a_missing_object_shows_an_explanation(desks: Desks, roo
     for kind in ("task", "file"):
         await desk.visit("", opened=(kind, "nope"))
         await expect(desk.details).to_contain_text("There is nothing here that you can see.")
-
-
-async def test_only_an_owner_is_told_that_a_conversation_of_others_can_be_read(
-    desks: Desks,
-) -> None:
-    async with Room.open({"auth": "tokens"}, plan=PRIVATE) as room:
-        for name, text in (
-            ("ann", "You are not in this conversation, but you can read along."),
-            ("dan", "You are not in this conversation."),
-        ):
-            desk = await desks.sit(room)
-            await desk.join_with_token(name, room.token(name))
-            await desk.visit("thread", "dm.bob.cyd")
-            await expect(desk.main.locator(".foot .note")).to_have_text(text)
-        await desks.leave()

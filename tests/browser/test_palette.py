@@ -49,23 +49,12 @@ async def test_the_palette_opens_conversations_and_runs_commands_by_a_few_letter
     await expect(desk.page.get_by_role("option").nth(1)).to_contain_text("bartholomew")  # lately
 
 
-async def test_the_palette_finds_a_reply_thread_by_the_message_that_it_replies_to(
+async def test_the_palette_is_used_by_arrows_and_click_and_finds_replies_by_their_message(
     desks: Desks, room: Room
 ) -> None:
     bob = await room.join("bob")
     asked = await posted(bob, "where shall we have lunch?")
     await call(bob.client, "reply", message_id=asked, text="at the harbour")
-    desk = await desks.sit(room, "ann")
-    await asks(desk, "lunch")
-    await expect(chosen(desk)).to_contain_text("Replies to: where shall we have lunch?")
-    await desk.page.keyboard.press("Enter")
-    await expect(desk.main).to_contain_text("at the harbour")
-
-
-async def test_the_palette_is_used_by_arrows_and_by_click_and_shows_no_results(
-    desks: Desks, room: Room
-) -> None:
-    await room.join("bob")
     desk = await desks.sit(room, "ann", "channel.general")
     await asks(desk, ">")
     options = desk.page.get_by_role("option")
@@ -85,3 +74,7 @@ async def test_the_palette_is_used_by_arrows_and_by_click_and_shows_no_results(
     await desk.page.get_by_role("button", name="Go to or do anything").click()
     await options.filter(has_text="bob").click()
     await expect(desk.thread("dm.ann.bob")).to_have_attribute("aria-current", "page")
+    await asks(desk, "lunch")
+    await expect(chosen(desk)).to_contain_text("Replies to: where shall we have lunch?")
+    await desk.page.keyboard.press("Enter")
+    await expect(desk.main).to_contain_text("at the harbour")

@@ -121,13 +121,27 @@ async def test_a_thread_paused_by_the_breaker_is_released(desks: Desks) -> None:
         await expect(held).to_have_count(0)
 
 
-async def test_a_person_who_is_no_owner_stops_a_thread_and_an_owner_resumes_it(
+async def test_a_person_who_is_no_owner_stops_a_thread_but_sees_no_turns_and_resumes_nothing(
     desks: Desks, model: ModelServer
 ) -> None:
     async with Room.open({"auth": "tokens"}, plan=NEWSROOM, model=model) as room:
         bob, ann = await desks.sit(room), await desks.sit(room)
         await bob.join_with_token("bob", room.token("bob"))
         await ann.join_with_token("ann", room.token("ann"))
+        await bob.talk_to("editor")
+        await bob.says("hello from bob")
+        answer = await bob.sees("You said: hello from bob")
+        await expect(answer.get_by_role("link", name="1 agent")).to_be_visible()
+        await expect(answer.get_by_role("button", name="Turn")).to_have_count(0)
+        for place in (("turn", "editor-m1"), ("turns",)):
+            await bob.visit(*place)
+            await expect(bob.page.get_by_text("Only owners of the network")).to_be_visible()
+        for each, text in (
+            (ann, "You are not in this conversation, but you can read along."),
+            (bob, "You are not in this conversation."),
+        ):
+            await each.visit("thread", "dm.cyd.dan")
+            await expect(each.main.locator(".foot .note")).to_have_text(text)
         await bob.open_thread("channel.general")
         await bob.says("@editor think slowly")
         await bob.main.get_by_role("button", name="Stop…").click()
