@@ -72,8 +72,9 @@ class Room:
         everything = {"network": {**own, **(settings or {})}, "models": models, "mods": [*mods]}
         file = NetworkFile.model_validate({**sections, **everything})
         site = _site(file.network.name, file.network.auth)
-        if file.agents:
-            import_module("hubbub.agents.model_backend")  # takes longer than a handshake may
+        if file.agents:  # their import in this process takes longer than a handshake may
+            for runtime in ("model_backend", "models.openai"):
+                import_module(f"hubbub.agents.{runtime}")
         async with (
             Hub(file, open_store(file.network.store), mods=load_mods(file.mods)) as hub,
             _served(hub, site, port) as listening,
