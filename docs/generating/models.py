@@ -69,7 +69,9 @@ def _type(field: Schema, root: Schema) -> str:
         case {"enum": list(values)}:
             return " or ".join(f"`{value}`" for value in values)
         case {"anyOf": list(options)} if _unit(field):
-            return "a size: bytes, or `256KiB`" if _unit(field) == "size" else "a time: s, or `10m`"
+            return (
+                "a number, or `32k`, `256KiB`" if _unit(field) == "size" else "a time: s, or `10m`"
+            )
         case {"oneOf": list(options)}:
             return " or ".join(_type(option, root) for option in options)
         case {"anyOf": list(options)}:

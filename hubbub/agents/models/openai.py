@@ -338,7 +338,8 @@ class OpenAIModel:
         key, tries = f"models.{self._label}", self._tries
         if isinstance(exc, self._late):
             what = f"did not answer within {self._config.timeout:g} s ({tries})"
-            return f"{self._endpoint} {what}; raise {key}.timeout or use a faster model"
+            advice = f"raise {key}.timeout, lower {key}.max_output_tokens or use a faster model"
+            return f"{self._endpoint} {what}; {advice}"
         if isinstance(exc, self._lost):
             cause = self._short_message(exc.__cause__ or exc)
             what = f"cannot be reached or closed the connection ({tries}: {cause})"
