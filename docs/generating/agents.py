@@ -15,7 +15,7 @@ from hubbub.agents.inbox import MAX_INCOMING
 from hubbub.agents.prompt import escape, lint
 from hubbub.agents.prompt.components import DEFAULTS, NOT_PLAIN
 from hubbub.agents.prompt.lint import RULES
-from hubbub.agents.prompt.render import ConversationTemplate, ThreadView
+from hubbub.agents.prompt.render import NOW, ConversationTemplate, ThreadView
 from hubbub.agents.prompt.system import PROVIDED, system_prompt
 from hubbub.agents.python.agent import Agent
 from hubbub.agents.tools.base import ToolFailed
@@ -52,6 +52,7 @@ def prompt_parts() -> dict[str, str]:
         {name: ThreadView(name, said) for name, said in threads.items()},
         "direct_ann",
         [said(4, with_ann, "ann", "what do people want?")],
+        now=NOW.format("ann"),
     )
     cases = (inspect.getdoc(escape) or "").split("\n\n")[2]
     steps = (inspect.getdoc(loop) or "").split("\n\n")[3]

@@ -27,6 +27,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.messages import Attachment, Message, Quote
 
 __all__ = [
+    "NOW",
     "PROGRAM_CLOSING",
     "SHIPPED",
     "ConversationPrompt",
@@ -321,7 +322,7 @@ _SAMPLE = Message(
 
 
 _RECENT = 3
-_NOW = "Answer {} now."
+NOW = "Answer {} now."
 """The last line of the prompt of a turn whose reply a participant waits for."""
 
 
@@ -360,7 +361,7 @@ class ConversationPrompt:
         views = select_history(threads, turn, me, rules)
         incoming = thread_ids.relative(turn.thread_id, me)
         asked = turn.original_request or (turn.shown[-1] if turn.reply_required else None)
-        now = _NOW.format(asked.sender_id) if asked is not None else ""
+        now = NOW.format(asked.sender_id) if asked is not None else ""
         return cls(template, views, incoming, turn.shown, turn.omitted, now, rule)
 
     @property
