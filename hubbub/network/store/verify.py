@@ -21,33 +21,22 @@ __all__ = ["verify_entries", "verify_log"]
 _PIECE = 5000
 """Messages read at a time."""
 
-_LACKS = "m.seq > ? AND m.seq <= ? AND NOT EXISTS (SELECT 1 FROM {} i WHERE ({}) = ({}))"
-_UNINDEXED: Sequence[tuple[IndexName, str]] = [
+_INDEXED: Sequence[tuple[IndexName, str, Sequence[str], Sequence[str]]] = [
+    ("by_thread", "message", ("thread_no", "tseq"), ("thread_no", "tseq")),
+    ("by_scope", "message", ("scope",), ("scope",)),
+    ("by_participant", "message", ("participant",), ("recipient",)),
+    ("by_participant", "delivery", ("participant",), ("participant",)),
+    ("by_cid", "message", ("sender", "cid"), ("sender", "cid")),
+]
+"""For each index a table that it covers, and the columns in the index and in the table."""
+_UNINDEXED = [
     (
-        "by_thread",
-        "SELECT seq FROM message m WHERE "
-        + _LACKS.format("by_thread", "i.thread_no, i.tseq, i.seq", "m.thread_no, m.tseq, m.seq"),
-    ),
-    (
-        "by_scope",
-        "SELECT seq FROM message m WHERE scope IS NOT NULL AND "
-        + _LACKS.format("by_scope", "i.scope, i.seq", "m.scope, m.seq"),
-    ),
-    (
-        "by_participant",
-        "SELECT seq FROM message m WHERE recipient IS NOT NULL AND "
-        + _LACKS.format("by_participant", "i.participant, i.seq", "m.recipient, m.seq"),
-    ),
-    (
-        "by_participant",
-        "SELECT seq FROM delivery m WHERE "
-        + _LACKS.format("by_participant", "i.participant, i.seq", "m.participant, m.seq"),
-    ),
-    (
-        "by_cid",
-        "SELECT seq FROM message m WHERE cid IS NOT NULL AND "
-        + _LACKS.format("by_cid", "i.sender, i.cid, i.seq", "m.sender, m.cid, m.seq"),
-    ),
+        index,
+        f"SELECT seq FROM {table} m WHERE m.seq > ? AND m.seq <= ? AND m.{of[-1]} IS NOT NULL "
+        f"AND NOT EXISTS (SELECT 1 FROM {index} i WHERE i.seq = m.seq AND "
+        f"{' AND '.join(f'i.{a} = m.{b}' for a, b in zip(names, of, strict=True))})",
+    )
+    for index, table, names, of in _INDEXED
 ]
 """By index: the query for messages that are missing in it."""
 
