@@ -10,7 +10,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -34,16 +34,15 @@ from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.wire import Outlet, SessionState
 
 __all__ = [
-    "BACKLOG",
     "Listening",
     "Sessions",
     "Watch",
     "bind",
     "connection_class",
     "parse_listen",
-    "quiet_logger",
     "refuse_open",
     "serve_hub",
+    "serve_sockets",
 ]
 
 WATCH_EVERY_S = 1.0
@@ -93,37 +92,61 @@ async def serve_hub(
         names=hub.config.hosts,
     )
 
+    watch = Watch(hub.gateway, hub.clock)
+    idle = set[asyncio.Transport]()
+    async with serve_sockets(
+        sockets,
+        watch,
+        _connections(hub, doors, idle),
+        lambda _, request: http.respond(request),
+        compression=hub.config.compression,
+    ):
+        try:
+            yield listening
+        finally:
+            for transport in list(idle):
+                transport.close()
+            await hub.drain()
+
+
+@asynccontextmanager
+async def serve_sockets(
+    sockets: socket.socket,
+    watch: Watch,
+    connections: type[Connection],
+    respond: Callable[[ServerConnection, Request], Awaitable[Response | None]],
+    *,
+    compression: bool,
+) -> AsyncIterator[None]:
+    """Serve watched WebSockets until the context ends; `respond` answers all other requests, and
+    handshakes that are refused."""
+
     async def process_request(connection: ServerConnection, request: Request) -> Response | None:
         if isinstance(connection, Connection) and connection.refusal is not None:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, connection.refusal + "\n")
-        return await http.respond(request)
+        return await respond(connection, request)
 
-    watch = Watch(hub.gateway, hub.clock)
-    idle = set[asyncio.Transport]()
     async with (
         serve(
             watch.handle,
             sock=sockets,
             backlog=BACKLOG,
-            create_connection=_connections(hub, doors, idle),
+            create_connection=connections,
             process_request=process_request,
-            compression="deflate" if hub.config.compression else None,
-            max_size=4 * hub.limits.frame,
+            compression="deflate" if compression else None,
+            max_size=4 * watch.sessions.limits.frame,
             ping_interval=None,
             close_timeout=1.0,
             server_header=None,
-            logger=quiet_logger(),
+            logger=_quiet_logger(),
         ),
         asyncio.TaskGroup() as tasks,
     ):
         watching = tasks.create_task(watch.run(), name="watch")
         try:
-            yield listening
+            yield
         finally:
             watching.cancel()
-            for transport in list(idle):
-                transport.close()
-            await hub.drain()
 
 
 def _metrics(hub: Hub) -> bytes:
@@ -193,7 +216,7 @@ def _connections(hub: Hub, doors: Doors | None, idle: set[asyncio.Transport]) ->
     return cast("type[Connection]", switch)  # the library only calls it
 
 
-def quiet_logger() -> logging.Logger:
+def _quiet_logger() -> logging.Logger:
     """A logger that drops the library's report of each broken handshake, as peers could flood
     it."""
     logger = logging.getLogger("hubbub.websockets")
@@ -226,13 +249,13 @@ class Watch:
     """Handles connections, and checks once a second that they are alive."""
 
     def __init__(self, sessions: Sessions, clock: Clock):
-        self._sessions, self._clock = sessions, clock
+        self.sessions, self._clock = sessions, clock
         self._watched: dict[Connection, _ConnectionWatch] = {}
 
     async def handle(self, connection: ServerConnection) -> None:
         """Serve a connection from handshake to end."""
         assert isinstance(connection, Connection)
-        session = self._sessions.attach(ConnectionOutlet(connection), _address(connection))
+        session = self.sessions.attach(ConnectionOutlet(connection), _address(connection))
         self._watched[connection] = _ConnectionWatch(session, self._clock.monotonic())
         try:
             connection.start(session)
@@ -251,7 +274,7 @@ class Watch:
     def _check(self, connection: Connection, watched: _ConnectionWatch, now: float) -> None:
         if connection.protocol.state is not State.OPEN:
             return
-        session, limits = watched.session, self._sessions.limits
+        session, limits = watched.session, self.sessions.limits
         accepted, unsent = connection.accepted(), connection.unsent()
         if accepted > watched.accepted or unsent == 0:
             watched.moved_at = now
@@ -268,14 +291,14 @@ class Watch:
     def _check_heartbeat(
         self, connection: Connection, watched: _ConnectionWatch, now: float
     ) -> None:
-        limits = self._sessions.limits
+        limits = self.sessions.limits
         if connection.has_received:
             connection.has_received = False
             watched.heard_at, watched.pinged_at = now, None
         elif watched.pinged_at is not None:
             if now - watched.pinged_at > limits.heartbeat_reply:
                 watched.session.close(CloseCode.HEARTBEAT, "no answer to a ping")
-                self._sessions.silent(watched.session.participant)
+                self.sessions.silent(watched.session.participant)
         elif now - watched.heard_at > limits.heartbeat:
             watched.pinged_at = now
             connection.protocol.send_ping(b"")

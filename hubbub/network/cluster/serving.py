@@ -9,7 +9,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
 
-from websockets.asyncio.server import ServerConnection, serve
+from websockets.asyncio.server import ServerConnection
 from websockets.http11 import Request, Response
 
 from hubbub.clock import SystemClock
@@ -18,14 +18,13 @@ from hubbub.network.cluster.messages import Greeting
 from hubbub.network.connection import Connection
 from hubbub.network.http import refusal
 from hubbub.network.server import (
-    BACKLOG,
     Listening,
     Watch,
     bind,
     connection_class,
     parse_listen,
-    quiet_logger,
     refuse_open,
+    serve_sockets,
 )
 
 __all__ = ["serve_gateway"]
@@ -55,9 +54,7 @@ async def serve_gateway(
     refuse_open(host, open_to_all=greeting.open_to_all)
     sockets = bind(host, port)
 
-    async def process_request(connection: ServerConnection, request: Request) -> Response | None:
-        if isinstance(connection, Connection) and connection.refusal is not None:
-            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, connection.refusal + "\n")
+    async def respond(connection: ServerConnection, request: Request) -> Response | None:
         reason = refusal(request.headers, host, greeting.hosts)
         return connection.respond(HTTPStatus.FORBIDDEN, f"{reason}\n") if reason else None
 
@@ -66,28 +63,16 @@ async def serve_gateway(
     def switch(*args: Any, **kwargs: Any) -> _Switch:  # the library's own
         return _Switch(partial(connection_type, *args, **kwargs), owner)
 
-    watch = Watch(holder, SystemClock())
-    async with (
-        serve(
-            watch.handle,
-            sock=sockets,
-            backlog=BACKLOG,
-            create_connection=cast("type[Connection]", switch),  # the library only calls it
-            process_request=process_request,
-            compression="deflate" if greeting.compression else None,
-            max_size=4 * holder.limits.frame,
-            ping_interval=None,
-            close_timeout=1.0,
-            server_header=None,
-            logger=quiet_logger(),
-        ),
-        asyncio.TaskGroup() as tasks,
+    async with serve_sockets(
+        sockets,
+        Watch(holder, SystemClock()),
+        cast("type[Connection]", switch),  # the library only calls it
+        respond,
+        compression=greeting.compression,
     ):
-        watching = tasks.create_task(watch.run(), name="watch")
         try:
             yield Listening(host, sockets.getsockname()[1])
         finally:
-            watching.cancel()
             await holder.drain(1.0, DRAIN_WITHIN_S)
 
 
