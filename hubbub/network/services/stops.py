@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from datetime import UTC, datetime
 from typing import cast
 
 from pydantic import JsonValue
@@ -12,6 +11,7 @@ from hubbub.config.budgets import BreakerConfig
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.ids import parse_message_id
 from hubbub.logs import get_logger
+from hubbub.mods.fields import time_of
 from hubbub.mods.operation import bad_request, forbidden, operation
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
@@ -253,7 +253,7 @@ class StopService(Service):
         within_s = self.kernel.config.breaker.within
         return tuple(
             BreakerState(
-                thread_id=stop.target, at=_time(stop.at), turns=stop.turns, within_s=within_s
+                thread_id=stop.target, at=time_of(stop.at), turns=stop.turns, within_s=within_s
             )
             for stop in self._standing
             if stop.scope == BREAKER and _concerns(call, stop)
@@ -304,14 +304,10 @@ def _described(stop: StoredStop, turns: int = 0, wakes: int = 0) -> Stopped:
         target=stop.target or None,
         by=stop.by,
         reason=stop.reason,
-        at=_time(stop.at),
+        at=time_of(stop.at),
         turns=turns,
         wakes=wakes,
     )
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
 
 
 MAX_THREADS = 10_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from hubbub.errors import OperationError, StoreUnavailable
 from hubbub.logs import get_logger
+from hubbub.mods.fields import time_of
 from hubbub.mods.operation import forbidden, operation
 from hubbub.network.caller import Caller
 from hubbub.network.kernel import Kernel
@@ -176,5 +176,4 @@ class TakeoverService(Service):
 
 
 def _described(takeover: StoredTakeover) -> Takeover:
-    until = datetime.fromtimestamp(takeover.until, UTC)
-    return Takeover(agent=takeover.agent, by=takeover.by, until=until)
+    return Takeover(agent=takeover.agent, by=takeover.by, until=time_of(takeover.until))

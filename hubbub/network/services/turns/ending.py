@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
 from hubbub.errors import StoreUnavailable
 from hubbub.logs import get_logger
+from hubbub.mods.fields import time_of
 from hubbub.network.kernel import Kernel
 from hubbub.network.log import Entry
 from hubbub.network.queries import (
@@ -316,16 +316,12 @@ def turn_record(stored: StoredTurn, prompts: StoredPrompts = NO_PROMPTS) -> Turn
     return Turn(
         start=TurnStart.model_validate_json(stored.start),
         agent=stored.agent,
-        started_at=_time(stored.started_at),
+        started_at=time_of(stored.started_at),
         attempts=stored.attempts,
         system_prompt=prompts.system,
         prompt=prompts.user,
         steps=tuple(Step.model_validate_json(step) for step in stored.steps),
         end=TurnEnd.model_validate_json(stored.end) if stored.end is not None else None,
-        ended_at=_time(stored.ended_at) if stored.ended_at is not None else None,
+        ended_at=time_of(stored.ended_at),
         sent=tuple(f"m{seq}" for seq in stored.sent),
     )
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
