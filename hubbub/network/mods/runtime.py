@@ -131,7 +131,7 @@ class Mods(Service, Gate):
         self.pipeline = kernel.pipeline
         self._operations = ModOperations(self.pipeline, self.failed)
         self._by_name = {mod.name: mod for mod in self.pipeline.mods}
-        self._alarms = Alarms(kernel.clock, kernel.steady, self._ring)
+        self._alarms = Alarms(kernel.clock, kernel.steady, self.pipeline.timer)
         self._started: list[Mod] = []
         self._wrote = False
         """Whether rows about messages are being stored."""
@@ -275,9 +275,6 @@ class Mods(Service, Gate):
 
     def look(self) -> None:
         self._alarms.look()
-
-    def _ring(self, mod: Mod, key: str) -> None:
-        self.pipeline.timer(mod, key)
 
     def _run(self, mod: Mod, work: Coroutine[Any, Any, None]) -> None:
         self.kernel.spawn(self._guarded(mod, work))
