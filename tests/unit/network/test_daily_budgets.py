@@ -48,36 +48,6 @@ def test_a_daily_limit_applies_to_the_network_each_thread_or_each_agent() -> Non
 
 
 @pytest.mark.behaviour("H-6")
-def test_an_agents_own_daily_limits_replace_the_common_ones() -> None:
-    common = DailyBudgets(agent=DailyBudget(tokens=10))
-    accounts = Daily(common, {"a": DailyBudget(usd=1.0)}, NOON)
-    for agent in ("a", "b"):
-        accounts.spend(agent, 1, Cost(20, 0, 0.5))
-    assert accounts.refuses("a", 1) is None
-    assert accounts.refuses("b", 1) is not None
-    accounts.spend("a", 1, Cost(0, 0, 0.5))
-    reached = accounts.refuses("a", 1)
-    assert reached is not None
-    assert (reached.limit, reached.target) == ("usd", "a")
-
-
-@pytest.mark.behaviour("H-6")
-def test_an_agents_own_limits_can_be_set_and_taken_back_while_the_hub_runs() -> None:
-    accounts = daily()
-    assert (accounts.limited, accounts.limits_wakes) == (False, False)
-    accounts.set("a", DailyBudget(wakes=1))
-    assert (accounts.limited, accounts.limits_wakes) == (True, True)
-    accounts.wake("a", 1)
-    reached = accounts.refuses("a", 1)
-    assert (reached and reached.whose, accounts.refuses("b", 1)) == ("agent", None)
-    accounts.set("a", DailyBudget(wakes=2))
-    assert accounts.refuses("a", 1) is None
-    accounts.set("a", None)
-    accounts.set("unknown", None)
-    assert (accounts.limited, accounts.limits_wakes) == (False, False)
-
-
-@pytest.mark.behaviour("H-6")
 def test_usage_is_listed_for_the_network_and_the_named_thread_and_agent() -> None:
     accounts = daily(**dict.fromkeys(("network", "thread", "agent"), DailyBudget(wakes=9)))
     for agent, thread, times in (("a", 1, 1), ("a", 2, 2), ("b", 2, 4)):
