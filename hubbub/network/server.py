@@ -40,6 +40,7 @@ __all__ = [
     "bind",
     "connection_class",
     "parse_listen",
+    "quiet_logger",
     "refuse_open",
     "serve_hub",
     "serve_sockets",
@@ -138,7 +139,7 @@ async def serve_sockets(
             ping_interval=None,
             close_timeout=1.0,
             server_header=None,
-            logger=_quiet_logger(),
+            logger=quiet_logger(),
         ),
         asyncio.TaskGroup() as tasks,
     ):
@@ -216,7 +217,7 @@ def _connections(hub: Hub, doors: Doors | None, idle: set[asyncio.Transport]) ->
     return cast("type[Connection]", switch)  # the library only calls it
 
 
-def _quiet_logger() -> logging.Logger:
+def quiet_logger() -> logging.Logger:
     """A logger that drops the library's report of each broken handshake, as peers could flood
     it."""
     logger = logging.getLogger("hubbub.websockets")
