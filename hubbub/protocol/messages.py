@@ -6,7 +6,8 @@ from these models.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, takewhile
 from operator import not_
 from typing import Annotated, Any, Literal
 
@@ -54,6 +55,7 @@ __all__ = [
     "TurnRef",
     "Wake",
     "amended",
+    "last_within",
 ]
 
 
@@ -449,3 +451,10 @@ def amended(message: Message, amendments: Iterable[Message]) -> Message:
 def _deleted(message: Message) -> Message:
     empty = {"content": "", "text_representation": None, "quote": None, "attachments": ()}
     return message.model_copy(update={**empty, "amended": "deleted"})
+
+
+def last_within(messages: Sequence[Message], most: int) -> Sequence[Message]:
+    """The last messages that have at most so many bytes, at least one."""
+    sizes = (len(message.model_dump_json()) for message in reversed(messages))
+    count = sum(1 for _ in takewhile(lambda size: size <= most, accumulate(sizes)))
+    return messages[-max(1, count) :]

@@ -7,7 +7,6 @@ mods:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate, takewhile
 from typing import Annotated
 
 from pydantic import Field, JsonValue
@@ -33,7 +32,7 @@ from hubbub.mods.operation import (
     over_limit,
 )
 from hubbub.mods.repository import AMONG, Repository, listed
-from hubbub.protocol.messages import Amendment, Draft, Message, amended
+from hubbub.protocol.messages import Amendment, Draft, Message, amended, last_within
 from hubbub.protocol.operations import SendResult
 
 __all__ = ["EditsConfig", "EditsMod", "insert_amendment"]
@@ -179,7 +178,7 @@ class EditsMod(Mod):
         versions = await self._store.edits_of(message.seq, before, args.limit + 1)
         if len(versions) <= args.limit and message.seq < before:
             versions = [*await self.host.log(message.seq - 1, 1), *versions]
-        page = _within_max_bytes(versions[-args.limit :])
+        page = last_within(versions[-args.limit :], MAX_BYTES)
         return MessageVersions(
             message_id=message.id,
             versions=tuple(map(_version, page)),
@@ -257,13 +256,6 @@ def _latest_version(message: Message, newest: Message | None) -> Message:
     if newest.amends.kind == "deleted" and message.amends.kind == "edited":
         return amended(message, [newest])  # an edit before the deletion is hidden, too
     return message
-
-
-def _within_max_bytes(messages: Sequence[Message]) -> Sequence[Message]:
-    """The last messages that fit into `MAX_BYTES`, at least one."""
-    sizes = (len(message.model_dump_json()) for message in reversed(messages))
-    count = sum(1 for _ in takewhile(lambda size: size <= MAX_BYTES, accumulate(sizes)))
-    return messages[-max(1, count) :]
 
 
 def _version(message: Message) -> MessageVersion:

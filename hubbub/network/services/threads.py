@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, takewhile
 
 from hubbub.errors import OperationError
 from hubbub.mods.operation import Commit, bad_request, operation
@@ -16,7 +15,7 @@ from hubbub.network.threads import Thread
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import Signal
-from hubbub.protocol.messages import Message, ThreadSummary
+from hubbub.protocol.messages import Message, ThreadSummary, last_within
 from hubbub.protocol.operations import (
     Done,
     ListThreads,
@@ -140,9 +139,7 @@ def _fitting(messages: Sequence[Message]) -> Sequence[Message]:
     logged sizes, but an edited message can be larger than its original."""
     if all(message.amended is None for message in messages):
         return messages
-    sizes = (len(message.model_dump_json()) for message in reversed(messages))
-    fitting = sum(1 for _ in takewhile(lambda size: size <= ROOM, accumulate(sizes)))
-    return messages[-max(1, fitting) :]
+    return last_within(messages, ROOM)
 
 
 def find_thread(call: Caller, name: str, *, look: bool = False) -> Thread:
