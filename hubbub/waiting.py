@@ -1,12 +1,14 @@
-"""Waiting for the end of tasks, also during a cancellation."""
+"""Waiting for the end of tasks, also during a cancellation; outcomes of futures."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["cancel", "done_within"]
+__all__ = ["cancel", "done_within", "settle"]
+
+T = TypeVar("T")
 
 
 async def done_within(work: Coroutine[Any, Any, object], seconds: float) -> bool:
@@ -33,3 +35,13 @@ async def cancel(*tasks: asyncio.Task[Any]) -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks)
+
+
+def settle(future: asyncio.Future[T], outcome: T | BaseException) -> None:
+    """Set the future's result or exception, unless it is done."""
+    if future.done():
+        return
+    if isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)

@@ -17,6 +17,7 @@ from hubbub.errors import ConnectionLost, HubbubError, OperationError
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.frames import LimitsInfo
 from hubbub.strict_json import STRICT
+from hubbub.waiting import settle
 
 __all__ = [
     "Backoff",
@@ -68,20 +69,14 @@ class PendingCalls:
 
     def settle(self, ref: str, answer: JsonValue | OperationError) -> None:
         """Set the answer of a call; ignored if no such call is open."""
-        call = self._waiting.get(ref)
-        if call is None or call.answer.done():
-            return
-        if isinstance(answer, OperationError):
-            call.answer.set_exception(answer)
-        else:
-            call.answer.set_result(answer)
+        if (call := self._waiting.get(ref)) is not None:
+            settle(call.answer, answer)
 
     def finish(self, end: ConnectionLost) -> None:
         """Fail all open calls, and any new ones."""
         self._end = end
         for call in self.waiting:
-            if not call.answer.done():
-                call.answer.set_exception(ConnectionLost(end.code, end.reason))
+            settle(call.answer, ConnectionLost(end.code, end.reason))
 
     def _forget(self, ref: str, answer: asyncio.Future[JsonValue]) -> None:
         self._waiting.pop(ref, None)

@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -28,10 +28,9 @@ from hubbub.network.threads import Thread, ThreadMarks, Threads
 from hubbub.network.wakes import Decision
 from hubbub.protocol.codec import encode_message
 from hubbub.protocol.messages import Draft
+from hubbub.waiting import settle
 
-__all__ = ["CallbackWaiter", "Change", "Entry", "Log", "LogListeners", "RowsOf", "Waiter", "settle"]
-
-T = TypeVar("T")
+__all__ = ["CallbackWaiter", "Change", "Entry", "Log", "LogListeners", "RowsOf", "Waiter"]
 
 MAX_BATCH = 512
 """Entries per transaction; more would only delay the first of them."""
@@ -68,16 +67,6 @@ class CallbackWaiter:
 
     def failed(self, ref: str, error: Exception) -> None:
         self._done(error)
-
-
-def settle(future: asyncio.Future[T], outcome: T | Exception) -> None:
-    """Set the future's result or exception, unless it is done."""
-    if future.done():
-        return
-    if isinstance(outcome, Exception):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
 
 
 RowsOf = Callable[["Entry"], Sequence[Record]]

@@ -19,7 +19,7 @@ from hubbub.logs import get_logger
 from hubbub.mods.operation import Commit
 from hubbub.mods.pipeline import Pipeline
 from hubbub.network.ancestors import Ancestors
-from hubbub.network.log import CallbackWaiter, Change, Entry, Log, RowsOf, Waiter, settle
+from hubbub.network.log import CallbackWaiter, Change, Entry, Log, RowsOf, Waiter
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.policy import Gate
 from hubbub.network.ports import Store
@@ -34,6 +34,7 @@ from hubbub.protocol import thread_ids
 from hubbub.protocol.codec import PlainSendResult, encode_json
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, RequestMark, TranscriptMark
+from hubbub.waiting import settle
 
 __all__ = ["Writes"]
 

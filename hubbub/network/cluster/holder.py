@@ -47,6 +47,7 @@ from hubbub.protocol.codes import CloseCode
 from hubbub.protocol.frames import Cursor, Identify, Reconnect, Signal
 from hubbub.protocol.operations import Input
 from hubbub.protocol.wire import Outlet, SessionState
+from hubbub.waiting import settle
 
 __all__ = ["OwnerLink", "SessionHolder"]
 
@@ -166,13 +167,8 @@ class OwnerLink:
         return await asked
 
     def _answer(self, id: int, answer: Sequence[StoredEvent] | Exception) -> None:
-        asked = self._pages.pop(id, None)
-        if asked is None or asked.done():
-            return
-        if isinstance(answer, Exception):
-            asked.set_exception(answer)
-        else:
-            asked.set_result(answer)
+        if (asked := self._pages.pop(id, None)) is not None:
+            settle(asked, answer)
 
     def acknowledge(self, no: int, seq: int, *, wakes: bool) -> None:
         """Queue an acknowledgement; those of one iteration of the loop are sent together."""

@@ -14,7 +14,7 @@ from hubbub.mods.host import AgentLoad, ImportedMessage, Latest, OutgoingMessage
 from hubbub.mods.operation import Calling, Statement, Value
 from hubbub.network.caller import OPERATOR, Caller
 from hubbub.network.kernel import Kernel
-from hubbub.network.log import CallbackWaiter, Entry, settle
+from hubbub.network.log import CallbackWaiter, Entry
 from hubbub.network.mods.failures import owners_of
 from hubbub.network.queries import ModSelect
 from hubbub.network.records import ModRows
@@ -27,6 +27,7 @@ from hubbub.network.timer import Timer
 from hubbub.protocol import thread_ids
 from hubbub.protocol.codes import ErrorCode
 from hubbub.protocol.messages import Draft, Message, Participant
+from hubbub.waiting import settle
 
 __all__ = ["Alarms", "KernelPort", "restored"]
 

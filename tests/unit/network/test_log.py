@@ -11,12 +11,13 @@ import pytest
 
 from hubbub.clock import SystemClock
 from hubbub.errors import StoreUnavailable
-from hubbub.network.log import CallbackWaiter, Entry, Log, LogListeners, settle
+from hubbub.network.log import CallbackWaiter, Entry, Log, LogListeners
 from hubbub.network.metrics import HubMetrics
 from hubbub.network.records import Record, ThreadCreated
 from hubbub.network.store import open_store
 from hubbub.network.threads import Threads
 from hubbub.protocol.messages import Draft
+from hubbub.waiting import settle
 
 
 def raise_failure(outcome: int | Exception) -> None:

@@ -16,12 +16,13 @@ import psycopg
 
 from hubbub.errors import StoreUnavailable
 from hubbub.network.store.postgres.session import PostgresSession
+from hubbub.waiting import settle
 
 __all__ = ["DatabaseConnectionLost", "Link", "OwnerSuperseded", "line_of"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Work = tuple[Callable[[], Any], Callable[[Any, BaseException | None], None]]
+Work = tuple[Callable[[], Any], Callable[[Any], None]]
 
 _SUPERSEDED = "HB001"
 _TROUBLE = ("08", "40", "53", "55", "57", "58", "XX")
@@ -69,11 +70,11 @@ class Link:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
 
-        def settle(result: Any, error: BaseException | None) -> None:
+        def done(outcome: T | BaseException) -> None:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(_settle, answer, result, error)
+                loop.call_soon_threadsafe(settle, answer, outcome)
 
-        self._work.put((lambda: self._in_session(function, *args, **kw), settle))
+        self._work.put((lambda: self._in_session(function, *args, **kw), done))
         return await answer
 
     def cut(self) -> None:
@@ -90,20 +91,18 @@ class Link:
         thread, self._thread = self._thread, None
         if thread is not None:
             if last is not None:
-                self._work.put((last, lambda result, error: None))
+                self._work.put((last, lambda outcome: None))
             self._work.put(None)
             await asyncio.to_thread(thread.join, _CLOSING_S)
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
-            function, settle = work
+            function, done = work
             try:
-                result = function()
+                done(function())
             except BaseException as error:  # noqa: BLE001  raised in the caller
-                settle(None, error)
-            else:
-                settle(result, None)
-            del work, function, settle
+                done(error)
+            del work, function, done
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -138,12 +137,3 @@ class Link:
 def line_of(error: psycopg.Error) -> str:
     """The first line of Postgres' message."""
     return str(error).strip().partition("\n")[0] or type(error).__name__
-
-
-def _settle(answer: asyncio.Future[T], result: T, error: BaseException | None) -> None:
-    if answer.done():
-        return
-    if error is None:
-        answer.set_result(result)
-    else:
-        answer.set_exception(error)
