@@ -117,6 +117,8 @@ class Program:
                 result = {}
             case "session/prompt":
                 result = self.prompt(params["sessionId"], params["prompt"])
+                if "error" in result:
+                    return self.send(id=message["id"], error=result["error"])
             case "session/cancel":
                 return self.cancelled[params["sessionId"]].set()
             case _:
@@ -137,6 +139,10 @@ class Program:
         last = re.findall(r"<incoming_message [^>]*> <content>(.*?)</content>", text, re.DOTALL)[-1]
         command, _, rest = last.partition(" ")
         save_session(session, [*load_sessions()[session], last])
+        if command == "refuse":  # as Codex
+            return {
+                "error": {"code": -32603, "message": "Internal error", "data": {"message": rest}}
+            }
         result = getattr(self, f"do_{command}")(session, rest)
         return {"stopReason": "end_turn", **(result or {})}
 

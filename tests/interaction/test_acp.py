@@ -371,6 +371,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "die": ("model_error", "exited (exit code 3): out of luck"),
     "garbage": ("model_error", "its output is not the Agent Client Protocol"),
     "bigline": ("model_error", "a line of more than 16 MiB"),
+    "refuse no quota": ("model_error", "refuses: Internal error: no quota"),
     "nonsense": ("model_error", "its answer is not valid in the Agent Client Protocol"),
     "flood": ("model_error", "more than 32 MiB in one step"),
     "never": ("timeout", "not finished after"),

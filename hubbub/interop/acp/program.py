@@ -414,7 +414,8 @@ class AcpProcess:
             raise ProgramFailed(await self._disconnect_reason()) from exc
 
     def _refusal(self, exc: acp.RequestError) -> str:
-        details = exc.data.get("details") if isinstance(exc.data, dict) else exc.data
+        data = exc.data  # the reason is in `message` of it for Codex
+        details = (data.get("details") or data.get("message")) if isinstance(data, dict) else data
         reason = f"{exc}: {details}" if isinstance(details, str) else str(exc)
         if exc.code == acp.RequestError.auth_required().code:
             methods = self.about.auth_methods or ()
