@@ -65,6 +65,38 @@ async def test_an_mcp_client_joins_with_the_printed_config(tmp_path: Path) -> No
             assert (await me.hears("claude")).text == "yes"
 
 
+async def test_a_call_with_a_text_cut_in_the_middle_of_an_emoji_is_answered(
+    tmp_path: Path,
+) -> None:
+    call = {"name": "send_text_message", "arguments": {"to": "me", "text": "well done \ud83d"}}
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "host", "version": "1"},
+    }
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/call", "params": call},
+    ]
+    async with run_here(network_file(tmp_path), tmp_path) as network:
+        me = await network.join("me")
+        config = await printed_config(tmp_path, "claude", "--address", network.url)
+        server = config["mcpServers"]["hubbub"]
+        host = await asyncio.create_subprocess_exec(
+            server["command"], *server["args"], env=environment(tmp_path),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        assert host.stdin is not None
+        for message in messages:
+            host.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        try:
+            assert (await me.hears("claude")).text == "well done ?"
+        finally:
+            host.stdin.close()
+            await host.wait()
+
+
 @pytest.mark.npm
 @pytest.mark.skipif(OPENCODE is None, reason=MISSING)
 @pytest.mark.behaviour("I-13")

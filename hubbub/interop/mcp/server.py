@@ -14,6 +14,7 @@ from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 from mcp.types import (
     INVALID_PARAMS,
     CallToolRequestParams,
@@ -36,6 +37,7 @@ from hubbub.agents.models.base import ToolSpec
 from hubbub.agents.tools.assembly import ToolKit
 from hubbub.agents.tools.base import ToolFailed
 from hubbub.agents.tools.hub import compact_result
+from hubbub.agents.tools.mcp.connection import WatchedStream, repaired
 from hubbub.agents.tools.schema import argument_errors, without_titles
 from hubbub.agents.tools.toolbox import Toolbox
 from hubbub.agents.turn.loop import failure
@@ -260,5 +262,10 @@ async def serve_stdio(client: Client, tools: Sequence[str] | None = None) -> Non
     """
     me = McpParticipant(client)
     server = mcp_server(me, ParticipantTools(me, tools))
+
+    def inspect(received: SessionMessage | Exception) -> SessionMessage | Exception:
+        return repaired(received) if isinstance(received, Exception) else received
+
     async with me.listening(), stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+        whole = WatchedStream(read, inspect, lambda: None)
+        await server.run(whole, write, server.create_initialization_options())

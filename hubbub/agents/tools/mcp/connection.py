@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mcp.types import Tool
 
 
-__all__ = ["UNKNOWN_EFFECT", "Observer", "connect", "list_tools"]
+__all__ = ["UNKNOWN_EFFECT", "Observer", "WatchedStream", "connect", "list_tools", "repaired"]
 
 # Filters a server's list of tools. The library accepts or rejects a list as a whole, so invalid
 # tools are removed from the incoming message before the library sees it.
@@ -97,7 +97,7 @@ UNKNOWN_EFFECT = "the call may have taken effect"
 T = TypeVar("T")
 
 
-class _WatchedStream(Generic[T]):
+class WatchedStream(Generic[T]):
     """A stream of what `inspect` makes of each message. Calls `on_end` when reading stops, normally
     or because of an error.
     """
@@ -113,13 +113,13 @@ class _WatchedStream(Generic[T]):
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    def __aiter__(self) -> _WatchedStream[T]:
+    def __aiter__(self) -> WatchedStream[T]:
         return self
 
     async def __anext__(self) -> T:
         return self._inspect(await self._stream.__anext__())
 
-    async def __aenter__(self) -> _WatchedStream[T]:
+    async def __aenter__(self) -> WatchedStream[T]:
         await self._stream.__aenter__()
         return self
 
@@ -163,7 +163,7 @@ async def connect(
 
     def inspect(incoming: SessionMessage | Exception) -> SessionMessage | Exception:
         if isinstance(incoming, Exception):
-            incoming = _repaired(incoming)
+            incoming = repaired(incoming)
         if isinstance(incoming, Exception):
             observer.on_stray(str(_received(incoming)))
         elif getattr(incoming.message, "method", None) == "notifications/tools/list_changed":
@@ -176,7 +176,7 @@ async def connect(
     @asynccontextmanager
     async def watched() -> AsyncIterator[TransportStreams]:
         async with _transport(config, folder) as (read, write):
-            yield _WatchedStream(read, inspect, observer.on_end), write
+            yield WatchedStream(read, inspect, observer.on_end), write
 
     async with Client(watched(), cache=None) as client:
         clients.append(client)
@@ -188,25 +188,25 @@ def _received(exc: Exception) -> object:
     return exc.errors()[0]["input"] if isinstance(exc, ValidationError) else exc
 
 
-def _repaired(exc: Exception) -> SessionMessage | Exception:
-    """An answer with half of a surrogate pair without it, and any other invalid answer as an error:
-    a call whose answer is dropped would wait for its timeout.
+def repaired(exc: Exception) -> SessionMessage | Exception:
+    """A message with half of a surrogate pair without it, and any other invalid answer as an error:
+    a call whose message is dropped would wait for its timeout.
     """
     from mcp.shared.message import SessionMessage
     from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
-    answer = _received(exc)
+    message = _received(exc)
     with suppress(ValueError, RecursionError):
-        answer = json.loads(answer) if isinstance(answer, str) else answer
-    if not isinstance(answer, dict) or "method" in answer:
-        return exc
-    id_ = answer.get("id")
-    if not isinstance(id_, int | str):
+        message = json.loads(message) if isinstance(message, str) else message
+    if not isinstance(message, dict):
         return exc
     try:
-        whole = json.dumps(answer, ensure_ascii=False).encode(errors="replace")
+        whole = json.dumps(message, ensure_ascii=False).encode(errors="replace")
         return SessionMessage(jsonrpc_message_adapter.validate_json(whole, by_name=False))
     except ValidationError:
+        id_ = message.get("id")
+        if "method" in message or not isinstance(id_, int | str):
+            return exc
         problem = ErrorData(code=INTERNAL_ERROR, message=f"the answer is invalid; {UNKNOWN_EFFECT}")
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id_, error=problem))
 
