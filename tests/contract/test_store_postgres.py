@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import psycopg
@@ -309,6 +310,18 @@ async def test_no_message_with_a_flipped_bit_is_served(url: str) -> None:
             with pytest.raises(LogDamaged, match=f"m{seq} "):
                 await store.message(seq)
         assert await served(store) == []
+
+
+async def test_a_damaged_log_is_not_transferred_and_the_reason_says_what_to_do(
+    url: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.db"
+    async with opened(source := open_store(f"sqlite:{path}")):
+        await source.append(direct(1, 3))
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE message SET sum = sum + 1 WHERE seq = 2")
+    with pytest.raises(LogDamaged, match=r"m2 is damaged.*`hubbub network restore"):
+        await asyncio.to_thread(transfer, f"sqlite:{path}", url, lambda done, total: None)
 
 
 async def test_tokens_are_added_and_revoked_while_a_hub_runs(url: str) -> None:

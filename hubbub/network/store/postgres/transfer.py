@@ -25,6 +25,10 @@ from hubbub.network.store.verify import verify_entries
 
 __all__ = ["transfer"]
 
+_REMEDY = (
+    "restore a backup with `hubbub network restore FILE --replace`, and copy that to an empty "
+    "database"
+)
 _PIECE = 5000
 """Messages per transaction."""
 _TABLES = (
@@ -114,8 +118,11 @@ def _copy_piece(db: sqlite3.Connection, session: PostgresSession, after: int) ->
     span = (after, after + _PIECE)
     within = "WHERE m.seq > ? AND m.seq <= ? ORDER BY m.seq"
     rows = db.execute(f"SELECT {ENTRY} FROM message AS m {within}", span).fetchall()
-    for row in rows:
-        proven_body(db, row[0], row)
+    try:
+        for row in rows:
+            proven_body(db, row[0], row)
+    except LogDamaged as error:
+        raise LogDamaged(error.seq, f"{error}: {_REMEDY}") from error
     columns = ", ".join(MessageRow._fields)
     rows = db.execute(f"SELECT {columns}, sum FROM message AS m {within}", span).fetchall()
     named = "SELECT participant, seq, reason, reply FROM delivery AS m"
