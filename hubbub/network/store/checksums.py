@@ -26,6 +26,7 @@ __all__ = [
     "is_page_destroyed",
     "log_end",
     "proven_body",
+    "unreadable_notice",
 ]
 
 ENTRY = (
@@ -100,6 +101,14 @@ def damage_notice(db: Database, seq: int, thread_no: object, tseq: object) -> by
         "sent_at": _time_near(db, seq),
     }
     return json.dumps(notice, separators=(",", ":")).encode()
+
+
+def unreadable_notice(db: Database, seq: int) -> tuple[int, bytes] | None:
+    """The thread of a message on a destroyed page, and the notice that takes its place; None if the
+    index does not have it. Reads the whole index, which is seldom needed."""
+    row = db.execute("SELECT thread_no, tseq FROM by_thread WHERE seq = ?", (seq,)).fetchone()
+    notice = damage_notice(db, seq, *row) if row else None
+    return None if notice is None else (row[0], notice)
 
 
 def _thread(db: Database, number: object) -> str | None:

@@ -3,16 +3,18 @@
 Mentions and interactions have no index: such queries are rare, and every message would pay for it.
 SQLite scans the bodies, in few statements, as around each one the thread releases the GIL and must
 reacquire it. Matches are then parsed as JSON, as content can quote anything. A damaged message with
-a match is replaced by a notice.
+a match is replaced by a notice, as is one on a destroyed page, which may have a match.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hubbub.errors import LogDamaged
+from hubbub.network.store.checksums import is_page_destroyed, unreadable_notice
 from hubbub.network.store.database import Database, snapshot
 from hubbub.network.store.index import indexed_upto
 from hubbub.network.store.reads import PAGE_BYTES, message
@@ -27,18 +29,23 @@ SEARCH_BYTES = 32 * 1024**2
 _PART = 1000
 """Entries that one statement scans."""
 
-Rows = list[list[int]]
 
-
-def _matching(db: Database, seq: int, matches: Callable[[Mapping[str, Any]], bool]) -> bytes | None:
-    """The body of a message that matches, or the notice that it is damaged."""
+def _matching(
+    db: Database, seq: int, matches: Callable[[Mapping[str, Any]], bool]
+) -> tuple[int, bytes] | None:
+    """The thread and the body of a message that matches, or the notice that it is damaged."""
     try:
+        (thread,) = db.execute("SELECT thread_no FROM message WHERE seq = ?", (seq,)).fetchone()
         body = message(db, seq) or b"{}"
     except LogDamaged as damage:
         if damage.notice is None:
             raise
-        return damage.notice
-    return body if matches(json.loads(body)) else None
+        return thread, damage.notice
+    except sqlite3.DatabaseError as error:
+        if not is_page_destroyed(error):
+            raise
+        return unreadable_notice(db, seq)
+    return (thread, body) if matches(json.loads(body)) else None
 
 
 # Mentions -------------------------------------------------------------------------------------
@@ -69,9 +76,10 @@ def mentions(db: Database, participant: str, before: int, limit: int) -> StoredM
     with snapshot(db):
         for edge, seqs in _parts_backwards(db, participant, before):
             for seq in sorted(seqs, reverse=True):
-                body = _matching(db, seq, lambda found: participant in found.get("mentions", ()))
-                if body is None:
+                found = _matching(db, seq, lambda m: participant in m.get("mentions", ()))
+                if found is None:
                     continue
+                _, body = found
                 size += len(body)
                 if matches and size > PAGE_BYTES:
                     return StoredMentions(matches, seq + 1)
@@ -96,16 +104,40 @@ def _parts_backwards(
     }
     for sql in MENTION_QUERIES:
         while entries < SEARCH_ENTRIES and size < SEARCH_BYTES:
-            first, count, length, seqs = db.execute(sql, span).fetchone()
-            entries, size = entries + count, size + (length or 0)
+            first, count, length, seqs = _part_backwards(db, sql, span)
+            entries, size = entries + count, size + length
             span["before"] = first if count == _PART else span["before"]
             if count:
-                yield first, json.loads(seqs)
+                yield first, seqs
             if count < _PART:
                 break
         else:
             return
     yield 1, []
+
+
+def _part_backwards(
+    db: Database, sql: str, span: Mapping[str, Any]
+) -> tuple[int, int, int, list[int]]:
+    """The first position of a part, its number of entries and bytes, and the positions that may
+    match. Halves the part to get around a destroyed page."""
+    try:
+        first, count, length, seqs = db.execute(sql, span).fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_page_destroyed(error) or sql != MENTION_QUERIES[1]:
+            raise  # without the index it is not known which messages those are
+        if span["limit"] == 1:
+            (seq,) = db.execute(_NAMED, span).fetchone()
+            return seq, 1, 0, [seq]
+        half = span["limit"] // 2
+        later = _part_backwards(db, sql, {**span, "limit": half})
+        before = later[0] if later[1] == half else 0
+        earlier = _part_backwards(
+            db, sql, {**span, "limit": span["limit"] - half, "before": before}
+        )
+        first = earlier[0] or later[0]
+        return first, earlier[1] + later[1], earlier[2] + later[2], earlier[3] + later[3]
+    return first or 0, count, length or 0, json.loads(seqs)
 
 
 # Interactions ---------------------------------------------------------------------------------
@@ -122,16 +154,13 @@ def interaction(db: Database, interaction: str, after: int, upto: int) -> Stored
     with snapshot(db):
         for edge, seqs in _parts_forwards(db, interaction, after, upto):
             for seq in seqs:
-                (thread_no,) = db.execute(
-                    "SELECT thread_no FROM message WHERE seq = ?", (seq,)
-                ).fetchone()
-                body = _matching(db, seq, lambda m: m.get("interaction_id") == interaction)
-                if body is None:
+                found = _matching(db, seq, lambda m: m.get("interaction_id") == interaction)
+                if found is None:
                     continue
-                size += len(body)
+                size += len(found[1])
                 if matches and size > PAGE_BYTES:
                     return StoredInteraction(matches, seq - 1)
-                matches.append((thread_no, body))
+                matches.append(found)
             searched_to = edge
     return StoredInteraction(matches, searched_to)
 
@@ -143,8 +172,23 @@ def _parts_forwards(
     size, last = 0, min(upto, after + SEARCH_ENTRIES)
     while after < last and size < SEARCH_BYTES:
         end = min(last, after + _PART)
-        length, seqs = db.execute(
-            INTERACTION_QUERY, (f'"interaction_id":"{interaction}"', after, end)
-        ).fetchone()
-        size, after = size + (length or 0), end
-        yield after, json.loads(seqs)
+        length, seqs = _part_forwards(db, f'"interaction_id":"{interaction}"', after, end)
+        size, after = size + length, end
+        yield after, seqs
+
+
+def _part_forwards(db: Database, text: str, after: int, end: int) -> tuple[int, list[int]]:
+    """The bytes of a part, and the positions that may match. Halves the part to get around a
+    destroyed page."""
+    try:
+        length, seqs = db.execute(INTERACTION_QUERY, (text, after, end)).fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_page_destroyed(error):
+            raise
+        if end - after == 1:
+            return 0, [end]
+        middle = (after + end) // 2
+        earlier = _part_forwards(db, text, after, middle)
+        later = _part_forwards(db, text, middle, end)
+        return earlier[0] + later[0], earlier[1] + later[1]
+    return length or 0, json.loads(seqs)

@@ -19,7 +19,7 @@ from hubbub.network import queries
 from hubbub.network.queries import Query
 from hubbub.network.records import Batch
 from hubbub.network.store import control, events, mods, reads, searches
-from hubbub.network.store.checksums import check_end, damage_notice, is_page_destroyed
+from hubbub.network.store.checksums import check_end, is_page_destroyed, unreadable_notice
 from hubbub.network.store.connection import Connect, DatabaseConnection, connect, explained
 from hubbub.network.store.database import Database, transaction
 from hubbub.network.store.index import index_all
@@ -190,10 +190,6 @@ class SqliteStore:
         await self.writing.run(mods.bring_up, mod, scripts)
 
 
-_PLACE_QUERY = "SELECT thread_no, tseq FROM by_thread WHERE seq = ?"
-"""Reads the whole index, which is seldom needed."""
-
-
 def _locating(
     db: sqlite3.Connection, after: int, upto: int, read: Callable[[sqlite3.Connection], T]
 ) -> T:
@@ -210,8 +206,7 @@ def _locating(
                 reads.message(db, seq)
             except sqlite3.DatabaseError as damage:
                 text = f"message m{seq} cannot be read, as the database is damaged there"
-                row = db.execute(_PLACE_QUERY, (seq,)).fetchone()
-                notice = damage_notice(db, seq, *row) if row else None
+                _, notice = unreadable_notice(db, seq) or (0, None)
                 raise LogDamaged(seq, text, notice) from damage
         raise  # in an index, or far away
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from collections.abc import Awaitable
@@ -13,7 +14,7 @@ import pytest
 
 from hubbub.errors import HubbubError, LogDamaged
 from hubbub.network.ports import Store
-from hubbub.network.queries import PendingWakes
+from hubbub.network.queries import InteractionMessages, MentionsOf, PendingWakes
 from hubbub.network.records import Batch, ThreadCreated
 from hubbub.network.store import open_store
 from hubbub.network.store.verify import verify_log
@@ -158,6 +159,17 @@ async def test_messages_before_and_after_a_destroyed_page_of_the_file_are_read(
     before = await store.events("bob", 0, min(lost) - 1, COUNT, True)
     later = await store.events("bob", max(lost), COUNT, COUNT, True)
     assert {event.seq for event in (*before, *later)} == read
+    mentions = await store.read(MentionsOf("bob", COUNT + 1, COUNT))
+    assert mentions.upto == 1
+    assert all(map(is_notice, mentions.bodies))
+    assert [json.loads(body)["seq"] for body in mentions.bodies] == sorted(
+        lost & THREADS[1], reverse=True
+    )
+    interaction = await store.read(InteractionMessages("i1", 0, COUNT))
+    assert interaction.upto == COUNT
+    assert {json.loads(body)["seq"]: no for no, body in interaction.rows} == {
+        seq: 1 if seq in THREADS[1] else 2 for seq in lost
+    }
     for reading in (store.events("bob", 0, COUNT, COUNT, True), store.message(min(lost))):
         with pytest.raises(LogDamaged, match=f"m{min(lost)} cannot be read"):
             await reading
