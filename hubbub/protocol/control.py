@@ -291,6 +291,8 @@ class Request(Model):
     """Id of the worker's last question."""
     reply: str | None = None
     """Id of the requester's reply to the question; None while the worker waits for it."""
+    untrusted: bool = False
+    """Whether the task carries content from outside the network."""
 
 
 class Requests(Model):

@@ -30,7 +30,6 @@ from hubbub.mods.digest.schemas import (
     ThreadDigest,
     Visit,
     WaitingItem,
-    WaitingKind,
 )
 from hubbub.mods.digest.writer import SummaryLimits, Writer
 from hubbub.mods.fields import time_of
@@ -118,6 +117,7 @@ def question(new: UnreadMessages, reader: str) -> WaitingItem | None:
                 thread_id=message.thread_id,
                 by=message.sender_id,
                 text=excerpt(message.text),
+                untrusted=message.untrusted,
             )
     return None
 
@@ -220,15 +220,18 @@ class DigestMod(Mod):
             named = {self.host.thread(call, thread) for thread in args.threads}
             waiting = [each for each in waiting if each.thread_id in named]
             decided = [each for each in decided if each.thread in named]
+        waiting, decided = waiting[:MAX_WAITING], decided[:MAX_WAITING]
+        marks = [message.untrusted for new in unread for message in new.with_own]
+        marks += [each.untrusted for each in waiting] + [each.untrusted for each in decided]
         return Digest(
             threads=tuple(threads),
             more=more or len(unread) > len(chosen),
-            waiting=tuple(waiting[:MAX_WAITING]),
-            decided=tuple(excerpt(each.text) for each in decided[:MAX_WAITING]),
+            waiting=tuple(waiting),
+            decided=tuple(excerpt(each.text) for each in decided),
             since=since,
             upto=upto,
             note=note,
-            untrusted=any(message.untrusted for new in unread for message in new.with_own),
+            untrusted=any(marks),
         )
 
     @operation(permission="write", output=Visit, idempotent=True)
@@ -329,19 +332,28 @@ class DigestMod(Mod):
         requests = await self.host.ask(call, "list_requests", own=True, state="open", limit=200)
         assert isinstance(approvals, Approvals)
         assert isinstance(requests, Requests)
-        waiting: list[tuple[WaitingKind, str, str, str, str]] = [
-            ("approval", a.id, a.thread_id, a.agent, ": ".join(filter(None, (a.tool, a.reason))))
-            for a in approvals.approvals
-            if a.may_decide
+        waiting = [
+            WaitingItem(
+                kind="approval",
+                id=each.id,
+                thread_id=each.thread_id,
+                by=each.agent,
+                text=excerpt(": ".join(filter(None, (each.tool, each.reason)))),
+            )
+            for each in approvals.approvals
+            if each.may_decide
         ]
-        waiting += [
-            ("request", r.id, r.thread_id, r.requester, r.task)
-            for r in requests.requests
-            if r.worker == call.participant
-        ]
-        return [
-            WaitingItem(kind=kind, id=id, thread_id=thread, by=by, text=excerpt(text))
-            for kind, id, thread, by, text in waiting
+        return waiting + [
+            WaitingItem(
+                kind="request",
+                id=each.id,
+                thread_id=each.thread_id,
+                by=each.requester,
+                text=excerpt(each.task),
+                untrusted=each.untrusted,
+            )
+            for each in requests.requests
+            if each.worker == call.participant
         ]
 
     # Summaries ----------------------------------------------------------------------------
@@ -395,5 +407,10 @@ def _sort_key(new: UnreadMessages, reader: str) -> tuple[bool, bool, int]:
 
 def _waiting_item(item: DigestItem) -> WaitingItem:
     return WaitingItem(
-        kind="other", id=item.id, thread_id=item.thread, by="", text=excerpt(item.text)
+        kind="other",
+        id=item.id,
+        thread_id=item.thread,
+        by="",
+        text=excerpt(item.text),
+        untrusted=item.untrusted,
     )

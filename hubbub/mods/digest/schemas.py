@@ -67,6 +67,7 @@ class WaitingItem(Model):
     by: str
     """The participant who is waiting. Empty if no particular one is."""
     text: str
+    untrusted: bool = False
 
 
 class ThreadDigest(Model):
@@ -104,7 +105,7 @@ class Digest(Model):
     note: str = ""
     """Why summaries or contributions of other mods are missing, if they are."""
     untrusted: bool = False
-    """Whether one of the new messages carries content from outside the network."""
+    """Whether anything in it carries content from outside the network."""
 
 
 class Visit(Model):
@@ -126,6 +127,8 @@ class DigestItem(NamedTuple):
     """Id of the task, poll or other item."""
     text: str
     """A one-line description."""
+    untrusted: bool = False
+    """Whether it carries content from outside the network."""
 
 
 @runtime_checkable

@@ -194,13 +194,13 @@ class TasksMod(Mod):
         for task in waiting:
             due = f", due {task.due:%Y-%m-%d}" if task.due is not None else ""
             text = f"task {task.id}: {task.title}{due}"
-            items.append(DigestItem("waiting", task.thread_id, task.id, text))
+            items.append(DigestItem("waiting", task.thread_id, task.id, text, task.untrusted))
         ended = Filter(state="done", since=after)
         done, _ = await self._store.tasks(threads, ended, BEYOND, limit)
         for task in done:
             by = f" by {task.owner}" if task.owner else ""
             text = f"task {task.id} done{by}: {task.title}"
-            items.append(DigestItem("decided", task.thread_id, task.id, text))
+            items.append(DigestItem("decided", task.thread_id, task.id, text, task.untrusted))
         return items
 
     @operation()

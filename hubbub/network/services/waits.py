@@ -49,6 +49,7 @@ def opened_request(entry: Entry, mark: RequestMark, now: float) -> Request:
         asked_at=at,
         deadline=mark.deadline or at,
         state="open",
+        untrusted=draft.untrusted,
     )
 
 

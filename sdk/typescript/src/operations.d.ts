@@ -692,7 +692,7 @@ export interface Digest {
   upto: number;
   /** Why summaries or contributions of other mods are missing, if they are. */
   note?: string;
-  /** Whether one of the new messages carries content from outside the network. */
+  /** Whether anything in it carries content from outside the network. */
   untrusted?: boolean;
 }
 
@@ -2144,6 +2144,8 @@ export interface Request {
   question?: string | null;
   /** Id of the requester's reply to the question; None while the worker waits for it. */
   reply?: string | null;
+  /** Whether the task carries content from outside the network. */
+  untrusted?: boolean;
 }
 
 export interface RequestApproval {
@@ -2917,6 +2919,7 @@ export interface WaitingItem {
   /** The participant who is waiting. Empty if no particular one is. */
   by: string;
   text: string;
+  untrusted?: boolean;
 }
 
 /** The hub's decision that a delivered message starts a turn. */

@@ -159,6 +159,26 @@ async def test_pending_items_of_the_reader_include_those_of_other_mods() -> None
         assert answer["note"].endswith("mods that failed: broken, odd")
 
 
+async def test_a_digest_is_marked_if_what_waits_or_was_decided_comes_from_outside() -> None:
+    async with digests(TasksMod(TasksConfig()), who=("ann", "bob", "bot")) as (_, ann, bob, bot):
+        await bob.call("delegate", to="bot", task="as the page says", untrusted=True)
+        title = {"title": "as the page says", "untrusted": True}
+        task = (await bob.call("create_task", thread=DESK, **title))["id"]
+
+        async def marked(peer: Peer) -> bool:
+            upto = (await digest(peer))["upto"]
+            await peer.call("mark_visit", upto=upto)
+            answer = await digest(peer)
+            assert answer["threads"] == []
+            return bool(answer["untrusted"])
+
+        assert [await marked(peer) for peer in (ann, bot)] == [False, True]
+        await ann.call("claim_task", task=task)
+        assert await marked(ann), "it waits for her"
+        await ann.call("finish_task", task=task)
+        assert (await digest(ann, since="2020-01-01"))["untrusted"], "it was finished"
+
+
 @pytest.mark.behaviour("M-187")
 async def test_tasks_and_polls_are_pending_until_they_are_decided() -> None:
     mods = TasksMod(TasksConfig()), PollsMod(PollsConfig())
