@@ -127,7 +127,12 @@ class Word(NamedTuple):
     @property
     def quoted(self) -> str:
         """As a quoted string of FTS5's query language."""
-        return f'"{indexable(self.text).translate(_NOT_IN_STRING)}"{"*" * self.prefix}'
+        text = self._string(indexable(self.text))
+        # A text that was indexed before indexes had no accents has the word as it is.
+        return text if self.text.isascii() else f"({text} OR {self._string(self.text)})"
+
+    def _string(self, text: str) -> str:
+        return f'"{text.translate(_NOT_IN_STRING)}"{"*" * self.prefix}'
 
 
 @dataclass(frozen=True, slots=True)

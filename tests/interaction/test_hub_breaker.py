@@ -133,7 +133,7 @@ async def test_only_an_owner_can_release_a_breaker(in_memory: Networks) -> None:
         assert "not_woken" not in await bob.say("calc", "?")
 
 
-@pytest.mark.behaviour("H-26", "H-100")
+@pytest.mark.behaviour("H-26")
 async def test_an_open_breaker_survives_a_restart_until_its_release(
     in_memory: Networks, tmp_path: Path
 ) -> None:

@@ -331,7 +331,7 @@ async def test_a_failed_message_is_not_the_last_one_of_an_observer(
         assert answer["details"] == {"interaction_id": f"i{posted['seq']}", "limit": "agents"}
 
 
-@pytest.mark.behaviour("H-6", "H-9", "H-12", "H-100")
+@pytest.mark.behaviour("H-6", "H-9", "H-12")
 async def test_budgets_spending_and_untrusted_marks_survive_a_restart(
     in_memory: Networks, tmp_path: Path
 ) -> None:

@@ -117,6 +117,15 @@ class DocumentRepository(Repository):
 
     # Full text ---------------------------------------------------------------------------------
 
+    async def catch_up(self) -> None:
+        """Index documents written before there was an index, one at a time because texts can be
+        large. Raises `StoreUnavailable`; the next start continues."""
+        last = 0
+        while (document := await self.one(_document, _NOT_INDEXED, last)) is not None:
+            text, last = await self.text(document, document.version), number_of(document.id)
+            values = (last, indexable(document.title), indexable(text))
+            await self._host.write([Statement(_INDEX_ONCE, values)])
+
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
         """`Searchable.found`. Author and time are those of the latest version."""
         more, values = search.conditions("v.author", "v.at")
@@ -202,6 +211,15 @@ def insert_comment(document: str, comment: Comment, *, untrusted: bool) -> Seque
 def resolve_comment(comment: int, by: str) -> Sequence[Statement]:
     return [update("documents_comment", {"resolved_by": by}, id=comment, resolved_by=None)]
 
+
+_INDEX_ONCE = """
+INSERT INTO documents_found (rowid, title, text)
+SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM documents_found WHERE rowid = ?1)
+"""
+_NOT_INDEXED = f"""
+{_DOCUMENTS}
+id > ? AND id NOT IN (SELECT rowid FROM documents_found) ORDER BY id LIMIT 1
+"""
 
 # Each document is listed once, with the best score of its text and comments.
 _FOUND = """
@@ -292,6 +310,7 @@ class DocumentsMod(Mod):
         self._store = DocumentRepository(self.host)
         self._last = await self._store.last("documents_document")
         self._last_comment = await self._store.last("documents_comment")
+        self.host.spawn(self._store.catch_up())
 
     async def found(self, search: SearchQuery) -> Sequence[SearchHit]:
         """`Searchable.found`, for the mod `search`."""

@@ -29,7 +29,7 @@ def test_a_query_is_translated_to_a_match_expression() -> None:
         ('a -"b c" -d', '("a") NOT ("b c" OR "d")'),
         ("begin*", '"begin"*'),
         ("some-thing.py", '"some-thing.py"'),
-        ("„schön“", '"schon"'),
+        ("„schön“", '("schon" OR "schön")'),
         ('say "open', '"say" AND "open"'),
         ("NOT OR", '"NOT" AND "OR"'),
         ("a - b", '"a" AND "b"'),

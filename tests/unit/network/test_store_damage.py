@@ -17,6 +17,7 @@ from hubbub.network.ports import Store
 from hubbub.network.queries import InteractionMessages, MentionsOf, PendingWakes
 from hubbub.network.records import Batch, ThreadCreated
 from hubbub.network.store import open_store
+from hubbub.network.store.migrate import migrate, scripts
 from hubbub.network.store.verify import verify_log
 from hubbub.network.stored import StoredMember
 from hubbub.testing.store_rows import delivery, message, wake, write
@@ -241,3 +242,16 @@ async def test_verification_reports_the_first_damaged_position(tmp_path: Path) -
         execute(path, statement)
         with pytest.raises(LogDamaged, match=damage):
             verify_log(url)
+
+
+async def test_a_log_of_the_old_format_gets_checksums(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        migrate(db, "x", {number: scripts()[number] for number in range(1, 8)})
+        rows = [(seq, 1, seq, None, "ann", f"c{seq}", None, SENT[seq].decode()) for seq in SENT]
+        db.executemany("INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    store = open_store(f"sqlite:{path}")
+    assert (await store.open()).head == COUNT
+    assert [event.body for event in await store.log(0, COUNT, COUNT)] == list(SENT.values())
+    await store.close()
+    assert verify_log(f"sqlite:{path}") == COUNT

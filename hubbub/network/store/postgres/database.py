@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping
+from importlib import resources
 from typing import Any, TypeVar
 
 import psycopg
@@ -14,7 +15,6 @@ from psycopg import sql
 from hubbub.config.paths import check_postgres_url, shown_store, without_password
 from hubbub.errors import StoreUnavailable, StoreVersionError, UserError
 from hubbub.ids import new_ulid
-from hubbub.network.store.migrate import scripts
 from hubbub.network.store.postgres.link import OwnerSuperseded, line_of
 from hubbub.network.store.postgres.session import PostgresSession
 
@@ -229,8 +229,15 @@ def release_from_silent(session: PostgresSession, lease_s: float) -> str | None:
     return str(owner)
 
 
+def _scripts() -> Mapping[int, str]:
+    """The migrations by number, from 1 without gaps."""
+    folder = resources.files(__package__) / "migrations"
+    files = [file for file in folder.iterdir() if file.name.endswith(".sql")]
+    return {int(file.name[:4]): file.read_text(encoding="utf-8") for file in files}
+
+
 def _migrate(session: PostgresSession, name: str) -> None:
-    steps = scripts(__package__)
+    steps = _scripts()
     connection = session.connection
     there = session.execute("SELECT to_regclass('hubbub.meta') IS NOT NULL").fetchone()[0]
     version = 0

@@ -1,0 +1,1 @@
+ALTER TABLE halt RENAME TO stop;
