@@ -159,8 +159,8 @@ class RestartPolicy:
         return Restart(min(rules.most_s, rules.first_s * 2.0**doublings))
 
 
-GRACE_S = 1.0
-"""Seconds between SIGTERM and SIGKILL."""
+GRACE_S = 5.0
+"""Seconds between SIGTERM and SIGKILL: coding agents and MCP servers have up to 4 of them."""
 LINES = 500
 """Lines of a process's output that its log keeps."""
 _DRAIN_S = 0.5

@@ -18,6 +18,8 @@ from pydantic import JsonValue
 from hubbub.cli.init import starter_files
 from hubbub.client import Client, WebSocketTransport
 from tests.e2e.support.agents import all_present
+from tests.e2e.support.config_network import running_up
+from tests.interaction import acp_program
 
 pytestmark = pytest.mark.slow
 
@@ -287,3 +289,22 @@ async def test_config_errors_are_reported_before_anything_starts(home: Path) -> 
     assert text.count("\n") == 1
     assert not (home / "never.db").exists()
     assert not (home / "state").exists()
+
+
+async def test_a_coding_agent_that_ignores_the_end_of_its_input_ends_with_the_network(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("acp", reason="needs the extra `acp`")
+    command = [sys.executable, "-I", str(Path(acp_program.__file__)), "stays"]
+    coder = {"kind": "acp", "acp": {"command": command, "cwd": str(tmp_path)}}
+    config = tmp_path / "network.yaml"
+    network: dict[str, JsonValue] = {"name": "coding", "auth": "open"}
+    config.write_text(json.dumps({"network": network, "agents": {"coder": coder}}))
+    async with running_up(config, tmp_path) as running:
+        me = await running.join("me")
+        await me.tells("coder", "say hello")
+        assert (await me.hears("coder")).text == "hello"
+        await running.left()
+        assert await running.stop() == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid.txt").read_text()), 0)

@@ -347,3 +347,7 @@ def logged(folder: Any) -> Iterator[Json]:
 
 if __name__ == "__main__":
     Program().run()
+    if "stays" in sys.argv:  # as Codex, after the end of its input
+        with open("pid.txt", "w") as file:
+            file.write(str(os.getpid()))
+        threading.Event().wait()
