@@ -16,6 +16,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, overload
 
@@ -177,6 +178,8 @@ class Network:
         self._notes = tuple(Note(mod.name, docs_of(type(mod))) for mod in mods)
         self._loop = asyncio.get_running_loop()
         try:
+            if any(isinstance(agent, LlmAgent) for agent in self._agents.values()):
+                await asyncio.to_thread(_import_models)
             store = open_store(self.file.network.store)
             self.hub = await self._stack.enter_async_context(Hub(self.file, store, mods=mods))
             self._tokens = {each: secrets.token_urlsafe(32) for each in (OPERATOR, *self._agents)}
@@ -447,6 +450,13 @@ class _ProgramApprover:
         if isinstance(verdict, bool):
             return Approved(call.arguments, by="program") if verdict else Denied("it may not run")
         return verdict
+
+
+def _import_models() -> None:
+    """Import what agents with a model need before anyone connects: on a busy machine that takes
+    longer than a handshake may."""
+    for module in ("openai", "hubbub.agents.model_backend"):
+        import_module(module)
 
 
 @asynccontextmanager
