@@ -238,6 +238,12 @@ class Program:
         self.cancelled[session].wait()
         return {"stopReason": "cancelled"}
 
+    def do_report(self, session: str, path: str) -> None:
+        """Report what somebody writes to this pipe."""
+        self.say(session, "It says: ")
+        with open(path) as pipe:
+            self.say(session, pipe.read())
+
     def do_spend(self, session: str, dollars: str) -> Json:
         """Work in many steps, each at this price."""
         for n in range(1, 50):
