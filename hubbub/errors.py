@@ -37,7 +37,6 @@ __all__ = [
     "StoreVersionError",
     "ToolsRefused",
     "UserError",
-    "first_error",
 ]
 
 
@@ -140,10 +139,3 @@ class FormRefused(ModelError):
 
 class BudgetExhausted(ModelError):
     """The model was not called, as a budget is used up. The text names it."""
-
-
-def first_error(error: BaseException) -> BaseException:
-    """The first error within an exception group, however nested; any other error unchanged."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -1,4 +1,4 @@
-"""Waiting for the end of tasks, also during a cancellation; outcomes of futures."""
+"""Waiting for the end of tasks, also during a cancellation; outcomes of tasks and futures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["cancel", "done_within", "settle"]
+__all__ = ["cancel", "done_within", "first_error", "settle"]
 
 T = TypeVar("T")
 
@@ -45,3 +45,10 @@ def settle(future: asyncio.Future[T], outcome: T | BaseException) -> None:
         future.set_exception(outcome)
     else:
         future.set_result(outcome)
+
+
+def first_error(error: BaseException) -> BaseException:
+    """The first error within an exception group, however nested; any other error unchanged."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -20,8 +20,9 @@ from hubbub.config.explain import explain
 from hubbub.config.loader import LoadedConfig, load
 from hubbub.config.paths import beside
 from hubbub.config.problems import ConfigProblems, nearest, shown_path
-from hubbub.errors import ConfigError, ConnectionLost, UserError, first_error
+from hubbub.errors import ConfigError, ConnectionLost, UserError
 from hubbub.loading import load_attribute, missing_extra
+from hubbub.waiting import first_error
 
 __all__ = ["chat_of", "check_bridges", "load_bridge", "run"]
 

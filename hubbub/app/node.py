@@ -42,13 +42,14 @@ from hubbub.config.loader import LoadedConfig
 from hubbub.config.paths import POSTGRES, check_postgres_url, shown_store, without_password
 from hubbub.config.problems import shown_path
 from hubbub.config.units import ListenAddress
-from hubbub.errors import HubbubError, StoreUnavailable, UserError, first_error
+from hubbub.errors import HubbubError, StoreUnavailable, UserError
 from hubbub.logs import get_logger
 from hubbub.network.cluster.placement import Cluster, NodeNetwork
 from hubbub.network.exposition import render
 from hubbub.network.store.postgres import cluster
 from hubbub.network.store.postgres.link import Link
 from hubbub.network.store.postgres.session import PostgresSession
+from hubbub.waiting import first_error
 
 __all__ = ["Node", "load_networks"]
 

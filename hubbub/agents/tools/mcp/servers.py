@@ -20,10 +20,11 @@ from hubbub.agents.tools.mcp.connection import UNKNOWN_EFFECT, connect, list_too
 from hubbub.agents.tools.policy import ToolOverrides
 from hubbub.agents.tools.schema import LONGEST_NAME, argument_errors, without_titles
 from hubbub.config.tooling import McpServerConfig
-from hubbub.errors import ConfigError, first_error
+from hubbub.errors import ConfigError
 from hubbub.loading import missing_extra
 from hubbub.logs import get_logger
 from hubbub.protocol.messages import Permission
+from hubbub.waiting import first_error
 
 if TYPE_CHECKING:
     from anyio import CancelScope
