@@ -190,9 +190,16 @@ class StoreModel:
             named = self.deliveries.get((participant, row.seq))
             scoped = row.scope is not None and self.was_member(participant, row.scope, row.seq)
             if (named or scoped) and (own or row.sender != participant):
+                if named and self._is_over(named):
+                    named = named._replace(reply=None)  # it wakes nobody any more
                 decision = (*named[2:], turn_of(named)) if named else (None, None, None)
                 events.append(StoredEvent(row.seq, row.tseq, row.sender, row.body, *decision))
         return events[:limit]
+
+    def _is_over(self, row: Delivery) -> bool:
+        """Whether the turn with this wake has ended."""
+        taken = self.taken.get((row.participant, row.seq))
+        return taken is not None and self.turns[taken].end is not None
 
     def thread(self, no: int, upto: int) -> list[bytes]:
         """Bodies of a thread's messages with seq <= `upto`, oldest first."""
