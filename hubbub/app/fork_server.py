@@ -58,8 +58,9 @@ class ForkedProcess:
         return self.returncode
 
     def terminate(self) -> None:
-        if self.returncode is None:
-            os.kill(self.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):  # it has ended, and was not reported yet
+            if self.returncode is None:
+                os.kill(self.pid, signal.SIGTERM)
 
     def ended(self, code: int) -> None:
         self.returncode = code
@@ -121,8 +122,8 @@ class ForkServer:
             if self._control.fileno() < 0:
                 raise ConnectionResetError("the fork server has ended")
             self._answer = asyncio.get_running_loop().create_future()
-            socket.send_fds(self._control, [request], [stdout, stderr, lifeline])
             try:
+                socket.send_fds(self._control, [request], [stdout, stderr, lifeline])
                 return await self._answer
             finally:
                 self._answer = None

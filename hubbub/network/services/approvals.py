@@ -440,12 +440,10 @@ class ApprovalService(Service):
             "approval": approval.id,
             "agent": approval.agent,
             "turn": approval.turn,
-            "tool": approval.tool,
         }
         # If a mod rejects the notice, the approvers still get the signal.
-        once = f"approval:{approval.id}"
-        self.kernel.writes.notice(approval.thread_id, text, details, once, to=approvers)
-        del details["tool"]
+        once, about = f"approval:{approval.id}", {**details, "tool": approval.tool}
+        self.kernel.writes.notice(approval.thread_id, text, about, once, to=approvers)
         tell = partial(self._tell_asker, approval, names, details)
         self.kernel.spawn(self.kernel.until_readable(tell))
 
