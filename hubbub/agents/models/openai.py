@@ -372,9 +372,12 @@ class OpenAIModel:
             return f"refused the API key or the request (403): {message}; check {key}.api_key"
         if status == 404:
             return f"has no model {self._config.model!r} (404); check {key}.model and .base_url"
+        if status == 402 or exc.code == _QUOTA_USED_UP:
+            what = f"refused the request: no credit left ({status}): {self._short_message(exc)}"
+            return f"{what}; add credit, or check {key}.api_key"
         if status == 429:
             message = self._short_message(exc)
-            return f"refused the request: rate limit or quota exceeded (429): {message}; try later"
+            return f"refused the request: rate limit exceeded (429): {message}; try later"
         if status >= 500:
             return f"failed ({status}) after {self._tries}: {self._short_message(exc)}"
         hint = ""
@@ -390,6 +393,8 @@ class OpenAIModel:
 _REFUSALS = frozenset({400, 404, 405, 422, 500, 501})
 """Status codes that servers return for unsupported features; llama.cpp returns 500."""
 
+_QUOTA_USED_UP = "insufficient_quota"
+"""OpenAI's code for an account without credit, with status 429."""
 
 _NOT_STREAMED = ("application/json", "text/html")
 """Content types of a response that is not streamed although that was requested: an answer, or the
