@@ -377,7 +377,7 @@ class OpenAIModel:
             return f"{what}; add credit, or check {key}.api_key"
         if status == 429:
             message = self._short_message(exc)
-            return f"refused the request: rate limit exceeded (429): {message}; try later"
+            return f"refused the request: rate limit or quota exceeded (429): {message}; try later"
         if status >= 500:
             return f"failed ({status}) after {self._tries}: {self._short_message(exc)}"
         hint = ""

@@ -196,7 +196,7 @@ async def test_a_refusal_is_reported_with_advice(connect: Connect) -> None:
         (Refusal(status=403, message="not in this region"), "refused the API key or the request"),
         (Refusal(status=403, message="not in this region"), "(403): not in this region"),
         (Refusal(status=404), "has no model 'm' (404); check models.small.model"),
-        (Refusal(status=429, message="busy"), "rate limit exceeded (429): busy; try later"),
+        (Refusal(status=429, message="busy"), "limit or quota exceeded (429): busy; try later"),
         (
             Refusal(status=429, message="check your plan", code="insufficient_quota"),
             "no credit left (429): check your plan; add credit, or check models.small.api_key",
