@@ -261,7 +261,10 @@ class Admission:
         lent = self._lent.get(name, []) if not self._state.revocations[name] else []
         if (hashes or not open_to_all) and not proves(frame.token, [*hashes, *lent]):
             remedy = await self._remedy(name, frame.token)
-            raise _WrongToken(f"the token does not prove {name!r}; {remedy}")
+            problem = f"the token does not prove {name!r}"
+            if not frame.token:
+                problem = f"{name!r} needs a token"
+            raise _WrongToken(f"{problem}; {remedy}")
         if name == OPERATOR and kind == "service":
             return True
         if not thread_ids.is_participant_id(name):

@@ -40,8 +40,8 @@ async def answer_of(client: Client, agent: str) -> Message:
 async def test_a_guest_agent_can_join_only_with_its_own_token() -> None:
     async with Network(people=["ann"], auth="tokens") as net, soon():
         url = await net.serve(page=False)
-        for token in (None, "hub_other"):
-            with pytest.raises(OperationError, match="does not prove"):
+        for token, why in ((None, "'clerk' needs a token"), ("hub_other", "does not prove")):
+            with pytest.raises(OperationError, match=why):
                 await Seven("clerk").served(url, token=token)
         assert net.hub is not None
         net.hub.gateway.admission.add_token("clerk", "hub_clerk")
